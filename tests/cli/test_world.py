@@ -55,6 +55,7 @@ READ = {
     "compare --pg-bin",
     "crashtest --pg-bin",
     "crashtest --recording",
+    "crashtest file",
     "database add --pg-bin",
     "doctor --hosts",
     "drive --pg-bin",

@@ -54,14 +54,18 @@ def test_every_report_begins_with_what_was_given_up_and_in_which_arm(engine: Pat
 
 @pytest.mark.needs_fuse
 @pytest.mark.sets_limits
-def test_the_server_runs_without_it(state_dir: Path, tmp_path: Path) -> None:
+def test_the_server_runs_without_it_and_nothing_is_lost_where_no_write_is_torn(state_dir: Path, tmp_path: Path) -> None:
     file = tmp_path / "trial.toml"
-    file.write_text(TRIAL.format(kind="emulated", seconds=2, levels='["full_page_writes"]'))
+    cuts = '\n[crash]\ncuts = 4\nduration = "1s"\nreading = "whole"\n'
+    file.write_text(TRIAL.format(kind="emulated", seconds=2, levels='["full_page_writes"]') + cuts)
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
     (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
     settings = {row["name"]: row["setting"] for row in run.table("postgres/settings").to_pylist()}
     assert settings["full_page_writes"] == "off"
     assert settings["fsync"] == "on"
     assert run.record.postgres.given_up == ("full_page_writes",)
+    (cut,) = run.record.power_cuts
+    assert (cut.reading, cut.cuts, cut.failed, cut.by_check) == ("whole", 4, 0, {})
+    assert not (run.path.parents[1] / "cuts").exists(), "no cut failed, so no recording is kept"
     said = json.loads(pgdyno("report", str(next(tmp_path.glob("*-trial-*"))), "--format", "json").out)
     assert said["arms"][0]["given_up"] == ["full_page_writes"]

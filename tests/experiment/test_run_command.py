@@ -121,6 +121,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(state_dir: Path, 
         "arms",
         "preparation",
         "events",
+        "power_cuts",
         "warnings",
         "runs",
         "runs_within_budget",
@@ -129,7 +130,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(state_dir: Path, 
         "total_s",
     }
     assert planned.keys() == whole
-    assert (planned["events"], planned["warnings"]) == ([], [])
+    assert (planned["events"], planned["warnings"], planned["power_cuts"]) == ([], [], None)
     assert planned["name"] == "trial"
     assert planned["arms"][0] == {"label": "gp3", "factors": {"world.volume": "gp3"}}
     assert planned["preparation"] == ["data set PostgreSQL 18 on ext4, scale 2"]

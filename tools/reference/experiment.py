@@ -32,6 +32,7 @@ def page() -> str:
         "BulkTable": "[workload.bulk]",
         "DatabaseTable": "[workload.database]",
         "EventTable": "[[event]]",
+        "CrashTable": "[crash]",
         "SqlFile": "A file of SQL",
     }
     found = schema.sections(ExperimentFile, "The file", titles)

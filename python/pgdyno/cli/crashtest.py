@@ -23,6 +23,7 @@ _SHOWN = 5
 
 
 @click.command(short_help="Cut the power of PostgreSQL many times, and look what is left.")
+@click.argument("file", metavar="EXPERIMENT.toml", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--cuts", type=shared.Integer(min=1), default=100, show_default=True, help="Contents to examine.")
 @click.option("--seconds", type=shared.Number(min=1), default=10, show_default=True, help="Length of the recording.")
 @click.option("--seed", type=shared.Integer(min=0, max=2**32), default=1, show_default=True, help="Seed of the cuts.")
@@ -63,21 +64,40 @@ _SHOWN = 5
 @click.option("--shrink", is_flag=True, help="With --replay: find the fewest lost writes that still fail.")
 @click.option("--keep", type=PathParameter(), help="With --replay: leave its content in this new directory, mounted.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
-def command(replay: str | None, shrink: bool, keep: Path | None, as_json: bool, **options: Any) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    file: Path | None,
+    replay: str | None,
+    shrink: bool,
+    keep: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Cut the power of PostgreSQL many times, and look what is left.
 
     A server is recorded while it commits numbered transactions; each acknowledgement is noted outside. Then the recording
     is cut at many instants. What was not durable is lost, whole or torn. Each content is mounted, recovered and examined:
     the file system, the server, every acknowledged commit, indexes, checksums. A failure ends with exit code 6.
 
+    An experiment file with the table [crash] says what is cut instead of options: the server of each of its arms. Nothing of it is
+    measured; `pgdyno run` does both.
+
     \b
     Example:
       sudo pgdyno crashtest --cuts 200
+      sudo pgdyno crashtest experiments/power-cuts.toml
       sudo pgdyno crashtest --cuts 1000 --full-page-writes off --reading pieces-4096
       sudo pgdyno crashtest --replay results/20261124T120000Z-crashtest-1a2b3c:pieces-4096:1:17 --shrink
     """
+    from pgdyno.cli import crashtest_file
     from pgdyno.errors import InputError
 
+    if file is not None:
+        crashtest_file.require_alone(ctx)
+        crashtest_file.cut_and_print(file, options["results"], as_json, _print)
+        return
     if replay is not None:
         _replay(replay, shrink, keep, as_json)
         return

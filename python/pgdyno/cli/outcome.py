@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 def execute_and_show(
     plan: Plan, results: Path | None, as_json: bool, keep_invalid: bool, budget_s: float | None = None
 ) -> None:
-    """Run, report, print. :class:`RunInvalid` when the numbers must not be used, unless ``keep_invalid``."""
+    """Run, report, print. :class:`CutFailed` when a database did not survive a power cut; :class:`RunInvalid` when the numbers must not
+    be used, unless ``keep_invalid``.
+    """
     from pgdyno.analysis.compare import summarise
+    from pgdyno.analysis.power_cuts import cuts_of
     from pgdyno.cli.progress import Display
-    from pgdyno.errors import EXIT_INVALID, RunInvalid
+    from pgdyno.errors import EXIT_INVALID, CutFailed, RunInvalid
     from pgdyno.flow.listener import Listener
     from pgdyno.flow.run import execute
     from pgdyno.flow.schedule import allowance
@@ -41,6 +44,14 @@ def execute_and_show(
         click.echo(document(comparison, written.page).model_dump_json(indent=2))
     else:
         print_table(comparison, written.page)
+    for arm in comparison.arms:
+        for cuts in cuts_of(arm):
+            if cuts.failed:
+                # Noise of the machine changes figures, and not what a cut leaves.
+                raise CutFailed(
+                    f"{arm.label}: {cuts.verdict}",
+                    remedy=f"`pgdyno crashtest --replay {cuts.first_failed[0].id} --shrink` says what was lost",
+                )
     if not comparison.valid and not keep_invalid:
         raise RunInvalid(
             "the numbers above must not be used; the reasons are below the table",

@@ -64,6 +64,9 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     With --spread each replicate is made whole by one of the hosts on which `pgdyno hosts worker` serves, and its runs are written
     here. A replicate whose host is lost is made again by another.
 
+    With the table [crash] the power of a server like each arm's is cut after each run, as `pgdyno crashtest` does; a failure ends with
+    exit code 6.
+
     An interrupted experiment keeps its finished runs; --resume DIR makes the missing ones. If you also name the file and it
     has changed, this is refused.
 
@@ -202,6 +205,7 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
             "arms": arms,
             "warnings": planned.warnings,
             "events": _events(planned),
+            "power_cuts": _power_cuts(planned),
             "preparation": [step.what for step in planned.preparation],
             "runs": runs,
             "runs_within_budget": count,
@@ -215,6 +219,8 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
         click.echo(f"arm {arm.index + 1}: {arm.label}")
     for event in _events(planned):
         click.echo(f"in each run: {event['at_s']:g} s after measuring began, {event['words']}")
+    if words := planned.experiment.file.crash.words:
+        click.echo(f"after each run: {words}")
     for step in planned.preparation:
         click.echo(f"fill: {step.what}, {duration_words(step.estimate_s)}")
     for cell in planned.cells:
@@ -247,6 +253,14 @@ def _events(planned: Plan) -> list[dict[str, Any]]:
     """The timeline of each run; it is the same in all arms."""
     events = planned.experiment.arms[0].events
     return [{"at_s": one.at_s, "do": one.do, "on": one.target, "words": one.words} for one in events]
+
+
+def _power_cuts(planned: Plan) -> dict[str, Any] | None:
+    """What follows each run; it is the same in all arms."""
+    table = planned.experiment.file.crash
+    if not table.cuts:
+        return None
+    return {"cuts": table.cuts, "readings": list(table.reading), "cache": table.cache, "seconds": table.estimate_s}
 
 
 def _duration(seconds: float, longest_s: float) -> str:

@@ -33,7 +33,7 @@ VERSION = 1
 SIZE = "1GiB"
 """The smallest gp3, of which only what is written takes memory."""
 SIZE_BYTES = 1 << 30
-"""Of every file system, also on a larger volume: the tables of a large one would fill the write log."""
+"""The size of every file system, also on a larger volume: the tables of a large one would fill the write log."""
 CLIENTS = 4
 STATES = 4
 """Contents that are tried at each instant."""
@@ -80,7 +80,7 @@ class Asked:
     wal_volume: str = ""
     """The WAL's where it is apart. Empty: one like the data's."""
     mount_options: str = ""
-    """Of the recorded file systems; a content is mounted without."""
+    """Mount options of the recorded file systems; a content is mounted without."""
     seconds: float = 10.0
     settings: dict[str, str] = field(default_factory=dict)
     """Settings of the server beside :data:`SETTINGS`."""

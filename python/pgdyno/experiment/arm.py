@@ -13,6 +13,7 @@ from pgdyno.errors import InputError
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.event import ALL, ON_SERVER, SERVER, EventTable
 from pgdyno.experiment.origin import Origin, Path, misfit, refusal
+from pgdyno.experiment.power_cuts import CrashTable
 from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
 from pgdyno.experiment.world_kinds import WORLD_KINDS
 from pgdyno.experiment.world_refusals import world_refusals
@@ -56,6 +57,7 @@ class ExperimentFile(KeyTable):
     """Dotted key -> its levels. Every combination is an arm (see `design`); the others are compared with the first one."""
     event: tuple[EventTable, ...] = ()
     """What happens during each run; written as `[[event]]`."""
+    crash: CrashTable = Field(default_factory=lambda: CrashTable.model_validate({}))
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,11 @@ class Arm:
     def workload(self) -> Workload:
         """What it is asked to do."""
         return self.file.workload
+
+    @property
+    def crash(self) -> CrashTable:
+        """How often the power is cut after each of its runs."""
+        return self.file.crash
 
     @property
     def events(self) -> tuple[EventTable, ...]:

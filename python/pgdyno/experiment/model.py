@@ -23,7 +23,7 @@ from pgdyno.workload.share import WHOLE
 
 CONNECTIONS = (("world", "dsn"), ("workload", "database", "from"))
 """Keys that may hold a connection string."""
-_BESIDE = ("factors", "design", "budget", "event")
+_BESIDE = ("factors", "design", "budget", "event", "crash")
 """What a record keeps of a document beside its tables; name, title, seed and replicates have fields of their own."""
 
 
@@ -110,6 +110,8 @@ class Experiment:
         found = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"})
         if not self.file.event:
             del found["event"]  # experiments of before there were events are the same
+        if not self.file.crash.cuts:
+            del found["crash"]  # likewise
         for event in found.get("event", ()):
             if event["do"] != "snapshot":
                 del event["rate"]  # likewise

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.experiment.event import EventTable
+    from pgdyno.experiment.power_cuts import CrashTable
     from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
     from pgdyno.workload.kind.base import Workload
 
@@ -44,6 +45,10 @@ class Asked(Protocol):
     def events(self) -> tuple[EventTable, ...]:
         """What happens during each of its runs."""
 
+    @property
+    def crash(self) -> CrashTable:
+        """How often the power is cut after each of its runs."""
+
 
 def world_refusals(arm: Asked) -> Iterator[Refusal]:
     """Everything that is wrong with what an arm asks of its world."""
@@ -60,6 +65,10 @@ def _of_chosen(arm: Asked) -> Iterator[Refusal]:
         if f"tablespace.{name}" not in placement:
             remedy = f'write "tablespace.{name}" in world.volumes'
             yield ("workload", key), f"there is no volume for the tablespace {name}", remedy
+    apart = next((role for role in placement if role.startswith("tablespace.")), None)
+    if arm.crash.cuts and apart is not None:
+        message = f"power cuts are of the volumes for data and wal, and this arm has one for `{apart}`"
+        yield ("crash",), message, "remove that volume, or [crash]"
 
 
 def _of_existing(arm: Asked) -> Iterator[Refusal]:
@@ -70,6 +79,8 @@ def _of_existing(arm: Asked) -> Iterator[Refusal]:
         yield ("workload", *refused.key.split(".")), refused.message, refused.remedy
     if arm.events:
         yield ("event",), f"events happen to volumes and servers that pgdyno starts; {fixed}", "remove the events"
+    if arm.crash.cuts:
+        yield ("crash",), f"power is cut of volumes and servers that pgdyno starts; {fixed}", "remove [crash]"
     if arm.client.rtt_ms > 0:
         yield ("client", "rtt_ms"), f"a distance is emulated only to a server that pgdyno starts; {fixed}", remove
     for table, asked in (("instance", arm.instance), ("postgres", arm.postgres)):

@@ -26,6 +26,11 @@ def require_divisible(world: World, only: Sequence[int]) -> None:
             "--spread: a budget chooses further runs by those before them, and hosts make whole replicates",
             remedy="remove the budget from the file, and say how many with --replicates",
         )
+    if world.experiment.file.crash.cuts:
+        raise InputError(
+            "--spread: the recording of a power cut that failed would stay on the host that made it",
+            remedy="remove [crash] from the file, or omit --spread",
+        )
     if only:
         raise InputError("--spread: hosts make whole replicates, not single arms", remedy="omit --only")
 

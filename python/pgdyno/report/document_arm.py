@@ -14,6 +14,7 @@ from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.document_binding import Binding, binding_of
 from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
 from pgdyno.report.document_events import EventOf, events_document
+from pgdyno.report.document_power_cuts import PowerCutsOf, power_cuts_document
 from pgdyno.report.document_queries import QueriesOf, queries_document
 from pgdyno.report.document_replay import ReplayOf, replay_document
 from pgdyno.report.document_tpcc import TpccOf, tpcc_document
@@ -222,6 +223,8 @@ class Arm(Part):
     """Of workload kind `tpcc`: figures derived from TPC-C; null of other workloads."""
     events: list[EventOf]
     """What happened to volumes and server during its runs."""
+    power_cuts: list[PowerCutsOf]
+    """Power cuts after its runs, an entry for each reading; empty where none were asked for."""
     queries: QueriesOf | None
     """Of workload kind `tpch`: what each query took; null of other workloads."""
     replay: ReplayOf | None
@@ -285,6 +288,7 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
         bulk_load=bulk_load_of(arm, comparison.bindings[arm.index].verdict.limit),
         tpcc=tpcc_document(arm),
         events=events_document(arm),
+        power_cuts=power_cuts_document(arm),
         queries=queries_document(arm, comparison.arms[0]),
         replay=replay_document(arm, comparison.arms[0]),
         valid=arm.valid,

@@ -12,6 +12,7 @@ from pgdyno.report import (
     cost,
     events,
     loading,
+    power_cuts,
     queries,
     replay,
     spread,
@@ -223,7 +224,7 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
 
 
 def _of_kind(comparison: Comparison, width: int) -> list[str]:
-    """A line for each arm of what its kind of workload has beside the headline, and for each event."""
+    """A line for each arm of what its kind of workload has beside the headline, for each event, and for its power cuts."""
     lines: list[str] = []
     for title, found in (
         ("the tables were filled on volumes with their limits", loading.lines(comparison)),
@@ -232,6 +233,7 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
         ("the replay", replay.lines(comparison)),
         ("derived from TPC-C", tpcc.lines(comparison)),
         ("events", events.lines(comparison)),
+        ("power cuts", power_cuts.lines(comparison)),
         ("at dilation 1, extrapolated", undilated.lines(comparison)),
         ("hosts", spread.lines(comparison)),
         ("restored", warming.lines(comparison)),

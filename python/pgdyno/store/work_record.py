@@ -1,4 +1,4 @@
-"""The record of work that ends by itself, in the record of its run: loads, streams of queries, and replays."""
+"""The record of work that ends by itself, in the record of its run: loads, streams of queries, replays, and power cuts."""
 
 from __future__ import annotations
 
@@ -241,3 +241,33 @@ class ReplayRecord(Record):
     errors: tuple[ReplayedError, ...] = ()
     by_statement: tuple[ReplayedStatement, ...] = ()
     """Those that took the most time here or in production; the others together are the last."""
+
+
+class FailedCut(Record):
+    """A power cut that a database did not survive."""
+
+    id: str
+    """Its name for `pgdyno crashtest --replay`; its recording is kept."""
+    stratum: str
+    """What the server did at its instant."""
+    failures: dict[str, str]
+    """Check that found something -> what it said."""
+
+
+class PowerCutsRecord(Record):
+    """Power cuts after a run, in one reading: a server like the run's was recorded on volumes of its own."""
+
+    reading: str
+    """What was left of a write that was not durable."""
+    cache: Literal["none", "volatile"]
+    cuts: Count
+    """Contents that were examined; each is another one."""
+    failed: Count
+    by_check: dict[str, Count] = Field(default_factory=dict)
+    """Check -> cuts in which it found something."""
+    first_failed: tuple[FailedCut, ...] = ()
+    """The first of those that failed."""
+    strata: dict[str, Count]
+    """What the server did at the instants -> cuts."""
+    audit: dict[str, Count] = Field(default_factory=dict)
+    """How the pages of 8 KiB that the server wrote reached the device -> pages; the same in each reading of a recording."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.probe.samples import Samples
     from pgdyno.store import record
     from pgdyno.store.subject_clock import SubjectClock
+    from pgdyno.store.work_record import PowerCutsRecord
     from pgdyno.store.writer import RunWriter
     from pgdyno.workload.load import Progress
     from pgdyno.workload.outcome import Outcome
@@ -60,6 +61,8 @@ class Measured:
     visibility: tuple[record.Visibility, ...] = ()
     reasons: tuple[str, ...] = ()
     """What broke during the run and makes it invalid."""
+    power_cuts: tuple[PowerCutsRecord, ...] = ()
+    """What became of a server like the run's when its power was cut."""
 
 
 class Ready(Protocol):
@@ -148,9 +151,10 @@ class World(ABC):
         """Estimate: how long a run takes. One that ends after a number of transactions may end before its longest time."""
         if not cell.arm.workload.counted:
             return self.run_s_max(cell)
-        return min(self.run_s_max(cell), self.arms[cell.arm.index].measure_s * cell.arm.world.dilation + OVERHEAD_S)
+        measure_s = self.arms[cell.arm.index].measure_s * cell.arm.world.dilation
+        return min(self.run_s_max(cell), measure_s + OVERHEAD_S + cell.arm.crash.estimate_s)
 
 
 def longest_s(cell: Cell) -> float:
     """Estimate: how long a run takes at most. What ends by itself may end before."""
-    return cell.arm.workload.estimate_s * cell.arm.world.dilation + OVERHEAD_S
+    return cell.arm.workload.estimate_s * cell.arm.world.dilation + OVERHEAD_S + cell.arm.crash.estimate_s

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import catalog
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import clean
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.world import on_server, own_database
+from pgdyno.world import on_server, own_database, power_cuts
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
 from pgdyno.world.dataset import dataset_keys, loaded, memory_bytes, unlimited
@@ -83,9 +84,10 @@ class Emulated(World):
         return [Preparation(_title(key, wanted), f"data set {key}", key.estimate_s) for key in wanted]
 
     def memory_bytes(self, due: Sequence[Arm]) -> int:
-        """Images and a clone of the data sets, and the largest instance beside them."""
+        """Images and a clone of the data sets, and beside them the largest instance, or what a power cut leaves after it."""
+        cut = power_cuts.ROOM_BYTES if self.experiment.file.crash.cuts else 0
         return memory_bytes(self._wanted(due), _adds_bytes(due)) + max(
-            (self.arms[arm.index].memory_bytes for arm in due), default=0
+            (max(cut, self.arms[arm.index].memory_bytes) for arm in due), default=0
         )
 
     def clean_up(self, note: Callable[[str], None]) -> None:
@@ -125,7 +127,8 @@ class Emulated(World):
                 with subjects.emulated(
                     resolved, dataset, name=name, seed=run.seed, watch=run.watch, log=log, listen=listen
                 ) as subject:
-                    return on_server.measure(run, resolved, subject, shared[index], hosts=hosts)
+                    measured = on_server.measure(run, resolved, subject, shared[index], hosts=hosts)
+                return replace(measured, power_cuts=power_cuts.made(run, resolved, directory))
 
             yield ready
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from pgdyno.probe.samples import Samples
 from pgdyno.store import record
+from pgdyno.store.work_record import FailedCut, PowerCutsRecord
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.world import fake_tables
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
@@ -86,6 +87,7 @@ class Fake(World):
             world=_world(resolved),
             postgres=resolved.postgres,
             client=record.ClientRecord(rtt_ms=resolved.arm.client.rtt_ms),
+            power_cuts=_power_cuts(resolved, run.cell.block),
         )
 
 
@@ -130,6 +132,27 @@ def _events(resolved: ResolvedArm, story: fake_tables.Story) -> Samples:
         for event in resolved.arm.events
     ]
     return Samples({"world/event": from_rows("world/event", rows)} if rows else {})
+
+
+def _power_cuts(resolved: ResolvedArm, block: int) -> tuple[PowerCutsRecord, ...]:
+    """Without full_page_writes one cut in ten fails where a write may tear; else none does."""
+    table, off = resolved.arm.crash, bool(resolved.given_up)
+    return tuple(
+        PowerCutsRecord(
+            reading=reading,
+            cache=table.cache,
+            cuts=table.cuts,
+            failed=(failed := table.cuts // 10 if off and reading != "whole" else 0),
+            by_check={"start": failed} if failed else {},
+            first_failed=(
+                FailedCut(id=f"made-up:{reading}:{block}:7", stratum="checkpoint", failures={"start": "made up"}),
+            )
+            if failed
+            else (),
+            strata={"checkpoint": table.cuts},
+        )
+        for reading in (table.reading if table.cuts else ())
+    )
 
 
 def _iops(volume: VolumeSpec) -> float:

@@ -1,0 +1,60 @@
+"""Power cuts in the JSON that ``compare``, ``run`` and ``report`` print: a part of :mod:`pgdyno.report.document`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.power_cuts import cuts_of, excluded
+from pgdyno.report.part import Part
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.arm import ArmSummary
+
+
+class FailedCutOf(Part):
+    """A power cut that a database did not survive."""
+
+    id: str
+    """Its name for `pgdyno crashtest --replay`."""
+    stratum: str
+    """What the server did at its instant."""
+    failures: dict[str, str]
+    """Check that found something -> what it said."""
+
+
+class PowerCutsOf(Part):
+    """The power cuts of an arm in one reading, all replicates together."""
+
+    reading: str
+    """What was left of a write that was not durable."""
+    cuts: int
+    failed: int
+    by_check: dict[str, int]
+    """Check -> cuts in which it found something."""
+    excluded_1_in: float | None
+    """Fewer than one in this number fail, with 95 %; null where one failed or none was made."""
+    first_failed: list[FailedCutOf]
+    """The first that failed in each replicate; their recordings are kept."""
+    audit: list[dict[str, int]]
+    """How the pages of 8 KiB that the server wrote reached the device, for each replicate."""
+    verdict: str
+
+
+def power_cuts_document(arm: ArmSummary) -> list[PowerCutsOf]:
+    """Empty of experiments without power cuts."""
+    return [
+        PowerCutsOf(
+            reading=one.reading,
+            cuts=one.cuts,
+            failed=one.failed,
+            by_check=one.by_check,
+            excluded_1_in=None if one.failed or not one.cuts else excluded(one.cuts),
+            first_failed=[
+                FailedCutOf(id=failed.id, stratum=failed.stratum, failures=failed.failures)
+                for failed in one.first_failed
+            ],
+            audit=[run.audit for run in one.runs],
+            verdict=one.verdict,
+        )
+        for one in cuts_of(arm)
+    ]
