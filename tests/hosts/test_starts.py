@@ -95,6 +95,8 @@ def test_four_drivers_begin_together(two: there.Hosts, tmp_path: Path, capsys: p
                 # The instant was converted by the estimate: what that is off by, the driver begins early or late.
                 begun_ns.append(clock.ahead_ns - ahead_ns + part.summary["begin_late_ns"])
             found.spread_ms.append(round((max(begun_ns) - min(begun_ns)) / 1e6, 4))
+            woke_ns = [part.summary["woke_late_ns"] for part in told.parts.values() if part.summary is not None]
+            found.woke_late_ms.append(round(max(woke_ns) / 1e6, 4))
             found.look()
             known.look()
             if start % 20 == 19:

@@ -34,8 +34,9 @@ def driver(seconds: list[Latencies], skipped: int = 0) -> Said:
     """What a driver of these latencies says."""
     found, _ = said(seconds[:1], seconds[1:], [[], []], skipped)
     assert found.summary is not None
-    whole = {"connect_ns": 4_000_000, "begin_late_ns": 50_000, "settled_in_warmup": 0, "clients_disconnected": 0}
-    found.summary |= whole | {"process_user_ns": 7, "process_system_ns": 3, "inputs": {"payments": 2}}
+    late = {"begin_late_ns": 50_000, "woke_late_ns": 60_000}
+    whole = {"connect_ns": 4_000_000, "settled_in_warmup": 0, "clients_disconnected": 0}
+    found.summary |= whole | late | {"process_user_ns": 7, "process_system_ns": 3, "inputs": {"payments": 2}}
     found.ready |= {"clients": 4, "server_version": "18.6", "seed": 1}
     return found
 
@@ -113,7 +114,12 @@ def test_the_tables_of_a_run_are_those_of_the_union(drivers: list[list[Latencies
 def test_lateness_is_not_added_and_totals_are() -> None:
     parts = [driver([[[1], []], [[2], [3]]]) for _ in range(3)]
     assert parts[1].summary is not None
-    parts[1].summary |= {"begin_late_ns": 900_000, "errors": {"deadlock": 2}, "connections_lost": 1}
+    parts[1].summary |= {
+        "begin_late_ns": 900_000,
+        "woke_late_ns": 1_900_000,
+        "errors": {"deadlock": 2},
+        "connections_lost": 1,
+    }
     parts[2].summary = {**(parts[2].summary or {}), "errors": {"deadlock": 1, "23505": 4}, "connect_ns": 9_000_000}
     parts[2].ready["connect_ns"] = 9_000_000
     found = added.said(parts)
@@ -121,6 +127,7 @@ def test_lateness_is_not_added_and_totals_are() -> None:
     told = native_record.driver_record(SPEC, found, SubjectClock())
     assert (told.wake, told.lag) == (None, None), "percentiles of several drivers cannot be added"
     assert (told.begin_late_ms, told.connect_ms) == (0.9, 9.0), "those of the last"
+    assert found.summary["woke_late_ns"] == 1_900_000
     assert (told.errors, told.connections_lost) == ({"deadlock": 3, "23505": 4}, 1)
     assert (found.summary["inputs"], found.summary["process_user_ns"]) == ({"payments": 6}, 21)
     assert found.ready["clients"] == 12

@@ -82,6 +82,7 @@ def said(warmup: list[Latencies], measured: list[Latencies], tail: Latencies, sk
         "ended_by": None,
         "inputs": {},
         "begin_late_ns": 50_000,
+        "woke_late_ns": 60_000,
     }
     return Said({"begin_ns": BOOT_NS, "connect_ns": 4_000_000}, seconds, summary), span
 

@@ -48,6 +48,8 @@ class Starts(Part):
 
     spread_ms: list[float] = Field(default_factory=list)
     """Between the first and the last of a start, by the true offsets of their clocks."""
+    woke_late_ms: list[float] = Field(default_factory=list)
+    """How late the last thread of a start woke, after its timer; empty where that was not recorded."""
 
 
 class Clocks(Part):

@@ -1,10 +1,12 @@
-//! The kernel's clocks in nanoseconds. Every instant that is recorded is one of CLOCK_MONOTONIC, so that what the parts of a
-//! run say of it can be laid beside each other.
+//! The kernel's clocks in nanoseconds, and what a thread needs to act at an instant. Every instant that is recorded is one of
+//! CLOCK_MONOTONIC, so that what the parts of a run say of it can be laid beside each other.
 
+mod policy;
 mod wake_lead;
 
 use rustix::time::{ClockId, clock_gettime};
 
+pub use policy::Policy;
 pub use wake_lead::WakeLead;
 
 /// Nanoseconds of a second.

@@ -142,6 +142,7 @@ struct Sum<'a> {
     scheduled: u64,
     disconnected: u64,
     begin_late_ns: u64,
+    woke_late_ns: u64,
     inputs: BTreeMap<&'static str, u64>,
     ending: Option<Ending>,
     cpu_before_ns: (u64, u64),
@@ -161,6 +162,7 @@ impl<'a> Sum<'a> {
             scheduled: 0,
             disconnected: 0,
             begin_late_ns: 0,
+            woke_late_ns: 0,
             inputs: BTreeMap::new(),
             ending: None,
             cpu_before_ns: process_cpu_ns(),
@@ -183,11 +185,12 @@ impl<'a> Sum<'a> {
                     stop();
                     self.ending.get_or_insert(ending);
                 }
-                Report::End { last, scheduled, disconnected, begin_late_ns, inputs } => {
+                Report::End { last, scheduled, disconnected, begin_late_ns, woke_late_ns, inputs } => {
                     inputs.into_iter().for_each(|(name, count)| *self.inputs.entry(name).or_default() += count);
                     self.scheduled += scheduled;
                     self.disconnected += disconnected;
                     self.begin_late_ns = self.begin_late_ns.max(begin_late_ns);
+                    self.woke_late_ns = self.woke_late_ns.max(woke_late_ns);
                     self.rest(*last);
                 }
                 Report::Failure(error) => {
@@ -243,6 +246,7 @@ impl<'a> Sum<'a> {
             qps: self.whole.queries_total() as f64 / elapsed_s,
             connect_ns: self.connect_ns,
             begin_late_ns: self.begin_late_ns,
+            woke_late_ns: self.woke_late_ns,
             scheduled_with_warmup: self.scheduled,
             settled_in_warmup: self.warmup.settled(),
             process_user_ns: user - self.cpu_before_ns.0,

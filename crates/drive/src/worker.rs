@@ -18,7 +18,7 @@ use pgdyno_workload::{Arrivals, Protocol, SqlState};
 use rustix::event::epoll;
 use rustix::fd::{AsFd, OwnedFd};
 
-use crate::begin::sleep_until;
+use crate::begin::Begun;
 use crate::clock::Clock;
 use crate::ending::Ending;
 use crate::reconnect::Reconnect;
@@ -48,6 +48,8 @@ pub(crate) enum Report {
         disconnected: u64,
         /// How late it began.
         begin_late_ns: u64,
+        /// How late it woke to begin.
+        woke_late_ns: u64,
         /// What its clients asked for, counted.
         inputs: BTreeMap<&'static str, u64>,
     },
@@ -159,9 +161,12 @@ impl<'a> Worker<'a> {
 
     /// Until every client is done, or something went wrong.
     pub(crate) fn run(mut self) {
-        let begin_late_ns = sleep_until(self.shared.clock.monotonic_ns(0));
+        let begun = Begun::at(self.shared.clock.monotonic_ns(0));
         self.cpu_ns = thread_cpu_ns();
-        if let Err(failure) = self.serve() {
+        let first = self.run_one_due(self.shared.clock.now());
+        let (begin_late_ns, woke_late_ns) = (begun.late_ns, begun.woke_late_ns);
+        drop(begun);
+        if let Err(failure) = first.and_then(|_| self.serve()) {
             let _ = self.report.send(Report::Failure(failure));
             return;
         }
@@ -172,7 +177,8 @@ impl<'a> Worker<'a> {
         for (name, count) in self.slots.iter().flat_map(|slot| slot.program.inputs()) {
             *inputs.entry(name).or_default() += count;
         }
-        let _ = self.report.send(Report::End { last: self.record, scheduled, disconnected, begin_late_ns, inputs });
+        let last = self.record;
+        let _ = self.report.send(Report::End { last, scheduled, disconnected, begin_late_ns, woke_late_ns, inputs });
     }
 
     fn serve(&mut self) -> Result<(), Fault> {
@@ -238,9 +244,15 @@ impl<'a> Worker<'a> {
     }
 
     fn run_due(&mut self, now: u64) -> Result<(), Fault> {
+        while self.run_one_due(now)? {}
+        Ok(())
+    }
+
+    /// Whether there was a client whose time has come.
+    fn run_one_due(&mut self, now: u64) -> Result<bool, Fault> {
         while let Some(&Reverse((at, client))) = self.timers.peek() {
             if at > now {
-                return Ok(());
+                return Ok(false);
             }
             self.timers.pop();
             if self.slots[client].waits != Waits::Time {
@@ -253,8 +265,9 @@ impl<'a> Worker<'a> {
                 self.record.wake(now - at);
             }
             self.resume(client)?;
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 }
 

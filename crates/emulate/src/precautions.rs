@@ -13,14 +13,12 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use pgdyno_clock::Policy;
 use pgdyno_host::{Context, Fault, Result};
 use pgdyno_signals::Hangup;
 
 /// What is shown of a tool's complaint at most: mkfs.xfs prints its whole usage after it.
 const COMPLAINT_CHARS: usize = 300;
-
-/// Priority among real-time threads: any is ahead of ordinary ones; the lowest leaves room for the host's own.
-const REALTIME_PRIORITY: i32 = 1;
 
 /// The best that an ordinary thread can have.
 const BEST_NICE: libc::c_int = -20;
@@ -61,7 +59,7 @@ fn all_files() -> std::io::Result<()> {
 
 /// Puts the calling thread ahead of every ordinary one: for the thread whose work has an instant.
 pub(crate) fn realtime_priority() -> std::io::Result<()> {
-    set_policy(libc::SCHED_FIFO, REALTIME_PRIORITY)
+    Policy::REALTIME.set()
 }
 
 /// Puts the calling thread, and those that it starts, ahead of ordinary ones by the best ordinary priority: for the threads
@@ -74,15 +72,8 @@ pub(crate) fn data_path_priority() {
 /// Gives the calling thread ordinary priority back: for threads off the data path.
 pub(crate) fn ordinary_priority() {
     // Failing leaves the thread where it was, which is safe.
-    let _ = set_policy(libc::SCHED_OTHER, 0);
+    let _ = Policy::ORDINARY.set();
     let _ = set_nice(0);
-}
-
-/// Sets that of the calling thread alone: on Linux 0 is the caller, and threads started later inherit.
-fn set_policy(policy: libc::c_int, sched_priority: libc::c_int) -> std::io::Result<()> {
-    let parameters = libc::sched_param { sched_priority };
-    // SAFETY: `parameters` outlives the call.
-    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) })
 }
 
 fn set_nice(nice: libc::c_int) -> std::io::Result<()> {

@@ -138,6 +138,8 @@ pub struct Summary {
     pub connect_ns: u64,
     /// How late the last thread began.
     pub begin_late_ns: u64,
+    /// How late the last thread woke to begin, after its timer.
+    pub woke_late_ns: u64,
     /// Every transaction that was taken from the schedule.
     pub scheduled_with_warmup: u64,
     /// Transactions of the warm-up.

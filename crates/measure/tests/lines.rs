@@ -47,6 +47,7 @@ fn lines() -> Vec<u8> {
         qps: 1.0,
         connect_ns: 4_000_000,
         begin_late_ns: 50_000,
+        woke_late_ns: 60_000,
         scheduled_with_warmup: 9,
         settled_in_warmup: 3,
         process_user_ns: 2_000,

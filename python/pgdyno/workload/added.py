@@ -25,7 +25,7 @@ _OF_SUMMARY = (
     "process_system_ns",
     "clients_disconnected",
 )
-_LATEST = ("connect_ns", "begin_late_ns")
+_LATEST = ("connect_ns", "begin_late_ns", "woke_late_ns")
 _UNTOLD = {"count": 0}
 """Lateness of several drivers: see the module."""
 
@@ -73,6 +73,7 @@ def summary_of(part: Said) -> Line:
         **_rates(found),
         "connect_ns": part.ready["connect_ns"],
         "begin_late_ns": 0,
+        "woke_late_ns": 0,
         **dict.fromkeys(_OF_SUMMARY, 0),
         "scheduled_with_warmup": sum(settled),
         "settled_in_warmup": warmup,

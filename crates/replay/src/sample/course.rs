@@ -157,6 +157,7 @@ impl<'a> Sum<'a> {
             qps: self.whole.queries_total() as f64 / elapsed_s,
             connect_ns,
             begin_late_ns: 0,
+            woke_late_ns: 0,
             scheduled_with_warmup: scheduled,
             settled_in_warmup: self.warmup.settled(),
             process_user_ns: process_cpu_ns(),
