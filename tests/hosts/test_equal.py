@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,8 @@ SCALE = 16
 SETTINGS = {"checkpoint_timeout": "1h", "max_wal_size": "4GB", "autovacuum_naptime": "1d", "shared_buffers": "512MB"}
 """Vacuum and checkpoint are made before each run, and none in it: one that meets a single run of a pair would be taken for the drivers.
 With autovacuum at work, runs of eight seconds of one driver scattered by 11 %."""
+COMMITS_OF_10_MS = {"synchronous_commit": "on", "commit_delay": "10000", "commit_siblings": "0"}
+"""As a volume would: the server sleeps before it writes a commit, whatever the cores do meanwhile. `commit_delay` is in microseconds."""
 FOUR = ("alpha", "delta", "epsilon", "gamma")
 
 
@@ -42,13 +44,17 @@ class Load:
     pairs: int
     warmup_s: float
     seconds: float
+    settings: dict[str, str] = field(default_factory=dict)
+    """More of PostgreSQL's."""
 
 
 LOADS = {
     # The arrivals follow from the seed and the threads' numbers, so both schedule the same transactions: short runs tell enough.
     page.OPEN: Load(300, 8, 1.0, 5.0),
-    # Two cores are shared by all, and a run of eight seconds scatters by some per cent.
-    page.CLOSED: Load(None, 12, 1.0, 8.0),
+    # The server's answers limit it, as where drivers have hosts of their own; the cores have time left.
+    page.CLOSED: Load(None, 12, 1.0, 5.0, COMMITS_OF_10_MS),
+    # Two cores are shared by all, and a run of eight seconds scatters by five per cent.
+    page.BUSY: Load(None, 10, 1.0, 8.0),
 }
 
 
@@ -75,6 +81,14 @@ def stand(two: there.Hosts, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield Stand(server, stack.enter_context(Connection(file.read(two.file(folder, names)))), folder)
 
 
+def configure(server: Cluster, settings: dict[str, str]) -> None:
+    """Give all sessions that are opened from now on these settings, and no others."""
+    with server.connect(autocommit=True) as connection:
+        connection.execute("ALTER ROLE ALL RESET ALL")
+        for name, value in settings.items():
+            connection.execute(f"ALTER ROLE ALL SET {name} = {value}".encode())
+
+
 def tps(server: Cluster, asked: Load, seed: int, request: RunRequest) -> float:
     """Transactions a second."""
     spec = workload_of(scale=SCALE, clients=16, threads=4, engine="native", rate_per_s=asked.rate_per_s, seed=seed)
@@ -94,10 +108,15 @@ def test_four_drivers_on_hosts_do_what_one_does(stand: Stand, capsys: pytest.Cap
     found = record.equal.get(name)
     if found is None or len(found.pairs) >= asked.pairs:
         record.equal[name] = found = Equal.now()
+    configure(stand.server, asked.settings)
+    alone = {FOUR[0]: hosts[FOUR[0]]}
+    first = RunRequest(
+        asked.seconds, stand.folder / name.replace(" ", "-") / "first", asked.warmup_s, drivers=(1,), hosts=alone
+    )
+    tps(stand.server, asked, asked.pairs, first)  # it finds nothing where the others find it, and was 17 % slower
     for pair in range(len(found.pairs), asked.pairs):
-        folder = stand.folder / f"{name}-{pair}".replace(" ", "-")
-        alone = {FOUR[0]: hosts[FOUR[0]]}
-        one = RunRequest(asked.seconds, folder / "one", asked.warmup_s, drivers=(1,), hosts=alone)
+        folder = first.out_dir.with_name(str(pair))
+        one = replace(first, out_dir=folder / "one")
         four = replace(one, out_dir=folder / "four", drivers=(1, 1, 1, 1), hosts=hosts)
         # What drifts meets both alike.
         order = (one, four) if pair % 2 == 0 else (four, one)
@@ -107,7 +126,7 @@ def test_four_drivers_on_hosts_do_what_one_does(stand: Stand, capsys: pytest.Cap
         with capsys.disabled():
             print(f"hosts: {name}: four drivers {found.pairs[-1][0]:.1f}, one {found.pairs[-1][1]:.1f}", flush=True)
         page.keep(record)
-    claim = page.equal(name, record)
+    claim = page.equal(name, record) if name in page.BARS else None
     with capsys.disabled():
-        print(f"hosts: {claim}")
-    assert claim.holds, str(claim)
+        print(f"hosts: {claim or page.beside(record)}")
+    assert claim is None or claim.holds, str(claim)

@@ -19,8 +19,8 @@ def record(four: float = 1.0, pairs: int = 8) -> Record:
     return Record(
         kernel="6.18",
         cores=2,
-        equal={name: Equal(**WHEN, pairs=each) for name in page.BARS},
-        starts=Starts(**WHEN, spread_ms=[0.1] * 199 + [0.9]),
+        equal={name: Equal(**WHEN, pairs=each) for name in (*page.BARS, page.BUSY)},
+        starts=Starts(**WHEN, spread_ms=[0.1] * 199 + [0.9], woke_late_ms=[0.1] * 199 + [1.8]),
         clocks={"a busy machine": Clocks(**WHEN, estimates=1000, off=2)},
         kills=Kills(**WHEN, kills=[Kill(what="link", became="an error", took_s=6.5)] * 60),
         spread_kills={"on loopback": SpreadKills(**WHEN, kills={"worker": 20}, replicates=30)},
@@ -44,6 +44,18 @@ def test_four_drivers_that_do_less_are_found_at_a_rate_sooner_than_in_a_closed_l
     assert broken(record(four=0.98)) == ["300 transactions a second: four drivers over one"]
     assert len(broken(record(four=0.94))) == 2
     assert len(broken(record(pairs=4))) == 2, "too few"
+
+
+def test_the_loop_that_takes_both_cores_has_no_bar_and_is_said_to_be_inside_that_of_the_other_or_not() -> None:
+    found = record()
+    assert "four drivers over one 1.0000 (0.9994 to 1.0006), 8 pairs, which is inside 0.95 to 1.05" in page.beside(
+        found
+    )
+    found.equal[page.BUSY].pairs = record(four=0.9).equal[page.BUSY].pairs
+    assert broken(found) == []
+    assert "which is **not** inside 0.95 to 1.05" in page.render(found)
+    del found.equal[page.BUSY]
+    assert "both cores" not in page.render(found)
 
 
 @pytest.mark.parametrize(
@@ -76,5 +88,6 @@ def test_what_is_kept_is_read_again_and_the_page_is_written(tmp_path: Path) -> N
     page.keep(record(), tmp_path / "record.json", tmp_path / "hosts.md")
     assert Record.load(tmp_path / "record.json") == record()
     text = (tmp_path / "hosts.md").read_text()
-    assert "| closed loop | 299.7 | 300.0 | 0.9990 |" in text
+    assert "largest 0.900 ms; the latest thread woke 1.800 ms after its timer" in text
+    assert "| closed loop, a commit takes 10 ms | 299.7 | 300.0 | 0.9990 |" in text
     assert "| link | 60 | 6.5 |" in text
