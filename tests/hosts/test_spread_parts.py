@@ -173,8 +173,14 @@ def test_a_host_with_other_programs_or_another_database_makes_no_runs(written: r
     asked = record.model_copy(update={"versions": dict(record.versions) | {name: "another"}})
     said: list[bytes] = []
     orders = SimpleNamespace(next=lambda: {"experiment": asked.model_dump(mode="json")})
-    with pytest.raises(InputError, match=f'"version of {name}" is .*, was .another.'):
+    with pytest.raises(HostError) as refused:
         serve(cast("Any", orders), cast("Any", SimpleNamespace(note=said.append, frame=said.append)))
+    is_there = repr(record.versions[name]) if name in record.versions else "not there"
+    where = f'"{name}"' if " " in name else name
+    assert refused.value.message == (
+        f"this host differs from the one that started the experiment: {where} is {is_there}, not 'another'"
+    ), "no directory: that of the host is gone when this is read"
+    assert "--resume" not in refused.value.remedy
     assert said == []
 
 

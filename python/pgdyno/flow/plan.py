@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pgdyno import __version__, _engine
 from pgdyno.errors import InputError
 from pgdyno.flow.place import require_divisible, require_same_place
-from pgdyno.flow.resume import finished, more_time, require_same
+from pgdyno.flow.resume import finished, more_time, require_programs, require_same
 from pgdyno.flow.schedule import Allowance, allowance
 from pgdyno.quantity import duration_words
 from pgdyno.world import elsewhere, world_of
@@ -94,13 +94,15 @@ def plan(
     to_run: bool = True,
     hosts: HostsFile | None = None,
     spread: Spread | None = None,
+    ordered: bool = False,
 ) -> Plan:
     """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
 
     ``resume`` is the directory of an experiment that is continued, ``only`` the indexes of the arms to run. Without
     ``yes_create`` an existing server without pgbench's tables is refused. A plan that is not ``to_run`` can be made
     without root. ``hosts`` says where the hosts are that arms name as their drivers'; they are connected when the runs begin.
-    ``spread`` says which make the runs: then each of them requires what a run needs.
+    ``spread`` says which make the runs: then each of them requires what a run needs. There the experiment is ``ordered``:
+    it is read from the record that another host wrote, whose programs this one must have.
     """
     world = world_of(experiment).open(experiment, to_run=to_run and spread is None, yes_create=yes_create)
     world.hosts_file, world.spread = hosts, spread
@@ -108,7 +110,11 @@ def plan(
         require_divisible(world, only)
     elsewhere.require(experiment, world.arms, hosts)
     if resume is not None:
-        require_same(resume, experiment, versions_of(world.arms))
+        versions = versions_of(world.arms)
+        if ordered:
+            require_programs(resume, versions)
+        else:
+            require_same(resume, experiment, versions)
         require_same_place(resume, world)
     world.check()
     cells = world.experiment.cells

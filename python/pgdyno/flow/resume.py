@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.difference import differences, flat, same_order
-from pgdyno.errors import InputError
+from pgdyno.analysis.difference import Difference, differences, flat, same_order
+from pgdyno.errors import HostError, InputError
 from pgdyno.experiment import Experiment
 from pgdyno.experiment.origin import Origin, dotted
 from pgdyno.store import open_experiment
@@ -70,9 +70,7 @@ def require_same(directory: Path, experiment: Experiment, versions: Mapping[str,
     before = open_experiment(directory).record
     first = recorded(directory)
     asked = _timeless(first), _timeless(experiment)
-    made = {"version of " + name: value for name, value in before.versions.items() if name != "python"}
-    here = {"version of " + name: value for name, value in versions.items() if name != "python"}
-    found = [*differences(*asked), *differences(made, here)]
+    found = [*differences(*asked), *_of_versions(before.versions, versions, "version of ")]
     if not found:
         _require_order(directory, first, experiment)
         return
@@ -86,6 +84,23 @@ def require_same(directory: Path, experiment: Experiment, versions: Mapping[str,
         f"{directory} was a different experiment: {shown}{more}",
         remedy="change it back, or run the file without --resume",
     )
+
+
+def require_programs(directory: Path, versions: Mapping[str, str]) -> None:
+    """Refuse to make runs for an experiment that another host started with other programs, or on another database of the user's."""
+    found = _of_versions(open_experiment(directory).record.versions, versions)
+    if found:
+        shown = "; ".join(f"{dotted(one.place)} is {_words(one.new)}, not {_words(one.old)}" for one in found)
+        raise HostError(
+            f"this host differs from the one that started the experiment: {shown}",
+            remedy="install the same pgdyno and the same PostgreSQL on all hosts, with the same databases",
+        )
+
+
+def _of_versions(before: Mapping[str, str], now: Mapping[str, str], of: str = "") -> list[Difference]:
+    """Programs and databases that have changed. Python's version is not one of them: no figure depends on it."""
+    made, here = ({of + name: text for name, text in one.items() if name != "python"} for one in (before, now))
+    return differences(made, here)
 
 
 def _require_order(directory: Path, first: Experiment, experiment: Experiment) -> None:

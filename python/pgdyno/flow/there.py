@@ -107,8 +107,7 @@ def serve(orders: _Orders, says: _Says) -> None:
     record = ExperimentRecord.model_validate(orders.next()["experiment"])
     with scratch_directory(Path(tempfile.gettempdir())) as scratch:
         directory = write_experiment(scratch, record)
-        # That of an experiment that is resumed: programs of other versions than the coordinator's are refused.
-        planned = plan(recorded(directory), resume=directory)
+        planned = plan(recorded(directory), resume=directory, ordered=True)
         with held(directory):
             planned.world.clean_up(says.note)
             with planned.world.prepared(planned.due, directory, says.step, says.note) as ready:
