@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from pgdyno.hosts.seat import SILENT_S, WAIT_S
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload import native
 from pgdyno.workload.driving import LOST_S, Driving
+from pgdyno.workload.elsewhere import Elsewhere
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
@@ -46,8 +47,15 @@ GONE_S = 6.0
 @pytest.fixture(scope="module")
 def server(two: there.Hosts) -> Iterator[Cluster]:
     """A server on the address that all hosts reach, with pgbench's tables at scale 2."""
-    with throwaway_cluster(settings={"shared_preload_libraries": "pg_stat_statements"}, tcp=two.here) as started:
+    with counting(two.here) as started:
         load(started, PgbenchTables(2))
+        yield started
+
+
+@contextlib.contextmanager
+def counting(tcp: str) -> Iterator[Cluster]:
+    """A server that counts the calls of statements."""
+    with throwaway_cluster(settings={"shared_preload_libraries": "pg_stat_statements"}, tcp=tcp) as started:
         with started.connect(autocommit=True) as connection:
             connection.execute("CREATE EXTENSION pg_stat_statements")
         yield started
@@ -131,14 +139,20 @@ def test_two_hosts_come_to_one_record(
 
 
 def test_two_hosts_send_what_one_driver_sends(server: Cluster, connection: Connection, tmp_path: Path) -> None:
+    require_same_statements(server, connection.drivers(["alpha", "gamma"]), tmp_path)
+
+
+def require_same_statements(server: Cluster, hosts: Mapping[str, Elsewhere], folder: Path) -> None:
+    """16 clients of one driver here, and the same divided among hosts."""
+
     def here(order: dict[str, Any]) -> None:
-        with Driving(order, tmp_path / "here.err") as driving:
+        with Driving(order, folder / "here.err") as driving:
             driving.follow(lambda _: None)
 
     def there_too(order: dict[str, Any]) -> None:
         order["server"] = reached(server).endpoint.named("pgdyno drive")
-        hosts = connection.drivers(["alpha", "gamma"])
-        with Drivers(order, shares_of([1, 1], 16, 4, list(hosts)), tmp_path, hosts=hosts) as drivers:
+        shares = shares_of([1] * len(hosts), 16, 4, list(hosts))
+        with Drivers(order, shares, folder, hosts=hosts) as drivers:
             drivers.begin()
             assert drivers.follow(lambda _: None).lost is None
 

@@ -22,7 +22,7 @@ from tools.hosts import page
 from tools.hosts.record import Equal, Record
 
 from . import there
-from .test_drive import reached
+from .test_drive import counting, reached, require_same_statements
 
 pytestmark = pytest.mark.bench
 
@@ -79,6 +79,11 @@ def stand(two: there.Hosts, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         load(server, PgbenchTables(SCALE))
         names = "\n".join(f"{name} = 1" for name in FOUR)
         yield Stand(server, stack.enter_context(Connection(file.read(two.file(folder, names)))), folder)
+
+
+def test_four_hosts_send_what_one_driver_sends(stand: Stand, two: there.Hosts, tmp_path: Path) -> None:
+    with counting(two.here) as server:
+        require_same_statements(server, stand.connection.drivers(FOUR), tmp_path)
 
 
 def configure(server: Cluster, settings: dict[str, str]) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import EXIT_HOST, EXIT_OK, EXIT_USAGE
+from pgdyno.errors import EXIT_HOST, EXIT_OK, EXIT_USAGE, HostError
+from pgdyno.hosts import file
+from pgdyno.hosts.connection import Connection
 from pgdyno.hosts.keys import Identity
 from tests.support.commands import pgdyno
 
@@ -86,6 +90,42 @@ def test_what_would_be_open_to_others_is_refused(two: there.Hosts) -> None:
         ("scheduler", "--keys", two.folder, "--listen", "0.0.0.0"),
     ):
         assert "Traceback" not in pgdyno("hosts", *words, code=EXIT_USAGE).err
+
+
+STOCK = """
+import asyncio, sys
+from pathlib import Path
+from pgdyno.hosts import library
+from pgdyno.hosts.keys import Identity
+
+async def serve(keys: str, scheduler: str, folder: str) -> None:
+    dask, security = library.distributed(), Identity(Path(keys), "scheduler").security()
+    more = {"protocol": "tls", "security": security, "host": "127.0.0.9", "dashboard": False, "dashboard_address": "127.0.0.9:0"}
+    worker = dask.Worker(scheduler, name="stock", nthreads=1, local_directory=folder, **more)
+    async with dask.Scheduler(port=0, **more) as other, worker:
+        print(other.address, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(serve(*sys.argv[1:]))
+"""
+
+
+def test_dask_as_it_comes_serves_http_without_certificates_and_is_refused(two: there.Hosts, tmp_path: Path) -> None:
+    """Its TLS is that of the same authority; its dashboard is off, which closes no port (distributed#6407)."""
+    command = [sys.executable, "-c", STOCK, str(two.folder), two.scheduler.url, str(tmp_path / "dask")]
+    hosts = two.file(tmp_path, "stock = 1")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        scheduler = process.stdout.readline().strip()
+        ended = pgdyno("doctor", "--hosts", hosts, code=EXIT_HOST)
+        assert ended.out.splitlines()[-1] == "In the way of a load from several hosts: stock ports."
+        with Connection(file.read(hosts)) as connection, pytest.raises(HostError, match="the worker stock serves HTTP"):
+            connection.drivers(["stock"])
+        hosts.write_text(hosts.read_text().replace(two.scheduler.url, scheduler))
+        ended = pgdyno("doctor", "--hosts", hosts, code=EXIT_HOST)
+        assert "scheduler" in ended.out.splitlines()[-1]
+        with Connection(file.read(hosts)) as connection, pytest.raises(HostError, match=f"{scheduler} serves HTTP"):
+            connection.drivers(["stock"])
 
 
 def test_a_signal_ends_a_server_and_the_end_of_the_scheduler_a_worker(tmp_path: Path) -> None:
