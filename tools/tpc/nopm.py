@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
+from pgdyno.workload.tpcc_proofs import MISSING
 from tools.tpc.installed import OURS, THEIRS, WAREHOUSES, Place
 from tools.tpc.record import NopmPair
 
@@ -96,5 +97,5 @@ def _new_orders_per_min(place: Place, seed: int) -> float:
 
 def _is_a_lost_call(check: Check, place: Place, outcome: Outcome) -> bool:
     """HammerDB's NOPM are what its tables grew by. Its users count a few calls more, of those that the server rolled back."""
-    missing = check.figures.get("missing", 0)
+    missing = check.figures.get(MISSING, 0)
     return place.name == THEIRS and 0 < missing <= _LOST_MAX * outcome.succeeded_by_type_total["new_order"]

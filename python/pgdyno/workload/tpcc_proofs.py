@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pgdyno.workload.tables import TpccTables
 
 DISTRICTS = 10
+MISSING = "missing"
+"""The figure of a check that counts transactions without their row."""
 _GROWTH = """
 SELECT (SELECT array_agg(d_next_o_id ORDER BY d_w_id, d_id) FROM {S}.district),
        (SELECT count(*) FROM {S}.history), (SELECT count(*) FROM {S}.new_order)
@@ -81,7 +83,7 @@ def _new_orders(before: Grown, after: Grown, outcome: Outcome) -> Check:
         name="tpcc_new_orders",
         ok=counted <= grown <= counted + outcome.uncounted_max,
         detail=f"the districts' next orders grew by {grown:,}, {counted:,} New-Orders succeeded",
-        figures={"warehouses_used": used, "missing": max(0, counted - grown)},
+        figures={"warehouses_used": used, MISSING: max(0, counted - grown)},
     )
 
 
@@ -91,7 +93,7 @@ def _history(before: Grown, after: Grown, outcome: Outcome) -> Check:
         name="tpcc_history",
         ok=outcome.writes_total <= grown <= outcome.writes_total + outcome.uncounted_max,
         detail=f"history grew by {grown:,} rows, {outcome.writes_total:,} payments succeeded",
-        figures={"missing": max(0, outcome.writes_total - grown)},
+        figures={MISSING: max(0, outcome.writes_total - grown)},
     )
 
 

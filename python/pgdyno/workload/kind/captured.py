@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal
-from pgdyno.workload.kind.filled import WithTables
+from pgdyno.workload.kind.filled import OnOwnDatabase
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.replay.asked import Asked, Keys, names_of
 
@@ -22,7 +22,7 @@ Name = Annotated[str, Field(min_length=1)]
 _PART = ("databases", "users", "from_s", "until_s", "keys")
 
 
-class OfCapture(WithTables):
+class OfCapture(OnOwnDatabase):
     """Keys of the kinds `replay` and `sample`, which send the statements of a capture to your own database."""
 
     blamed: ClassVar[str] = "capture"
@@ -64,27 +64,9 @@ class OfCapture(WithTables):
         assert self.database is not None
         return self.database.data_set()
 
-    @property
-    def size_key(self) -> str:
-        """See :meth:`Workload.size_key`."""
-        return "database.from"
-
-    def sized(self, memory_bytes: int) -> Self:
-        """A database of the user's has its size."""
-        del memory_bytes
-        return self
-
-    @property
-    def memory_bytes(self) -> int | None:
-        """So much that the database is the multiple of it that ``data_to_memory`` asks for."""
-        if self.database is None or self.data_to_memory is None:
-            return None
-        return self.database.memory_bytes_for(self.data_to_memory)
-
     def versions(self) -> dict[str, str]:
         """The contents of the capture and of the database's source."""
-        found = {} if self.database is None else self.database.versions()
-        return found | {f"capture {self.capture}": self.asked.digest()}
+        return super().versions() | {f"capture {self.capture}": self.asked.digest()}
 
     def rehearse(self, server: Server) -> None:
         """Connect as every role to its database. :class:`InputError` names those that cannot."""

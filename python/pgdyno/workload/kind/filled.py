@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field
 
@@ -45,6 +45,36 @@ class WithTables(Workload):
         elif self.load.manner == "hammerdb" and self.load.split:
             yield Refusal("load.split", "its sessions share the rows anyway", "omit the key")
 
+    def _of_size(self, key: str) -> Iterator[Refusal]:
+        """The size is said once: by ``key``, or by the memory."""
+        if self.data_to_memory is not None and key in self.model_fields_set:
+            said = f"it sets the amount of data, and so does {key}; omit one of them"
+            yield Refusal("data_to_memory", said)
+
+
+class OnOwnDatabase(WithTables):
+    """Kinds that begin with a database of the user's where they have an :attr:`own_database`: it has its size, and the memory follows from that."""
+
+    @property
+    def size_key(self) -> str:
+        """See :meth:`Workload.size_key`."""
+        return super().size_key if self.own_database is None else "database.from"
+
+    def sized(self, memory_bytes: int) -> Self:
+        """See :meth:`Workload.sized`."""
+        return super().sized(memory_bytes) if self.own_database is None else self
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """So much that the database is the multiple of it that ``data_to_memory`` asks for."""
+        if self.own_database is None or self.data_to_memory is None:
+            return None
+        return self.own_database.memory_bytes_for(self.data_to_memory)
+
+    def versions(self) -> dict[str, str]:
+        """The content of the database's source."""
+        return {} if self.own_database is None else self.own_database.versions()
+
     def _of_restored(self, database: DatabaseTable) -> Iterator[Refusal]:
         """What does not go with a database of the user's instead of tables that are filled."""
         for key in ("connections", "split", "foreign_keys"):
@@ -56,9 +86,3 @@ class WithTables(Workload):
         if self.load.limited and database.is_kept:
             why = "a kept database is restored already, and not on this volume"
             yield Refusal("load.limited", why, "omit the key, or name the dump that it was kept from")
-
-    def _of_size(self, key: str) -> Iterator[Refusal]:
-        """The size is said once: by ``key``, or by the memory."""
-        if self.data_to_memory is not None and key in self.model_fields_set:
-            said = f"it sets the amount of data, and so does {key}; omit one of them"
-            yield Refusal("data_to_memory", said)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, WithJsonSchema
 
 from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal
+from pgdyno.workload.kind.filled import OnOwnDatabase
 from pgdyno.workload.kind.pgbench import OnPgbenchTables
 from pgdyno.workload.scripts import ScriptFile
 
@@ -24,7 +25,7 @@ _OF_PGBENCH = ("scale", "fillfactor", "tablespace", "index_tablespace")
 _SLEEP = re.compile(r"^\s*\\sleep\b", re.MULTILINE | re.IGNORECASE)
 
 
-class Script(OnPgbenchTables):
+class Script(OnOwnDatabase, OnPgbenchTables):
     """`script`: your files in pgbench's language."""
 
     blamed: ClassVar[str] = "files"
@@ -46,26 +47,6 @@ class Script(OnPgbenchTables):
     def data_set(self) -> DataSet:
         """The user's database, else pgbench's tables."""
         return super().data_set() if self.database is None else self.database.data_set()
-
-    @property
-    def size_key(self) -> str:
-        """See :meth:`Workload.size_key`."""
-        return super().size_key if self.database is None else "database.from"
-
-    def sized(self, memory_bytes: int) -> Self:
-        """A database of the user's has its size."""
-        return super().sized(memory_bytes) if self.database is None else self
-
-    @property
-    def memory_bytes(self) -> int | None:
-        """So much that the database is the multiple of it that ``data_to_memory`` asks for."""
-        if self.database is None or self.data_to_memory is None:
-            return None
-        return self.database.memory_bytes_for(self.data_to_memory)
-
-    def versions(self) -> dict[str, str]:
-        """The content of the database's source."""
-        return {} if self.database is None else self.database.versions()
 
     def rehearse(self, server: Server) -> None:
         """Prepare each statement once, on a server with the user's database. :class:`InputError` names those that fail."""
