@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,7 +45,13 @@ def test_it_begins_at_the_instant_that_it_is_told(dsn: str) -> None:
         assert (ready["clients"], ready["begin_ns"]) == (4, None)
         begin_ns = now_ns() + 300 * MS
         tell(process, begin_ns)
-        seconds, summary = driven.summary_of(process)
+        first = driven.line(process)["second"]
+        threads = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
+        assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_OTHER}, (
+            "real-time to begin, no longer"
+        )
+        rest, summary = driven.summary_of(process)
+    seconds = [first, *rest]
     assert seconds[0]["begin_ns"] == begin_ns
     assert [second["warmup"] for second in seconds[:2]] == [True, False]
     assert summary["begin_ns"] == begin_ns + 500 * MS, "the seconds of all drivers have one grid"
