@@ -83,6 +83,19 @@ def test_the_page_says_which_planted_bugs_only_one_check_catches() -> None:
     assert f"| {one.name} | {next(bug.why for bug in mutants() if bug.name == one.name)} | 3 | 9 | 3 |" in text
 
 
+def test_cuts_of_a_cell_that_time_ended_are_added_to_those_of_the_next_call() -> None:
+    cell = planted()[0]
+    both = found(cell, 100, 0).joined(found(cell, 300, 2))
+    assert (both.wanted, both.cuts, both.failed, both.until_failed) == (400, 400, 2, 103)
+    assert (both.checks, both.alone, both.first_failure) == ({"ledger": 2}, {"ledger": 2}, "ledger: gone")
+    assert both.cuts_per_minute == pytest.approx(210.0)
+    assert both.ms_by_step == {"content": pytest.approx(40.0), "start": pytest.approx(200.0)}
+    slow = found(cell, 100, 0)
+    slow.cuts_per_minute, slow.cpu_s_per_cut = 70.0, 0.6
+    assert slow.joined(found(cell, 300, 0)).cuts_per_minute == pytest.approx(140.0)
+    assert slow.joined(found(cell, 300, 0)).cpu_s_per_cut == pytest.approx(0.375)
+
+
 def test_a_partial_record_says_so_on_its_page() -> None:
     partial = record(found(sound()[0], 100, 0), found(planted()[0], 9, 1))
     partial.skipped[sound()[2].name] = "this machine has no postgres"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shutil
 import subprocess
 import sys
@@ -35,38 +36,42 @@ FAILURES_MAX: dict[Bench, int] = {"sound": 20, "recovery": 20, "mutant": 10, "to
 
 
 def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int], minutes: float | None) -> Record:
-    """Measure the cells that the record at ``path`` lacks, until ``minutes`` have passed."""
+    """Measure what the record at ``path`` lacks, until ``minutes`` have passed: a cell that they end goes on with the next call."""
     preflight.require_root("the record of power cuts")
     preflight.require_fuse()
     found = Record.here(seed, find_binaries().version)
     kept = Record.load(path)
     if kept is not None and kept.goes_on(found):
         found = kept
-    until = None if minutes is None else time.monotonic() + 60 * minutes
+    until = math.inf if minutes is None else time.monotonic() + 60 * minutes
     recording: Recording | None = None
     with state_of_its_own(), tempfile.TemporaryDirectory(prefix="pgdyno-crash-") as root:
         Path(root).chmod(0o755)  # a server has a planted bug from there
         made: tuple[str, int] | None = None
         # A first recording of each kind before a second one of any: a record that is partial has seen all of them.
         for cell in sorted(cells, key=lambda cell: (cell.take, *cell.recording)):
+            have = next((one for one in found.found if one.name == cell.name), None)
             wanted, failures_max = cuts[cell.bench], FAILURES_MAX[cell.bench]
-            if any(
-                one.name == cell.name and (one.wanted >= wanted or one.failed >= failures_max) for one in found.found
-            ):
+            if have is not None:
+                wanted, failures_max = wanted - have.wanted, failures_max - have.failed
+            if wanted <= 0 or failures_max <= 0:
                 continue
             if (lacking := _lacking(cell.asked)) is not None:
                 found.skipped[cell.name] = f"this machine has no {lacking}"
                 continue
-            if until is not None and time.monotonic() >= until:
+            if time.monotonic() >= until:
                 break
             if recording is None or made != cell.recording:
                 shutil.rmtree(Path(root) / "recording", ignore_errors=True)
                 recording, made = recorded(cell.asked, Path(root) / "recording"), cell.recording
             if cell.bench == "recovery":
-                result = cut_recoveries(recording, cell.reading, seed, wanted, failures_max)
+                result = cut_recoveries(recording, cell.reading, seed, wanted, failures_max, until)
             else:
-                result = make_cuts(recording, cell.reading, seed, wanted, failures_max=failures_max)
-            one = Found.of(cell, wanted, result)
+                result = make_cuts(recording, cell.reading, seed, wanted, failures_max=failures_max, until=until)
+            if not result.tried and time.monotonic() >= until:
+                break
+            one = Found.of(cell, result.tried if time.monotonic() >= until else wanted, result)
+            one = one if have is None else have.joined(one)
             found.found = [other for other in found.found if other.name != cell.name] + [one]
             found.skipped.pop(cell.name, None)
             found.save(path)
@@ -95,18 +100,19 @@ def _library(folder: Path) -> Path:
     return copy
 
 
-def cut_recoveries(outer: Recording, reading: str, seed: int, cuts: int, failures_max: int) -> Result:
+def cut_recoveries(outer: Recording, reading: str, seed: int, cuts: int, failures_max: int, until: float) -> Result:
     """Cuts during recoveries from cuts of a recording, each at another instant."""
     total = Result(outer, reading, seed)
     folder = outer.folder.with_name("recovery")
     for number in range(RECOVERIES):
-        if total.tried >= cuts or len(total.failed) >= failures_max:
+        if total.tried >= cuts or len(total.failed) >= failures_max or time.monotonic() >= until:
             break
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.closing(Book(outer)) as book:
             inner = record_recovery(book, Name(str(outer.folder), reading, seed, number * STATES), folder)
         share = -(-(cuts - total.tried) // (RECOVERIES - number))
-        total.join(make_cuts(inner, reading, seed, share, failures_max=failures_max - len(total.failed)))
+        left = failures_max - len(total.failed)
+        total.join(make_cuts(inner, reading, seed, share, failures_max=left, until=until))
     return total
 
 

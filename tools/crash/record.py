@@ -22,7 +22,7 @@ class Found(BaseModel):
     name: str
     reading: str
     wanted: int
-    """Cuts that were asked for, or at most for a planted bug."""
+    """Cuts that were asked for, or at most for a planted bug; those that there was time for where that ended them."""
     cuts: int
     failed: int
     until_failed: int | None = None
@@ -66,6 +66,39 @@ class Found(BaseModel):
             cuts_per_minute=60 * result.tried / result.wall_s,
             cpu_s_per_cut=result.cpu_s / cuts,
             ms_by_step={step: 1000 * total / cuts for step, total in result.seconds.items()},
+        )
+
+    def joined(self, more: Self) -> Self:
+        """With the further cuts of another call, of another recording of the same server."""
+        cuts = self.cuts + more.cuts
+        until_failed = self.until_failed
+        if until_failed is None and more.until_failed is not None:
+            until_failed = self.cuts + more.until_failed
+
+        def added(name: str) -> dict[str, int]:
+            first, second = getattr(self, name), getattr(more, name)
+            return {key: first.get(key, 0) + second.get(key, 0) for key in first | second}
+
+        def mean(first: float, second: float) -> float:
+            return (first * self.cuts + second * more.cuts) / max(1, cuts)
+
+        minutes = sum(one.cuts / one.cuts_per_minute for one in (self, more) if one.cuts_per_minute)
+        return self.model_copy(
+            update={
+                "wanted": self.wanted + more.wanted,
+                "cuts": cuts,
+                "failed": self.failed + more.failed,
+                "until_failed": until_failed,
+                "first_failure": self.first_failure or more.first_failure,
+                "checks": added("checks"),
+                "alone": added("alone"),
+                "cuts_per_minute": cuts / minutes if minutes else 0.0,
+                "cpu_s_per_cut": mean(self.cpu_s_per_cut, more.cpu_s_per_cut),
+                "ms_by_step": {
+                    step: mean(self.ms_by_step.get(step, 0.0), more.ms_by_step.get(step, 0.0))
+                    for step in self.ms_by_step | more.ms_by_step
+                },
+            }
         )
 
 

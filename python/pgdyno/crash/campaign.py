@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import resource
 import secrets
 import threading
@@ -136,9 +137,12 @@ def make_cuts(
     *,
     workers: int = WORKERS,
     failures_max: int | None = None,
+    until: float = math.inf,
     tell: Callable[[Result], None] = lambda _: None,
 ) -> Result:
-    """Examine ``cuts`` contents that differ, or fewer when there are no more; ``failures_max`` failures end it sooner."""
+    """Examine ``cuts`` contents that differ, or fewer when there are no more; ``failures_max`` failures end it sooner, and so does
+    the instant ``until`` of :func:`time.monotonic`.
+    """
     require_ready()
     result = Result(recording, reading, seed)
     began, cpu = time.monotonic(), _cpu_s()
@@ -148,7 +152,7 @@ def make_cuts(
 
         def work(worker: int) -> None:
             examiner = Examiner(book, folder / str(worker))
-            while not end.is_set():
+            while not end.is_set() and time.monotonic() < until:
                 with lock:
                     number = next(numbers)
                 if number >= cuts * TRIES:
