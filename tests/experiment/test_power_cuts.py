@@ -141,16 +141,18 @@ def test_they_are_planned_reported_and_resumed_and_a_failed_one_ends_with_its_ex
 def test_a_torn_page_is_found_and_its_recording_is_kept_for_a_replay(state_dir: Path, tmp_path: Path) -> None:
     file = tmp_path / "trial.toml"
     given_up = '[postgres]\ngiven_up = ["full_page_writes"]\n'
-    file.write_text(ONE_ARM.format(kind="emulated", seconds=2) + CRASH.replace("200", "60") + given_up)
+    file.write_text(
+        ONE_ARM.format(kind="emulated", seconds=2) + CRASH.replace("200", "100").replace("5s", "10s") + given_up
+    )
     pgdyno("run", file, "--results", tmp_path, "--keep-invalid", code=EXIT_CUT_FAILED)
     (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
-    torn = run.record.power_cuts[0]
-    assert (torn.cuts, torn.cache) == (60, "volatile")
+    assert [(one.cuts, one.cache) for one in run.record.power_cuts] == [(100, "volatile")] * 2
+    torn = next(one for one in run.record.power_cuts if one.failed)
     again = json.loads(pgdyno("crashtest", "--replay", torn.first_failed[0].id, "--json", code=EXIT_CUT_FAILED).out)
     assert again["failures"] == torn.first_failed[0].failures
     alone = pgdyno("crashtest", file, "--results", tmp_path / "alone", "--json", code=EXIT_CUT_FAILED)
     found = json.loads(alone.out)["arms"]
     assert [(one["reading"], one["cuts"], one["cache"]) for one in found] == [
-        ("pieces-4096", 60, "volatile"),
-        ("pieces-4096+strict", 60, "volatile"),
+        ("pieces-4096", 100, "volatile"),
+        ("pieces-4096+strict", 100, "volatile"),
     ]

@@ -56,14 +56,18 @@ def take_backup(cluster: Cluster, mount: Path) -> None:
     program.run("chown", "-R", f"--reference={cluster.data_dir}", backup)
 
 
-def restorable(backup: Path, crashed_wal: Path) -> dict[str, str]:
-    """Make a backup ready to be restored, with the WAL that the cut left; what its server has beside its settings."""
+def restorable(backup: Path, crashed_wal: Path, *, in_place: bool) -> dict[str, str]:
+    """Make a backup ready to be restored, with the WAL that the cut left; what its server has beside its settings.
+
+    Tablespaces ``in_place`` make a server that is restored end with a PANIC unless it expects them.
+    """
     for segment in sorted(crashed_wal.iterdir()):
         if _SEGMENT.fullmatch(segment.name):
             shutil.copyfile(segment, backup / "pg_wal" / segment.name)
     (backup / "recovery.signal").touch()
     program.run("chown", "-R", f"--reference={backup}", backup / "pg_wal", backup / "recovery.signal")
-    return {
+    expected = {"allow_in_place_tablespaces": "on"} if in_place else {}
+    return expected | {
         "restore_command": f"cp {backup.parent / ARCHIVE}/%f %p",
         "recovery_target_timeline": "current",
         "hot_standby": "off",

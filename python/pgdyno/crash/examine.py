@@ -158,7 +158,8 @@ class Examiner:
                     restoring = {}
                     if asked.archive:
                         wal = mounts[1] if len(mounts) > 1 else mounts[0] / "pgdata"
-                        restoring = archive.restorable(cluster.data_dir, wal / "pg_wal")
+                        in_place = bool(ledger.tablespace(cluster))
+                        restoring = archive.restorable(cluster.data_dir, wal / "pg_wal", in_place=in_place)
                     elif len(mounts) > 1:
                         point(cluster, mounts[1])
                     cluster.start(SETTINGS | asked.settings | _RECOVERY | restoring, given_up=_FSYNC_OFF)
