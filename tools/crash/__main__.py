@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument(
         "--mutant-cuts", type=int, default=MUTANT_CUTS, help="of each planted bug at most [%(default)s]"
     )
-    parser.add_argument("--minutes", type=float, help="end after this time; a later call goes on")
+    parser.add_argument("--minutes", type=float, help="end after this time; a later call continues")
     parser.add_argument("--planted", action="store_true", help="of crash: the planted bugs alone, and their score")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))

@@ -33,7 +33,7 @@ APART_S = 0.050
 def collect(path: Path, sets: int, looked_at: int, windows: int, minutes: float | None = None) -> Record:
     """Measure what the record at ``path`` lacks: so many sets, restores that others look at, and windows with a set.
 
-    After ``minutes`` no further server or chain is begun; a later call goes on. The waits come last: they need a quiet machine.
+    After ``minutes`` no further server or chain is begun; a later call continues. The waits come last: they need a quiet machine.
     """
     preflight.require_root("the record of snapshots")
     preflight.require_fuse()
