@@ -11,8 +11,8 @@ from pgdyno.quantity import duration_words
 from pgdyno.workload.kind.base import KeyTable, at_key
 from pgdyno.workload.quantity import Seconds
 
-CUT_S = 0.4
-"""Estimate: one cut, two workers at a time; `make bench ONLY=crash` measured 0.35 to 0.4 s on two cores that others used too."""
+CUT_S = 0.3
+"""Estimate: one cut, two workers at a time. Two cores that others used too did 200 to 220 a minute."""
 RECORDING_S = 8.0
 """Estimate: making a cluster and its tables before a recording, beside its length."""
 DURATION_S_MAX = 60.0
