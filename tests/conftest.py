@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -147,6 +148,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection_finish() -> None:
+    """What was imported stays to the end: a full garbage collection need not walk through all of it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """A test that sets the machine's limits waits for its turn before its fixtures are made."""
@@ -202,6 +209,8 @@ def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if not any(request.node.get_closest_marker(name) for name in ("drawn", "needs_chromium")):
         for name, module in pictures.NONE.items():
             monkeypatch.setitem(sys.modules, name, module)
+        if (render := sys.modules.get("pgdyno.report.render")) is not None:
+            monkeypatch.setattr(render, "WIDTHS_PX", pictures.ONE_WIDTH)
 
 
 @pytest.fixture

@@ -294,17 +294,21 @@ def _workload(
         "skipped": np.zeros(seconds, dtype=np.int64),
     }
     writer.table("workload/throughput", pa.table(throughput))
-    rows: dict[str, list[Any]] = {name: [] for name in ("t_begin_ns", "t_end_ns", "script", "latency_us", "count")}
-    for second, count in enumerate(transactions.tolist()):
+    found: list[Any] = []
+    for count in transactions.tolist():
         # A closed loop of n clients: mean latency = clients / rate (Little), in a gamma law of shape 3.
         mean_us = CLIENTS / max(count, 1) * 1e6
-        values, counts = np.unique(bucket_us(rng.gamma(3.0, mean_us / 3.0, count)), return_counts=True)
-        rows["t_begin_ns"] += [int(edges[second])] * len(values)
-        rows["t_end_ns"] += [int(edges[second + 1])] * len(values)
-        rows["script"] += ["tpcb-like"] * len(values)
-        rows["latency_us"] += values.tolist()
-        rows["count"] += counts.tolist()
-    latency = pa.table(rows)
+        found.append(np.unique(bucket_us(rng.gamma(3.0, mean_us / 3.0, count)), return_counts=True))
+    many = [len(values) for values, _ in found]
+    latency = pa.table(
+        {
+            "t_begin_ns": np.repeat(edges[:-1], many),
+            "t_end_ns": np.repeat(edges[1:], many),
+            "script": pa.repeat("tpcb-like", sum(many)),
+            "latency_us": np.concatenate([values for values, _ in found]),
+            "count": np.concatenate([counts for _, counts in found]),
+        }
+    )
     writer.table("workload/latency", latency)
     if arm.service_share:
         writer.table("workload/service", service_times(latency, arm.service_share))

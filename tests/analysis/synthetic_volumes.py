@@ -112,9 +112,10 @@ def _volume_latency(arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random
         values = np.rint(shape / shape.mean() * mean_ms * 1e6 / 20_000) * 20_000
         for instant in (WARMUP_S, len(t_ns) - 1):
             # The histogram of warm-up is ten times slower, so that a forgotten subtraction shows.
-            warm = np.full(int(counter[WARMUP_S]), mean_ms * 1e7)
-            measured = rng.choice(values, int(counter[instant] - counter[WARMUP_S]))
-            found, counts = np.unique(np.concatenate([warm, measured]), return_counts=True)
+            warm, measured = int(counter[WARMUP_S]), int(counter[instant] - counter[WARMUP_S])
+            drawn = np.bincount(rng.integers(0, len(values), measured), minlength=len(values))
+            found, place = np.unique([mean_ms * 1e7, *values[drawn > 0]][not warm :], return_inverse=True)
+            counts = np.bincount(place, [warm, *drawn[drawn > 0]][not warm :]).astype(np.int64)
             rows["t_ns"] += [int(t_ns[instant])] * len(found)
             rows["op"] += [operation] * len(found)
             rows["latency_ns"] += found.astype(np.int64).tolist()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.distribution import HDR_FILE, Distribution, latency_ms, merge, volume_latency_ms
+from pgdyno.analysis.distribution import HDR_FILE, Distribution, decoded, latency_ms, merge, volume_latency_ms
 from pgdyno.store import open_experiment
+from pgdyno.workload.histogram import LATENCY_US_MAX, SIGNIFICANT_DIGITS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +44,20 @@ def test_merging_is_counting_together(a: list[tuple[float, int]], b: list[tuple[
 def test_percentiles_never_fall(buckets: list[tuple[float, int]]) -> None:
     found = [Distribution.of(buckets).percentile(percent) or 0 for percent in range(101)]
     assert found == sorted(found)
+
+
+@pytest.mark.parametrize("unit", [1, 1000])
+def test_a_histogram_is_decoded_as_its_library_reads_it(unit: int) -> None:
+    written = HdrHistogram(unit, LATENCY_US_MAX, SIGNIFICANT_DIGITS)
+    for value in (*range(1, 5000, 7), *(1 << bits for bits in range(31)), LATENCY_US_MAX):
+        written.record_value(value, 3)
+    text = written.encode()
+    library = HdrHistogram.decode(text)
+    found = decoded(text)
+    filled = [place for place, count in enumerate(library.counts) if count]
+    values = [library.get_highest_equivalent_value(library.get_value_from_index(place)) for place in filled]
+    assert found.values.tolist() == values
+    assert found.counts.tolist() == [library.counts[place] for place in filled]
 
 
 def test_hdr_file_and_table_of_seconds_say_the_same(experiment: Path, tmp_path: Path) -> None:

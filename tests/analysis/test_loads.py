@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.loads import POINTS_MAX, LoadFigures
-from pgdyno.report import loading, table
+from pgdyno.report import loading, render, table
 from pgdyno.report.document import document
 from pgdyno.report.page import html
 from pgdyno.store import load_record, open_loads, record, tables
@@ -125,7 +125,8 @@ def test_the_page_the_table_and_the_document_tell_of_loads(experiment: Path) -> 
     assert rows["copy, seconds"] == ("10.0", "10.0")
     page = html(comparison)
     assert "How the tables were filled" in page
-    assert page.count('aria-label="What volumes wrote while tables were filled"') == 3, "a drawing for each width"
+    drawn = page.count('aria-label="What volumes wrote while tables were filled"')
+    assert drawn == len(render.WIDTHS_PX), "a drawing for each width"
     made = json.loads(document(comparison).model_dump_json())["loads"]
     assert [(load["limited"], load["steps_s"]["copy"]) for load in made] == [(True, 10.0), (False, 10.0)]
     assert made[0]["volumes"]["data"]["course_mib_per_s"][0] == [0.5, pytest.approx(100.0)]

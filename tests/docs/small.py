@@ -14,6 +14,7 @@ import tomllib
 from pathlib import Path
 
 from pgdyno.cli.main import run
+from pgdyno.report import render
 from tests.docs import datasets
 from tests.support import pictures
 
@@ -69,7 +70,7 @@ def smaller(words: list[str]) -> list[str]:
         return [*words, "--scale-factor=0.01", "--clients=1", "--duration=2min", "--keep-invalid"]
     if words[:2] == ["drive", "tpcc"]:
         sizes = [setting for setting in SMALLER["drive"] if not setting.startswith("--scale=")]
-        return [*words, "--warehouses=1", *sizes]
+        return [*words, "--warehouses=1", *sizes, *_paced(words)]
     if words[0] == "diagnose":
         once = ["--every=10s", "--until=8s"] if "--every" in words else []
         watched = not (words[1].startswith("--") or Path(words[1]).is_dir())  # else files or kept watches are judged
@@ -82,10 +83,15 @@ def smaller(words: list[str]) -> list[str]:
     more += _made_up(words)
     if words[0] == "run" and _kind(words) in _WITHOUT_CLIENTS:
         return [*words, "--replicates=1", "--keep-invalid", *more]  # it ends with its work
-    chosen = SMALLER.get(words[0], [])
+    chosen = SMALLER.get(words[0], []) + (_paced(words) if words[0] == "drive" else [])
     if "--restore" in words:
         chosen = [setting for setting in chosen if not setting.startswith("--scale=")]
     return [*words, *_free(words, chosen), *more]
+
+
+def _paced(words: list[str]) -> list[str]:
+    """Clients of a closed loop pause: without that a second of theirs is two seconds of CPU, which other tests need."""
+    return [] if {"--rate", "-R"} & set(words) else ["--think-ms=5"]
 
 
 def _recorded(words: list[str]) -> list[str]:
@@ -173,6 +179,7 @@ def main() -> int:
         datasets.share()
     if not (os.environ.get(EMULATED) or "--format" in words):
         sys.modules |= pictures.NONE
+        render.WIDTHS_PX = pictures.ONE_WIDTH
     return run(words)
 
 

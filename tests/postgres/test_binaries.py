@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
-from pgdyno.postgres import binaries
+from pgdyno.postgres import binaries, publish
 from pgdyno.postgres.user import require_reachable, server_user
 
 from ..host.needs import needs_root
@@ -56,6 +56,25 @@ def test_another_content_is_another_directory(package: Path, tmp_path: Path) -> 
     (package / "pginstall" / "bin" / "psql").write_text("changed")
     assert binaries.published_copy(package, tmp_path / "var") != first
     assert first.is_dir()
+
+
+def test_what_looks_as_it_did_is_not_read_again(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_files: object) -> str:
+        raise AssertionError("its content was read")
+
+    first = binaries.published_copy(package, tmp_path / "var")
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "_hash", read)
+        assert binaries.published_copy(package, tmp_path / "var") == first
+    # Others know the same content by another place.
+    package.parent.rename(tmp_path / "elsewhere")
+    assert binaries.published_copy(tmp_path / "elsewhere" / package.name, tmp_path / "var") == first
+    # A file with another content has another time of change, whatever its size and the time that its owner gives it.
+    program = tmp_path / "elsewhere" / package.name / "pginstall" / "bin" / "psql"
+    facts, text = program.stat(), program.read_text()
+    program.write_text(text.replace("18.6", "18.7"))
+    os.utime(program, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert binaries.published_copy(tmp_path / "elsewhere" / package.name, tmp_path / "var") != first
 
 
 def test_a_damaged_copy_is_replaced(package: Path, tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.report import document, table
+from pgdyno.report import document, render, table
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.page import html
-from pgdyno.report.render import WIDTHS_PX
 from pgdyno.report.terminal import WIDTH_MIN
 from pgdyno.report.trust import not_verified
 
@@ -161,7 +160,7 @@ def test_page_of_several_volumes(two_volumes: Comparison) -> None:
     assert "client backend: relation" in words
     # Of TPS, response, course, requests of either volume, waits, CPU.
     assert text.count("<figure>") == 7
-    assert outline(text).elements.count("svg") == 7 * len(WIDTHS_PX)
+    assert outline(text).elements.count("svg") == 7 * len(render.WIDTHS_PX)
 
 
 def test_real_server_says_what_is_unknown(tmp_path: Path) -> None:

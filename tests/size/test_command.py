@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.errors import HostError, InputError
+from pgdyno.report import render
 from pgdyno.size.reading import live
 from tests.size import formats
 from tests.size.formats import Interval
@@ -108,7 +109,11 @@ def test_the_page_stands_alone(iostat_file: str, tmp_path: Path) -> None:
     text = page.read_text()
     assert code == 0 and str(page) in err
     assert "A RAID-0 of 2 x gp3, 50 GiB" in text and "gp3:size=100GiB,iops=4776,throughput=125" in text
-    assert text.count("<svg") == 3 and "<script" not in text and "http" not in text.replace("http://www.w3.org", "")
+    assert (
+        text.count("<svg") == len(render.WIDTHS_PX)
+        and "<script" not in text
+        and "http" not in text.replace("http://www.w3.org", "")
+    )
     code, _, err = pgdyno("size", "--iostat", iostat_file, "--html", str(tmp_path / "no" / "where.html"))
     assert code == 3 and "cannot be written" in err
 

@@ -1,6 +1,7 @@
 """Pages without pictures, for tests that read their words: drawing one page takes a second of CPU.
 
-What is drawn is made as always; only its conversion to SVG and PNG is left out. Tests of pictures are marked with ``drawn``.
+What is drawn is made as always, for one of a page's widths; only its conversion to SVG and PNG is left out. Tests of pictures are
+marked with ``drawn``.
 """
 
 from __future__ import annotations
@@ -27,3 +28,5 @@ def _png(specification: dict[str, Any], scale: float) -> bytes:
 
 NONE: dict[str, Any] = {"vl_convert": SimpleNamespace(vegalite_to_svg=_svg, vegalite_to_png=_png)}
 """Modules that convert -> what stands in their place."""
+ONE_WIDTH = {"wide": 1000}
+"""In the place of ``WIDTHS_PX`` of :mod:`pgdyno.report.render`."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +17,33 @@ from pgdyno.report.theme import DARK, LIGHT, PAGE, Theme, colour_classes, custom
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import jinja2
+
 WIDTHS_PX = {"wide": 1000, "medium": 640, "narrow": 342}
 """Widths that each figure is drawn for: a desktop, a tablet, and a phone of 390 px less its margins."""
 
 
 def rendered(template: str, package: str = "pgdyno.report", **values: Any) -> str:
     """A package's template with its values, the style sheet and both colour schemes; what users wrote is escaped."""
-    import jinja2
-
-    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package), jinja2.PackageLoader("pgdyno.report")])
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    style, _, _ = loader.get_source(environment, "page.css")
+    environment = _environment(package)
+    assert environment.loader is not None
+    style, _, _ = environment.loader.get_source(environment, "page.css")
     return environment.get_template(template).render(
         **values,
         light=custom_properties(LIGHT),
         dark=custom_properties(DARK),
         style=f"{colour_classes()}\n{style}",
+    )
+
+
+@cache
+def _environment(package: str) -> jinja2.Environment:
+    """Where its templates are found; kept, because compiling those of a page takes a tenth of a second."""
+    import jinja2
+
+    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package), jinja2.PackageLoader("pgdyno.report")])
+    return jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
 
 

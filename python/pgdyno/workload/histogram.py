@@ -96,7 +96,8 @@ def document(latency: pa.Table, begin_ns: int, end_ns: int) -> dict[str, Any]:
         pc.and_(pc.greater_equal(latency["t_begin_ns"], begin_ns), pc.less_equal(latency["t_end_ns"], end_ns))
     )
     parts = {
-        name: inside.filter(pc.equal(inside["script"], name)) for name in sorted(set(inside["script"].to_pylist()))
+        name: inside.filter(pc.equal(inside["script"], name))
+        for name in sorted(pc.unique(inside["script"]).to_pylist())
     }
     parts[ALL] = inside
     return {

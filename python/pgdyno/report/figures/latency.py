@@ -120,9 +120,6 @@ def percentile_points(distribution: Distribution, points: int = 160) -> list[tup
 
     if distribution.total < TAIL_COUNT_MIN * 2:
         return []
-    found = []
-    for above in np.geomspace(_PERCENTILES[0][0], distribution.total / TAIL_COUNT_MIN, points):
-        value = distribution.percentile(100 * (1 - 1 / float(above)))
-        if value is not None and value > 0:
-            found.append((float(above), value))
-    return found
+    above = np.geomspace(_PERCENTILES[0][0], distribution.total / TAIL_COUNT_MIN, points)
+    values = distribution.percentiles((100 * (1 - 1 / above)).tolist())
+    return [(place, value) for place, value in zip(above.tolist(), values, strict=True) if value > 0]
