@@ -19,6 +19,7 @@ from pgdyno.store.record import DriverRecord, Lateness
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables
 
+from ..drive.driven import PAUSE_MS
 from ..support.commands import Ended, pgdyno
 from ..support.pooler import CLEAN, pgbouncer
 from ..support.servers import cluster, throwaway_cluster
@@ -49,8 +50,9 @@ def drive(*arguments: str, code: int = 0) -> Ended:
 
 
 def driven(*arguments: str) -> dict[str, Any]:
-    """Its document."""
-    found: dict[str, Any] = json.loads(drive(*arguments, *SHORT, "--json").out)
+    """Its document. Clients of a closed loop pause, so that other tests have the machine, too."""
+    paced = () if "--rate" in arguments else ("--think-ms", f"{PAUSE_MS:g}")
+    found: dict[str, Any] = json.loads(drive(*arguments, *SHORT, *paced, "--json").out)
     return found
 
 

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+from pgdyno import _engine
 from pgdyno.cli.main import COMMANDS
 from pgdyno.host.waiting import wait_until
 from tests.docs import small
@@ -57,6 +58,7 @@ def serve(place: str) -> NoReturn:
     """Fork a command for each that asks."""
     for name in (*(f"pgdyno.cli.{name}" for name in COMMANDS), *HEAVY):
         importlib.import_module(name)
+    _engine.checked()  # each would compute again what the engine's sources come to
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{place}.new")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 TIMEOUT_S = 60.0
+PAUSE_MS = 5.0
+"""Between two transactions of a client in a closed loop: without it a second of a test is two seconds of CPU, and shows no more."""
+PAUSED = {"think": {"ms": PAUSE_MS}}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import subprocess
 
 MS = 1_000_000
-TOLD: dict[str, Any] = {"begin": {"told": {"within_ms": 20_000}}}
+TOLD: dict[str, Any] = {"begin": {"told": {"within_ms": 20_000}}, "arrivals": driven.PAUSED}
 
 
 def now_ns() -> int:

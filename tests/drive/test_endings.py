@@ -71,7 +71,7 @@ def test_what_was_done_before_a_refused_statement_is_counted(keys: str, protocol
 
 
 def test_errors_are_counted_when_it_is_asked_for(keys: str) -> None:
-    found = drive(keys, spec(workload=scripts(DRAWS), continue_on_error=True)).summary
+    found = drive(keys, spec(workload=scripts(DRAWS), continue_on_error=True, transactions_max=200)).summary
     assert found["ended_by"] is None
     assert found["succeeded"] == rows(keys) > 0
     assert found["errors"] == {"23505": found["failed"]}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from ..fill.filled import Database
+from .schemas import cloning
+
+if TYPE_CHECKING:
+    from pgdyno.postgres.cluster import Cluster
+
+    from ..fill.filled import Database
 
 
 def stands_in(installed: Callable[[Path], Path], settings: Mapping[str, str] | None = None) -> Any:
@@ -24,13 +29,17 @@ def stands_in(installed: Callable[[Path], Path], settings: Mapping[str, str] | N
     return home
 
 
-def as_left(change: Callable[[Database], None]) -> Any:
-    """The fixture ``built``: a clone of the folder's database ``hammerdb`` that ``change`` makes what HammerDB leaves."""
+def as_left(change: Callable[[Database], None], scope: Literal["function", "module"] = "function") -> Any:
+    """The fixture ``built``: a clone of the folder's database ``hammerdb`` that ``change`` makes what HammerDB leaves.
 
-    @pytest.fixture
-    def built(hammerdb: Database, clone: Callable[[Database], Database]) -> Database:
-        mine = clone(hammerdb)
-        change(mine)
-        return mine
+    One of a module is for tests that compare with what they found.
+    """
+
+    @pytest.fixture(scope=scope)
+    def built(hammerdb: Database, cluster: Cluster) -> Iterator[Database]:
+        with cloning(cluster) as clone:
+            mine = clone(hammerdb)
+            change(mine)
+            yield mine
 
     return built

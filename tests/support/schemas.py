@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -29,9 +30,9 @@ def filled(cluster: Cluster, tables: SchemaTables) -> Database:
     return found
 
 
-@pytest.fixture
-def clone(cluster: Cluster) -> Iterator[Callable[[Database], Database]]:
-    """Makes a copy of a database each time it is called; all are dropped afterwards."""
+@contextlib.contextmanager
+def cloning(cluster: Cluster) -> Iterator[Callable[[Database], Database]]:
+    """Makes a copy of a database each time it is called; all are dropped at the end of the block."""
     names: list[str] = []
 
     def make(of: Database) -> Database:
@@ -44,3 +45,10 @@ def clone(cluster: Cluster) -> Iterator[Callable[[Database], Database]]:
     with cluster.connect() as connection:
         for name in names:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def clone(cluster: Cluster) -> Iterator[Callable[[Database], Database]]:
+    """Makes a copy of a database each time it is called; all are dropped after the test."""
+    with cloning(cluster) as make:
+        yield make

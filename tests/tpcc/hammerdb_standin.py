@@ -22,7 +22,7 @@ MINUTE = "HAMMERDB_STANDIN_MINUTE_S"
 FAULT = "HAMMERDB_STANDIN_FAULT"
 ASKED = "asked.json"
 PROGRAM = "hammerdbcli"
-PAUSE_S = 0.003
+PAUSE_S = 0.006
 """Between two calls of a user: enough of them come together, and the machine has time for other tests."""
 _SET = re.compile(r"diset (\w+) (\w+) (?:\{(.*)\}|(\S+))")
 _CALLS = {

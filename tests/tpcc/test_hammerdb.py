@@ -38,7 +38,7 @@ MINUTE_S = 1.5
 """Of the program that stands in."""
 SECRET = "sw0rdfish:of-the-test"
 home = stands_in(installed, {MINUTE: str(MINUTE_S)})
-built = as_left(as_hammerdb)
+built = as_left(as_hammerdb, "module")
 
 
 def asked(**more: Any) -> Any:

@@ -14,6 +14,7 @@ from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tpcc_audit import tpm_per_nopm
 from pgdyno.workload.tpcc_conditions import conditions_of, violated
 
+from ..drive.driven import PAUSE_MS
 from ..fill.filled import Database
 from ..support.servers import older_server, throwaway_cluster
 from .test_runs import tpcc, wrong
@@ -74,7 +75,7 @@ def _run_with_kills(cluster: Cluster, folder: Path, seconds: float, rounds: int,
 
 def test_what_was_committed_is_there_after_a_kill(tmp_path: Path) -> None:
     with throwaway_cluster() as cluster:
-        _run_with_kills(cluster, tmp_path, 4.0, 1, profile="spec", routines="statements", clients=4)
+        _run_with_kills(cluster, tmp_path, 4.0, 1, profile="spec", routines="statements", think_ms=2 * PAUSE_MS)
 
 
 @pytest.mark.bench

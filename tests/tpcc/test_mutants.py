@@ -9,20 +9,21 @@ import pytest
 from pgdyno.workload.outcome import RunRequest
 
 from .mutants import CONDITIONS, GROWTH, INPUTS, QUICK, Mutant
-from .test_runs import tpcc
+from .test_runs import paced, tpcc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from pgdyno.workload.kind.tpcc import Tpcc
 
     from ..fill.filled import Database
 
 EVERY = (*CONDITIONS.values(), *GROWTH, *INPUTS)
 
 
-def _caught(mutant: Mutant, mine: Database, folder: Path, seconds: float) -> None:
+def _caught(mutant: Mutant, asked: Tpcc, mine: Database, folder: Path, seconds: float) -> None:
     mutant.into(mine)
-    asked = tpcc(profile=mutant.profile)
     outcome = asked.runner()(mine, RunRequest(seconds, folder))
     assert outcome.account_total.failed == 0
     told = {one.name: one.detail for one in asked.proofs(mine, outcome, full=True) if not one.ok}
@@ -33,7 +34,8 @@ def _caught(mutant: Mutant, mine: Database, folder: Path, seconds: float) -> Non
 def test_a_mutant_is_caught(
     request: pytest.FixtureRequest, clone: Callable[[Database], Database], tmp_path: Path, mutant: Mutant
 ) -> None:
-    _caught(mutant, clone(request.getfixturevalue(mutant.profile)), tmp_path, 2.0)
+    mine = clone(request.getfixturevalue(mutant.profile))
+    _caught(mutant, paced(profile=mutant.profile), mine, tmp_path, 2.0)
 
 
 @pytest.mark.bench
@@ -43,4 +45,5 @@ def test_every_mutant_is_caught(
 ) -> None:
     # A share of 1 % that is 0 stands out of four standard errors after 1,600 orders.
     seconds = 15.0 if mutant in INPUTS else 4.0
-    _caught(mutant, clone(request.getfixturevalue(mutant.profile)), tmp_path, seconds)
+    mine = clone(request.getfixturevalue(mutant.profile))
+    _caught(mutant, tpcc(profile=mutant.profile), mine, tmp_path, seconds)

@@ -16,7 +16,7 @@ from pgdyno.workload.tables import TpccRoutines
 from ..experiment.documents import written
 from .built import as_hammerdb, relations
 from .test_command import TRIAL
-from .test_runs import tpcc, wrong
+from .test_runs import paced, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_what_hammerdb_has_built_is_driven_and_proven(
     mine = clone(hammerdb)
     as_hammerdb(mine, routines)
     before = relations(mine)
-    asked = tpcc(schema="public", routines=routines, names_match=names_match)
+    asked = paced(schema="public", routines=routines, names_match=names_match)
     baseline = asked.baseline(mine)
     outcome = asked.runner()(mine, RunRequest(2.0, tmp_path))
     assert wrong((*outcome.checks, *asked.proofs(mine, outcome, baseline, full=True))) == []
@@ -69,7 +69,7 @@ def test_names_reach_the_procedures_and_not_the_functions(
         mine.run("CREATE TABLE heard (name text)")
         ((text,),) = mine.rows("SELECT pg_get_functiondef('own_payment'::regproc)")
         mine.run(text.replace("\nBEGIN\n", "\nBEGIN\n INSERT INTO heard VALUES (in_name);\n", 1))
-        workload = tpcc(schema="public", routines=routines)
+        workload = paced(schema="public", routines=routines)
         workload.runner()(mine, RunRequest(1.0, tmp_path / routines))
         asked[routines] = {str(name) for (name,) in mine.rows("SELECT DISTINCT name FROM heard")}
     assert asked["functions"] == {"$8"}
@@ -132,7 +132,7 @@ def test_rows_that_a_run_left_are_said_and_stay(
     asked = REAL.format(mine.dsn)
     (crowded,) = plan(written(tmp_path, asked), to_run=False).warnings
     assert crowded.startswith("2 clients on 1 warehouse: they wait for each other's rows")
-    tpcc(schema="public").runner()(mine, RunRequest(1.0, tmp_path / "driver"))
+    paced(schema="public").runner()(mine, RunRequest(1.0, tmp_path / "driver"))
     ((left,),) = mine.rows("SELECT sum(d_next_o_id) - 30010 FROM district")
     (said,) = (text for text in plan(written(tmp_path, asked), to_run=False).warnings if "earlier runs" in text)
     assert said.startswith(f"the tables in the schema public have {left:,} orders that earlier runs left")
@@ -167,7 +167,7 @@ def test_an_experiment_drives_it_and_says_so_in_its_record(
     mine = clone(hammerdb)
     as_hammerdb(mine)
     path = tmp_path / "trial.toml"
-    path.write_text(REAL.format(mine.dsn) + 'warmup = "0s"\nduration = "2s"\n')
+    path.write_text(REAL.format(mine.dsn) + 'think_ms = 10.0\nwarmup = "0s"\nduration = "2s"\n')
     before = relations(mine)
     asked = ["run", str(path), "--results", str(tmp_path / "results"), "-n", "1", "--keep-invalid", "--json"]
     assert pgdyno(asked) == 0

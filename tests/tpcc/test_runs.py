@@ -16,7 +16,7 @@ from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccTables
 from pgdyno.workload.tpcc_proofs import Grown
 
-from ..drive.driven import drive
+from ..drive.driven import PAUSE_MS, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +42,11 @@ def tpcc(**asked: Any) -> Tpcc:
     return found
 
 
+def paced(**asked: Any) -> Tpcc:
+    """One whose clients pause between their transactions: all types come, and the machine has time for other tests."""
+    return tpcc(think_ms=2 * PAUSE_MS, **asked)
+
+
 def wrong(checks: Any) -> list[str]:
     """What the failed ones say."""
     return [f"{one.name}: {one.detail}" for one in checks if not one.ok]
@@ -51,7 +56,7 @@ def wrong(checks: Any) -> list[str]:
 def test_the_tables_grow_by_what_was_counted(
     request: pytest.FixtureRequest, clone: Callable[[Database], Database], tmp_path: Path, profile: str
 ) -> None:
-    mine, asked = clone(request.getfixturevalue(profile)), tpcc(profile=profile)
+    mine, asked = clone(request.getfixturevalue(profile)), paced(profile=profile)
     outcome = asked.runner()(mine, RunRequest(2.0, tmp_path))
     found = asked.proofs(mine, outcome, full=True)
     assert wrong((*outcome.checks, *found)) == []
@@ -110,7 +115,7 @@ def test_procedures_do_the_same(hammerdb: Database, clone: Callable[[Database], 
     with pytest.raises(PgdynoError, match="does not exist"):
         tpcc().runner()(mine, RunRequest(1.0, tmp_path))
     fill(mine, TpccTables(1, routines="procedures"))
-    asked = tpcc(routines="procedures")
+    asked = paced(routines="procedures")
     assert asked.protocol == "simple"
     outcome = asked.runner()(mine, RunRequest(1.0, tmp_path))
     assert wrong((*outcome.checks, *asked.proofs(mine, outcome))) == []
@@ -144,7 +149,7 @@ def test_statements_of_the_client_do_what_the_functions_do(
     # Of the last run: the statements, by the protocol that is the default, and as text.
     assert sum(one["count"] for one in told["statements"]) > 300 * 15
     for protocol in ("prepared", "simple"):
-        asked = tpcc(profile="spec", routines="statements", protocol=protocol)
+        asked = paced(profile="spec", routines="statements", protocol=protocol)
         before = asked.baseline(mine)
         outcome = asked.runner()(mine, RunRequest(1.0, tmp_path))
         assert wrong((*outcome.checks, *asked.proofs(mine, outcome, before, full=True))) == []

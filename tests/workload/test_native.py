@@ -19,6 +19,7 @@ from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.scripts import ScriptFile
 from pgdyno.workload.watch import now_ns
 
+from ..drive.driven import PAUSE_MS
 from .conftest import run
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pgdyno.postgres.cluster import Cluster
     from pgdyno.workload.kind.base import Workload
 
-TPCB = workload_of(scale=2, clients=4, engine="native", seed=11)
+TPCB = workload_of(scale=2, clients=4, engine="native", seed=11, think_ms=PAUSE_MS)
 OWN = """
 \\set aid random(1, 100000 * :scale)
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;

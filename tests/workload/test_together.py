@@ -19,6 +19,7 @@ from pgdyno.workload.scripts import ScriptFile
 from pgdyno.workload.share import shares_of
 from pgdyno.workload.watch import SECOND_NS, now_ns
 
+from ..drive.driven import PAUSE_MS
 from .conftest import DAY_S, run
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from pgdyno.postgres.cluster import Cluster
 
-TPCB = workload_of(scale=2, clients=6, threads=3, engine="native", seed=11)
+TPCB = workload_of(scale=2, clients=6, threads=3, engine="native", seed=11, think_ms=PAUSE_MS)
 DRAWN = """
 \\set value random(1, 1000000000)
 INSERT INTO drawn VALUES (:client_id, :value);
