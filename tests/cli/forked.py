@@ -84,9 +84,10 @@ def _child(job: Job, out: int, err: int, calls: int) -> None:
     sys.stderr = open(2, "w", closefd=False, errors="backslashreplace")  # noqa: SIM115 (the process is their context)
     count = 0
 
-    def counted(frame: FrameType, event: str, _argument: object) -> None:
+    def counted(frame: FrameType, _event: str, _argument: object) -> None:
+        # It asks for no more of a call than that, so that nothing else of it comes here.
         nonlocal count
-        if event == "call" and "/pgdyno/" in frame.f_code.co_filename:
+        if "/pgdyno/" in frame.f_code.co_filename:
             count += 1
             if count == job.at_call:
                 os.kill(os.getpid(), job.signal)
@@ -94,7 +95,7 @@ def _child(job: Job, out: int, err: int, calls: int) -> None:
     code = 1
     try:
         if job.signal:
-            sys.setprofile(counted)
+            sys.settrace(counted)
         main.main()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
@@ -103,7 +104,7 @@ def _child(job: Job, out: int, err: int, calls: int) -> None:
 
         os.write(err, traceback.format_exc().encode())
     finally:
-        sys.setprofile(None)
+        sys.settrace(None)
         with contextlib.suppress(Exception):
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
@@ -147,11 +148,15 @@ def _serve() -> None:
     import pyarrow.parquet  # noqa: F401 (imported once for all children)
     import pydantic  # noqa: F401 (imported once for all children)
 
+    from pgdyno import _engine
     from pgdyno.cli import main
     from pgdyno.cli.main import COMMANDS
+    from pgdyno.errors import PgdynoError
 
     for name in COMMANDS:
         main.cli.get_command(main.click.Context(main.cli), name)
+    with contextlib.suppress(PgdynoError):
+        _engine.checked()  # each would compute again what the engine's sources come to
     jobs = [Job(**one) for one in json.load(sys.stdin)]
     print(json.dumps([asdict(ended) for ended in _all(jobs)]))
 
