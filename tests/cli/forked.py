@@ -1,7 +1,7 @@
 """Many command lines in little time: one process that has imported everything forks a child for each.
 
-``python -m tests.cli.forked`` reads :class:`Job` after :class:`Job` as a JSON list and writes what became of each. It may be
-started with fewer rights (``setpriv``), which its children then have.
+``python -m tests.cli.forked`` reads lists of :class:`Job`, as JSON in a line each, and answers each with what became of them. It may
+be started with fewer rights (``setpriv``), which its children then have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -50,24 +50,54 @@ class Ended:
     """Calls of functions of pgdyno."""
 
 
+_kept: list[subprocess.Popen[str]] = []
+"""The process that all jobs go to which want no other rights and no other environment."""
+
+
 def run(jobs: Sequence[Job], prefix: Sequence[str] = (), **environment: str) -> list[Ended]:
     """Run each job in turn."""
-    done = subprocess.run(
+    if _kept and not (prefix or environment):
+        return _ask(_kept[-1], jobs)
+    with _started(prefix, environment) as process:
+        return _ask(process, jobs)
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """One process for all jobs in a ``with`` block: to import everything takes a second."""
+    with _started((), {}) as process:
+        _kept.append(process)
+        try:
+            yield
+        finally:
+            _kept.remove(process)
+
+
+@contextlib.contextmanager
+def _started(prefix: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
         [*prefix, sys.executable, "-m", "tests.cli.forked"],
-        input=json.dumps([asdict(job) for job in jobs]),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        check=True,
         cwd=Path(__file__).parents[2],
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"} | environment,
-    )
-    return [Ended(**one) for one in json.loads(done.stdout)]
+    ) as process:
+        yield process  # it ends with its input
+
+
+def _ask(process: subprocess.Popen[str], jobs: Sequence[Job]) -> list[Ended]:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(json.dumps([asdict(job) for job in jobs]) + "\n")
+    process.stdin.flush()
+    return [Ended(**one) for one in json.loads(process.stdout.readline())]
 
 
 def _child(job: Job, out: int, err: int, calls: int) -> None:
     """Never returns."""
     from pgdyno.cli import main
 
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the jobs to come are not the command's
     full = os.open("/dev/full", os.O_WRONLY)
     for descriptor, how, usual in ((1, job.stdout, out), (2, job.stderr, err)):
         if how == "closed":
@@ -157,8 +187,9 @@ def _serve() -> None:
         main.cli.get_command(main.click.Context(main.cli), name)
     with contextlib.suppress(PgdynoError):
         _engine.checked()  # each would compute again what the engine's sources come to
-    jobs = [Job(**one) for one in json.load(sys.stdin)]
-    print(json.dumps([asdict(ended) for ended in _all(jobs)]))
+    for line in sys.stdin:
+        jobs = [Job(**one) for one in json.loads(line)]
+        print(json.dumps([asdict(ended) for ended in _all(jobs)]), flush=True)
 
 
 if __name__ == "__main__":

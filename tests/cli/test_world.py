@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -101,6 +102,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     folder = tmp_path_factory.mktemp("world")
     folder.chmod(0o755)
     return commands.make_places(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept() -> Iterator[None]:
+    with forked.kept():
+        yield
 
 
 def sound(name: str, ended: Ended, *codes: int) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = str(ROOT / "experiments" / "real-server.toml")
 SHORT = ("--set", "workload.scale=1", "--set", "workload.warmup=1s", "--set", "workload.duration=2s")
+PACED = (*SHORT, "--set", "workload.think_ms=5")
 SECRET = "hush-hush"
 
 
@@ -43,7 +44,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]
 @pytest.mark.slow
 def test_an_ordinary_role_measures_a_server_and_its_password_is_nowhere(server: Cluster, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    arguments = [EXAMPLE, *SHORT, "--results", str(results), "--keep-invalid"]
+    arguments = [EXAMPLE, *PACED, "--results", str(results), "--keep-invalid"]
     refused = run(*arguments, code=2)
     assert "does not create them without --yes-create" in refused.err
     assert not results.exists()
@@ -77,7 +78,7 @@ def test_an_ordinary_role_measures_a_server_and_its_password_is_nowhere(server: 
 
 def test_writes_are_counted_against_what_was_there_before(server: Cluster, tmp_path: Path) -> None:
     dsn = f"host={server.socket_dir} port={server.port} dbname=app user=bench"
-    arguments = [EXAMPLE, *SHORT, "--dsn", dsn, "--set", 'workload.script="tpcb-like"', "--yes-create"]
+    arguments = [EXAMPLE, *PACED, "--dsn", dsn, "--set", 'workload.script="tpcb-like"', "--yes-create"]
     arguments += ["--set", "factors.workload.clients=[2]", "--results", str(tmp_path / "results"), "--keep-invalid"]
     done = run(*arguments, "--replicates", "2", "--set", "workload.full_check=true", "--json")
     assert json.loads(done.out)["arms"][0]["tps"]["n"] == 2

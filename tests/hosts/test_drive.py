@@ -33,14 +33,13 @@ from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.together import Drivers
 from pgdyno.workload.watch import SECOND_NS
 from pgdyno.world.reached import ReachedServer
-from tests.drive.driven import PAUSE_MS
 from tests.support.servers import throwaway_cluster
 from tests.workload.test_together import drawn
 
 from . import there
 from .conftest import DAY_S
 
-TPCB = workload_of(scale=2, clients=6, threads=3, engine="native", seed=11, think_ms=PAUSE_MS)
+TPCB = workload_of(scale=2, clients=6, threads=3, engine="native", seed=11)
 GONE_S = 6.0
 """Three seconds of silence, and what a busy machine takes to notice."""
 
