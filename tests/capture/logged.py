@@ -8,7 +8,7 @@ import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pgdyno.host.waiting import wait_until
 
@@ -41,6 +41,14 @@ PATIENCE_S = 30.0
 CLIENT = "a client of the test"
 LAST = "the last session"
 """Name of a session behind all others, by whose end a log is known to be whole."""
+
+
+class Reached(Protocol):
+    """A server that clients connect to."""
+
+    @property
+    def dsn(self) -> str:
+        """Its connection string."""
 
 
 @contextlib.contextmanager
@@ -101,7 +109,7 @@ def _is_whole(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def connected(cluster: Cluster, name: str = CLIENT) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+def connected(cluster: Reached, name: str = CLIENT) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """A session that commits each statement, as an application of this name."""
     import psycopg
 

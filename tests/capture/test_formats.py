@@ -23,6 +23,7 @@ from .logged import (
     FULL_PREFIX,
     RDS_PREFIX,
     Logged,
+    Reached,
     captured,
     connected,
     log_of,
@@ -34,7 +35,7 @@ HOSTILE = "it''s\n\t\"x\", $1 = 'y', ...\\ ü\r\n;"
 SECRET = "hunter2-is-a-password"
 
 
-def application(cluster: Cluster) -> None:
+def application(cluster: Reached) -> None:
     """Statements of each protocol, values that are hard to quote, errors of each kind, a transaction, a password."""
     with connected(cluster) as one, connected(cluster) as two:
         one.execute("DROP TABLE IF EXISTS orders")

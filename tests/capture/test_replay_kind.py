@@ -175,6 +175,7 @@ KEYS: dict[str, tuple[str, str, str]] = {
     "no database": ('[workload.database]\nfrom = "shop.sql"', "", "needs [workload.database]"),
     "time": ('kind = "replay"', 'kind = "replay"\nfrom = "5s"\nuntil = "5s"', "until: it is not after from"),
     "stats": ('kind = "replay"', 'kind = "replay"\nstats = ["a.json"]', "stats"),
+    "copy": ('kind = "replay"', 'kind = "replay"\ncopy = "made"', 'copy = "made" needs stats'),
     "names": ('kind = "replay"', 'kind = "replay"\nusers = ["a", "a=b"]', "each name stands once"),
     "speed": ('kind = "replay"', 'kind = "replay"\nspeed = 0', "speed"),
     "connections": ('kind = "replay"', 'kind = "replay"\nload.connections = 3', "restored by database.jobs sessions"),

@@ -96,6 +96,7 @@ ROOT = {
 
 SERVER = {
     "capture plan": "capture plan {dsn}",
+    "capture record": "capture record --listen 127.0.0.1:0 --to {dsn} --output {folder}/recorded.capture",
     "capture replay": "capture replay {folder}/shop.capture --dsn {dsn} --yes-write",
     "capture stats": "capture stats {dsn}",
     "diagnose": "diagnose {dsn} --for 1s --keep {folder}/kept",

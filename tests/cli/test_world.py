@@ -24,6 +24,7 @@ from tests.cli.forked import Ended, Job
 
 WRITTEN = {
     "capture read --output",
+    "capture record --output",
     "compare --results",
     "crashtest --keep",
     "crashtest --results",

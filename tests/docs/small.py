@@ -63,6 +63,8 @@ def smaller(words: list[str]) -> list[str]:
         return [*words, "--once"]  # it serves until Ctrl-C
     if words[:2] == ["volume", "policy"] and "--volume" in words:
         return [*words, "--for=1s"]  # it runs until Ctrl-C
+    if words[:2] == ["capture", "record"]:
+        return [*words, "--for=3s"]  # it records until Ctrl-C
     if words[:2] == ["drive", "idle"]:
         # It has no tables, and refuses what says how large they are.
         return [*words, *(setting for setting in SMALLER["drive"] if not setting.startswith("--scale="))]

@@ -17,6 +17,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ GIVEN: dict[str, str] = {
     r"(order\.sql)@1": "cp experiments/shop/order.sql {}",
     r"capture read (postgresql\.csv)": f"cp {LOGS}/shop.csv {{}}",
     r"capture read (postgresql\.log)": f"cp {LOGS}/shop.log {{}}",
+    r"capture record --listen (127\.0\.0\.1:6432)": f"{sys.executable} {ROOT}/tests/docs/client.py",
     r"capture (?:show|replay) (shop\.capture)": f"test -e {{0}} || pgdyno capture read {LOGS}/shop.csv --output {{0}} >&2",
     r"snapshot (?:take )?(shop) shop-wal": (
         "pgdyno volume attach null:size=1GiB --no-mount --name shop --instance shop >&2"

@@ -30,6 +30,12 @@ pub struct Account {
     pub cut: u64,
     /// Later rows of an execution that a client took in parts; the execution is in the capture.
     pub fetches: u64,
+    /// Statements with values in binary of types whose form is not known here. They are without values.
+    pub binary: u64,
+    /// Bytes of rows of COPY FROM STDIN in the capture.
+    pub copied_bytes: u64,
+    /// Executions that a relay cannot follow: of the fast path, and of what SQL's PREPARE made. They are not in the capture.
+    pub not_followed: u64,
     /// Statements that set or name a password. They are not in the capture.
     pub passwords: u64,
     /// Errors without the statement that they are about. They are not in the capture.

@@ -313,6 +313,8 @@ impl Open {
             ending: Ending::Unknown,
             without_values,
             cut,
+            rows: None,
+            answer: Vec::new(),
         }
     }
 
@@ -349,7 +351,7 @@ fn goes_on(text: &str) -> bool {
 }
 
 /// Whether a text has a parameter.
-fn takes_parameters(text: &str) -> bool {
+pub fn takes_parameters(text: &str) -> bool {
     text.as_bytes().windows(2).any(|pair| pair[0] == b'$' && pair[1].is_ascii_digit())
 }
 

@@ -46,6 +46,10 @@ pub struct Call {
     pub without_values: bool,
     /// Text or values are not whole, or end as values do that the server has cut.
     pub cut: bool,
+    /// Of COPY FROM STDIN the parts of its rows by where they are in the capture, in order; none if the capture does not have them.
+    pub rows: Option<Vec<u64>>,
+    /// Keys that the answer gave, by the names of its columns: whole numbers and uuids of an answer of one row. A log has none.
+    pub answer: Vec<(String, String)>,
 }
 
 /// A session.

@@ -32,7 +32,7 @@ impl CaptureError {
     }
 
     /// A file that cannot be written.
-    pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Self {
+    pub fn unwritable(path: &Path, error: &io::Error) -> Self {
         let remedy = match error.kind() {
             io::ErrorKind::AlreadyExists => "remove it, or name another file",
             io::ErrorKind::StorageFull => "free some space, or name a file on another disk",

@@ -1,4 +1,4 @@
-//! Captures: what an application asked a PostgreSQL server, read from the server's logs.
+//! Captures: what an application asked a PostgreSQL server, read from the server's logs. `record` makes them of what it relays.
 //!
 //! ```text
 //! input: bytes of a file  ->  format: csvlog, jsonlog, stderr (prefix) -> entry
@@ -24,9 +24,11 @@ mod summary;
 mod time;
 
 pub use account::Account;
+pub use assemble::takes_parameters;
 pub use call::{Call, Ending, Protocol, SessionFacts};
 pub use error::CaptureError;
-pub use file::{CaptureFile, Contents};
+pub use file::{CaptureFile, Contents, Writer};
+pub use message::has_password;
 pub use read::{ReadSpec, read};
 pub use shape::shape;
 pub use summary::{ShowSpec, show};

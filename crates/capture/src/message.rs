@@ -112,7 +112,7 @@ pub(crate) fn keyword(text: &str) -> String {
 
 /// Whether a text sets a password or names one to connect with. It is judged by its words, in whatever order: a statement
 /// too many is left out rather than a password kept.
-pub(crate) fn has_password(text: &str) -> bool {
+pub fn has_password(text: &str) -> bool {
     let contains = |word: &str| {
         let bytes = text.as_bytes();
         bytes.len() >= word.len() && bytes.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))

@@ -13,6 +13,8 @@ use crate::shape::shape;
 
 /// Texts whose shapes are remembered.
 const SHAPES_MAX: usize = 10_000;
+/// Of the rows of a COPY so many bytes are shown, with the values.
+const ROWS_SHOWN_BYTES: usize = 4096;
 /// Parts of the captured time in which the load is told.
 const PARTS: i64 = 60;
 
@@ -171,6 +173,8 @@ fn of_session(file: &mut CaptureFile, number: usize, values: bool) -> Result<Val
         ));
     };
     let mut calls = Vec::new();
+    let mut copied = file.another()?;
+    let mut damaged = None;
     file.calls(number - 1, |call| {
         let (us, error) = match call.ending {
             Ending::Unknown => (None, None),
@@ -187,13 +191,27 @@ fn of_session(file: &mut CaptureFile, number: usize, values: bool) -> Result<Val
             "without_values": call.without_values,
             "cut": call.cut,
         });
+        if let Some(parts) = &call.rows {
+            match parts.first().filter(|_| values).map(|at| copied.rows(*at)).transpose() {
+                Ok(rows) => said["rows"] = json!(rows.map(|rows| beginning(&rows))),
+                Err(error) => damaged = Some(error),
+            }
+        }
         if values {
             said["text"] = json!(call.text);
             said["values"] = json!(call.values);
+            if !call.answer.is_empty() {
+                said["answer"] = json!(call.answer);
+            }
         }
         calls.push(said);
     })?;
-    Ok(json!({"session": facts, "calls": calls}))
+    damaged.map_or_else(|| Ok(json!({"session": facts, "calls": calls})), Err)
+}
+
+/// The first of the rows of a COPY.
+fn beginning(rows: &[u8]) -> String {
+    String::from_utf8_lossy(&rows[..rows.len().min(ROWS_SHOWN_BYTES)]).into_owned()
 }
 
 fn name(protocol: Protocol) -> &'static str {

@@ -66,7 +66,7 @@ enum Command {
     /// Makes data sets as files; writes JSON lines.
     #[command(subcommand)]
     Generate(generate::GenerateCommand),
-    /// What an application asked a server, read from its logs; reads its specification from standard input.
+    /// What an application asked a server, read from its logs or relayed; reads its specification from standard input.
     #[command(subcommand)]
     Capture(CaptureCommand),
     /// Samples the host; reads its specification from standard input.
@@ -102,6 +102,8 @@ enum Command {
 enum CaptureCommand {
     /// Reads logs into a capture; writes JSON lines.
     Read,
+    /// Relays clients to a server, and keeps what they send as a capture; writes JSON lines.
+    Record,
     /// Says what is in a capture.
     Show,
     /// Sends the statements of a capture to a server; writes JSON lines.
@@ -328,6 +330,10 @@ fn capture(command: CaptureCommand) -> Result<Option<Value>, Failure> {
     match command {
         CaptureCommand::Read => {
             pgdyno_capture::read(&from_stdin("capture read")?, &mut std::io::stdout().lock())?;
+            Ok(None)
+        }
+        CaptureCommand::Record => {
+            pgdyno_record::run(&from_stdin("capture record")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
         CaptureCommand::Replay { check: true } => Ok(Some(pgdyno_replay::plan(&from_stdin("capture replay")?)?)),

@@ -7,13 +7,14 @@
 //! ```
 //!
 //! It looks into nothing: TLS, passwords and requests to cancel pass as they are. What is sent in each direction keeps
-//! its order, and a side that does not read is felt by the other, as on a network.
+//! its order, and a side that does not read is felt by the other, as on a network. A [`Tap`] may listen to both sides.
 
 mod flow;
 mod pair;
 mod relay;
 mod spec;
 mod tally;
+mod tap;
 
 use std::io::Write;
 
@@ -22,8 +23,9 @@ use pgdyno_measure::say;
 use serde_json::json;
 
 pub use relay::Relay;
-pub use spec::RelaySpec;
+pub use spec::{RelaySpec, To};
 pub use tally::{Direction, Summary};
+pub use tap::{Passage, Tap};
 
 /// Relays until SIGTERM, SIGINT, or the end of standard input if that is asked for. Writes JSON lines to `out`: `ready`
 /// with the port when clients may connect, `summary` at the end.

@@ -11,6 +11,7 @@ use rustix::net::{SendFlags, Shutdown, send, shutdown, sockopt};
 use crate::flow::{Ending, Flow};
 use crate::spec::RelaySpec;
 use crate::tally::Tally;
+use crate::tap::{Passage, Tap};
 
 /// Index of the client: of its side, and of the flow that carries what it says.
 pub(crate) const CLIENT: usize = 0;
@@ -42,6 +43,8 @@ pub(crate) struct Pair {
     /// Whether a timer is set for the next arrival of a flow.
     pub timed: [bool; 2],
     finished: bool,
+    /// What the client said, and the tap has not let pass yet.
+    held: Vec<u8>,
 }
 
 impl Pair {
@@ -59,6 +62,7 @@ impl Pair {
             connecting: false,
             timed: [false; 2],
             finished: false,
+            held: Vec::new(),
         }
     }
 
@@ -89,8 +93,8 @@ impl Pair {
         self.write(1 - from, now);
     }
 
-    /// The kernel has news of a side. False when it is that the server does not take the connection.
-    pub(crate) fn ready(&mut self, side: usize, buffer: &mut [u8]) -> bool {
+    /// The kernel has news of a side of this connection. False when it is that the server does not take the connection.
+    pub(crate) fn ready(&mut self, (id, side): (u64, usize), buffer: &mut [u8], tap: &mut impl Tap) -> bool {
         if side == SERVER && self.connecting {
             let Some(socket) = &self.sides[SERVER].socket else { return true };
             self.connecting = false;
@@ -99,13 +103,13 @@ impl Pair {
                 return false;
             }
         }
-        self.read(side, buffer);
+        self.read((id, side), buffer, tap);
         self.write(side, monotonic_ns());
         true
     }
 
     /// Takes in what a side said, once: what is left after that makes another event, after the others had their turn.
-    fn read(&mut self, side: usize, buffer: &mut [u8]) {
+    fn read(&mut self, (id, side): (u64, usize), buffer: &mut [u8], tap: &mut impl Tap) {
         let room = self.flows[side].room().min(buffer.len());
         let Some(socket) = self.sides[side].socket.as_ref().filter(|_| room > 0) else { return };
         let buffer = &mut buffer[..room];
@@ -118,9 +122,44 @@ impl Pair {
         let now = monotonic_ns();
         match got {
             Ok(0) => self.flows[side].finish(now, Ending::Close),
-            Ok(count) => self.flows[side].take_in(now, &buffer[..count]),
+            Ok(count) if side == CLIENT => self.hear(id, now, &buffer[..count], tap),
+            Ok(count) => {
+                tap.server(id, now, &buffer[..count]);
+                self.flows[side].take_in(now, &buffer[..count]);
+            }
             Err(Errno::AGAIN) => (),
             Err(_) => self.broken(side, now),
+        }
+    }
+
+    /// Lets pass what the client said, as far as the tap does.
+    fn hear(&mut self, id: u64, now: u64, bytes: &[u8], tap: &mut impl Tap) {
+        let mut held = std::mem::take(&mut self.held);
+        let mut rest = if held.is_empty() {
+            bytes
+        } else {
+            held.extend_from_slice(bytes);
+            held.as_slice()
+        };
+        while !rest.is_empty() {
+            match tap.client(id, now, rest) {
+                Passage::On => return self.flows[CLIENT].take_in(now, rest),
+                Passage::Wait => {
+                    self.held = rest.to_vec();
+                    return;
+                }
+                Passage::Answer { taken, with } => {
+                    if self.flows[SERVER].room() < with.len() {
+                        return; // the server could not be reached, and the client hears that
+                    }
+                    self.flows[SERVER].take_in(now, with);
+                    rest = &rest[taken..];
+                }
+                Passage::Cut => {
+                    self.finished = true;
+                    return;
+                }
+            }
         }
     }
 

@@ -12,12 +12,13 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getsockname, listen};
-use rustix::net::{socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, getpeername};
+use rustix::net::{getsockname, listen, socket_with, sockopt};
 
 use crate::pair::{CLIENT, Pair, SERVER, of_key};
-use crate::spec::RelaySpec;
+use crate::spec::{RelaySpec, To};
 use crate::tally::{Summary, Tally};
+use crate::tap::Tap;
 
 /// Clients that may connect before one is taken: thousands do at the same moment.
 const BACKLOG: i32 = 4096;
@@ -61,7 +62,7 @@ impl Relay {
                 "use another port; 0 chooses a free one",
             )
         };
-        let listener = open(&spec.listen).map_err(|error| kernel("a socket", error))?;
+        let listener = open(family_of(&spec.listen)).map_err(|error| kernel("a socket", error))?;
         sockopt::set_socket_reuseaddr(&listener, true).map_err(taken)?;
         bind(&listener, &spec.listen).map_err(taken)?;
         listen(&listener, BACKLOG).map_err(taken)?;
@@ -90,16 +91,24 @@ impl Relay {
     }
 
     /// Relays until `stop` is readable. Connections that are open then are cut.
-    pub fn run(mut self, stop: OwnedFd) -> Result<Summary> {
+    pub fn run(self, stop: OwnedFd) -> Result<Summary> {
+        self.run_with(stop, &mut ())
+    }
+
+    /// The same, while `tap` listens, and as long as it wants to.
+    pub fn run_with(mut self, stop: OwnedFd, tap: &mut impl Tap) -> Result<Summary> {
         // The kernel may else wake this thread 50 us late, to save power.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         self.watch_orders(&stop)?;
         self.resume_listening()?;
         let mut events = Vec::with_capacity(256);
         loop {
-            self.run_due()?;
+            self.run_due(tap)?;
+            if tap.due_ns().is_some_and(|due| due <= monotonic_ns()) && !tap.wake(monotonic_ns()) {
+                return Ok(self.summary());
+            }
             events.clear();
-            match self.wait(&mut events) {
+            match self.wait(&mut events, tap.due_ns()) {
                 Ok(()) | Err(Errno::INTR) => (),
                 Err(error) => return Err(kernel("to wait for sockets", error)),
             }
@@ -108,8 +117,8 @@ impl Relay {
                     STOP => return Ok(self.summary()),
                     STDIN if stdin_ended() => return Ok(self.summary()),
                     STDIN => (),
-                    LISTENER => self.accept()?,
-                    key => self.serve(key)?,
+                    LISTENER => self.accept(tap)?,
+                    key => self.serve(key, tap)?,
                 }
             }
         }
@@ -129,8 +138,9 @@ impl Relay {
     /// Waits for news or the next timer, to the nanosecond: epoll's own time-out may be rounded up to milliseconds.
     ///
     /// It is woken a little early, since waking takes time, and is awake for the rest.
-    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> rustix::io::Result<()> {
-        let wake = self.timers.peek().map(|Reverse((at, ..))| at.saturating_sub(self.wake_lead.ns()));
+    fn wait(&mut self, events: &mut Vec<epoll::Event>, due: Option<u64>) -> rustix::io::Result<()> {
+        let next = [self.timers.peek().map(|Reverse((at, ..))| *at), due].into_iter().flatten().min();
+        let wake = next.map(|at| at.saturating_sub(self.wake_lead.ns()));
         let left = wake.map(|wake| wake.saturating_sub(monotonic_ns()));
         if left != Some(0) {
             let left = left.map(timespec);
@@ -143,7 +153,7 @@ impl Relay {
         Ok(())
     }
 
-    fn run_due(&mut self) -> Result<()> {
+    fn run_due(&mut self, tap: &mut impl Tap) -> Result<()> {
         while let Some(&Reverse((at, id, what))) = self.timers.peek() {
             let now = monotonic_ns();
             if at > now {
@@ -157,26 +167,27 @@ impl Relay {
                 pair.timed[what] = false;
                 pair.arrive(what, now, &mut self.tallies[what]);
             }
-            self.settle(id)?;
+            self.settle(id, tap)?;
         }
         Ok(())
     }
 
-    fn serve(&mut self, key: u64) -> Result<()> {
+    fn serve(&mut self, key: u64, tap: &mut impl Tap) -> Result<()> {
         let (id, side) = of_key(key);
         // It may have ended with an event before this one.
         let Some(pair) = self.pairs.get_mut(&id) else { return Ok(()) };
-        if !pair.ready(side, &mut self.buffer) {
+        if !pair.ready((id, side), &mut self.buffer, tap) {
             self.unreachable += 1;
         }
-        self.settle(id)
+        self.settle(id, tap)
     }
 
     /// After anything happened to a pair: the next timers, what is watched, or its end.
-    fn settle(&mut self, id: u64) -> Result<()> {
+    fn settle(&mut self, id: u64, tap: &mut impl Tap) -> Result<()> {
         let Some(pair) = self.pairs.get_mut(&id) else { return Ok(()) };
         if pair.is_over() {
             self.pairs.remove(&id);
+            tap.closed(id, monotonic_ns());
             return self.resume_listening();
         }
         for from in [CLIENT, SERVER] {
@@ -189,10 +200,10 @@ impl Relay {
     }
 
     /// Accepts every waiting connection.
-    fn accept(&mut self) -> Result<()> {
+    fn accept(&mut self, tap: &mut impl Tap) -> Result<()> {
         loop {
             match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok(client) => self.admit(client)?,
+                Ok(client) => self.admit(client, tap)?,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR | Errno::CONNABORTED) => (),
                 Err(error) if self.pairs.is_empty() => return Err(kernel("a connection", error)),
@@ -206,16 +217,17 @@ impl Relay {
         }
     }
 
-    fn admit(&mut self, client: OwnedFd) -> Result<()> {
+    fn admit(&mut self, client: OwnedFd, tap: &mut impl Tap) -> Result<()> {
         let now = monotonic_ns();
         // A statement is one small packet; it must not wait for the acknowledgement of the last.
         let _ = sockopt::set_tcp_nodelay(&client, true);
         let id = self.connections;
         self.connections += 1;
+        tap.opened(id, now, getpeername(&client).ok().flatten().and_then(|from| SocketAddr::try_from(from).ok()));
         self.pairs.insert(id, Pair::new(client, now, &self.spec));
         self.connections_max = self.connections_max.max(self.pairs.len());
         self.timers.push(Reverse((now + self.spec.rtt_ns / 2, id, DIAL)));
-        self.settle(id)
+        self.settle(id, tap)
     }
 
     fn resume_listening(&mut self) -> Result<()> {
@@ -241,14 +253,16 @@ impl Relay {
 }
 
 /// Begins the connection to the server, which learns of its client half a round trip after it called.
-fn dial(pair: &mut Pair, to: &SocketAddr, now: u64, unreachable: &mut u64) {
-    let begun = open(to).and_then(|server| {
-        let _ = sockopt::set_tcp_nodelay(&server, true);
-        match connect(&server, to) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(server),
-            Err(error) => Err(error),
-        }
-    });
+fn dial(pair: &mut Pair, to: &To, now: u64, unreachable: &mut u64) {
+    let begun = match to {
+        To::Tcp(address) => open(family_of(address)).and_then(|server| {
+            let _ = sockopt::set_tcp_nodelay(&server, true);
+            connected(connect(&server, address), server)
+        }),
+        To::Unix(path) => open(AddressFamily::UNIX).and_then(|server| {
+            connected(SocketAddrUnix::new(path.as_path()).and_then(|to| connect(&server, &to)), server)
+        }),
+    };
     match begun {
         Ok(server) => pair.dialled(server),
         Err(_) => {
@@ -258,10 +272,21 @@ fn dial(pair: &mut Pair, to: &SocketAddr, now: u64, unreachable: &mut u64) {
     }
 }
 
-/// A TCP socket of the address's family that never waits.
-fn open(address: &SocketAddr) -> rustix::io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+/// The socket, unless its connection could not be begun.
+fn connected(begun: rustix::io::Result<()>, server: OwnedFd) -> rustix::io::Result<OwnedFd> {
+    match begun {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(server),
+        Err(error) => Err(error),
+    }
+}
+
+/// A socket that never waits.
+fn open(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
     socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
+}
+
+fn family_of(address: &SocketAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
 }
 
 /// The kernel did not give `what`.

@@ -1,6 +1,7 @@
 //! What to relay, and how late: one JSON document on standard input.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use pgdyno_host::{Fault, Result};
 use serde::Deserialize;
@@ -11,6 +12,16 @@ const RTT_NS_MAX: u64 = 60_000_000_000;
 /// a stream of bytes as much as it does between two machines.
 const WINDOW_BYTES: usize = 4 << 20;
 
+/// Where a server listens.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum To {
+    /// At a port.
+    Tcp(SocketAddr),
+    /// At a socket of this machine.
+    Unix(PathBuf),
+}
+
 /// A relay.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +30,7 @@ pub struct RelaySpec {
     #[serde(default = "any_local_port")]
     pub listen: SocketAddr,
     /// Where the server is.
-    pub to: SocketAddr,
+    pub to: To,
     /// The round trip; each direction takes half of it.
     pub rtt_ns: u64,
     /// Bytes that a direction of a connection has under way at most; then its sender waits.
@@ -31,6 +42,11 @@ pub struct RelaySpec {
 }
 
 impl RelaySpec {
+    /// Clients of `listen` come to `to` at once.
+    pub fn at_once(listen: SocketAddr, to: To, ends_with_stdin: bool) -> Self {
+        Self { listen, to, rtt_ns: 0, window_bytes: WINDOW_BYTES, ends_with_stdin }
+    }
+
     /// Refuses what cannot be meant.
     pub(crate) fn check(&self) -> Result<()> {
         if self.rtt_ns > RTT_NS_MAX {

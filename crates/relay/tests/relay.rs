@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
-use pgdyno_relay::{Relay, RelaySpec, Summary};
+use pgdyno_relay::{Passage, Relay, RelaySpec, Summary, Tap};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::sockopt::set_socket_linger;
 use serde_json::json;
@@ -242,4 +242,85 @@ fn an_address_that_is_taken_and_a_wrong_unit_are_said() {
     drop(holder);
     let Err(error) = Relay::bind(&spec(json!({"to": taken, "rtt_ns": 1_000_000_000_000_u64}))) else { panic!("bound") };
     assert!(error.message.contains("longer"), "{error}");
+}
+
+/// Answers a question of four bytes itself, lets everything else pass, and keeps it.
+#[derive(Default)]
+struct Listener {
+    client: Vec<u8>,
+    server: Vec<u8>,
+    opened: Option<SocketAddr>,
+    closed: u32,
+    woken: u32,
+}
+
+impl Tap for Listener {
+    fn opened(&mut self, connection: u64, _: u64, from: Option<SocketAddr>) {
+        assert_eq!(connection, 0);
+        self.opened = from;
+    }
+
+    fn client(&mut self, _: u64, _: u64, bytes: &[u8]) -> Passage {
+        match bytes {
+            [b'a', ..] if bytes.len() < 4 => Passage::Wait,
+            [b'a', ..] => Passage::Answer { taken: 4, with: b"N" },
+            [b'x', ..] => Passage::Cut,
+            _ => {
+                self.client.extend_from_slice(bytes);
+                Passage::On
+            }
+        }
+    }
+
+    fn server(&mut self, _: u64, _: u64, bytes: &[u8]) {
+        self.server.extend_from_slice(bytes);
+    }
+
+    fn closed(&mut self, _: u64, _: u64) {
+        self.closed += 1;
+    }
+
+    fn due_ns(&self) -> Option<u64> {
+        // Once it is closed: at once.
+        (self.closed > 0).then_some(0)
+    }
+
+    fn wake(&mut self, _: u64) -> bool {
+        self.woken += 1;
+        self.woken < 3
+    }
+}
+
+#[test]
+fn a_tap_hears_both_sides_answers_cuts_and_ends_the_relay() {
+    let (address, served) = server(1, |mut stream| {
+        let mut heard = [0; 5];
+        stream.read_exact(&mut heard).unwrap();
+        stream.write_all(&heard).unwrap();
+        assert_eq!(stream.read(&mut heard).unwrap_or(0), 0);
+    });
+    let spec: RelaySpec = serde_json::from_value(json!({"to": address, "rtt_ns": 0})).unwrap();
+    let relay = Relay::bind(&spec).unwrap();
+    let at = relay.address();
+    let stop = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    let running = spawn(move || {
+        let mut tap = Listener::default();
+        let summary = relay.run_with(stop, &mut tap).unwrap();
+        (tap, summary)
+    });
+    let mut client = patient(TcpStream::connect(at).unwrap());
+    let from = client.local_addr().unwrap();
+    let mut heard = [0; 5];
+    client.write_all(b"a").unwrap();
+    client.write_all(b"sk?hello").unwrap();
+    client.read_exact(&mut heard[..1]).unwrap();
+    assert_eq!(&heard[..1], b"N");
+    client.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"hello");
+    client.write_all(b"x").unwrap();
+    assert_eq!(client.read(&mut heard).unwrap_or(0), 0, "it is cut");
+    let (tap, summary) = running.join().unwrap();
+    served.join().unwrap();
+    assert_eq!((tap.opened, tap.client.as_slice(), tap.server.as_slice()), (Some(from), &b"hello"[..], &b"hello"[..]));
+    assert_eq!((tap.closed, tap.woken, summary.connections), (1, 3, 1));
 }

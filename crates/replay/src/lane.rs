@@ -20,7 +20,7 @@ pub(crate) fn drive(lane: &Lane, mut file: CaptureFile, shared: &Shared) -> Resu
         shared.wait_until(shared.opens_ns(facts));
         let mut server = server.clone();
         facts.application.clone_into(&mut server.application_name);
-        let link = Link::open(&server).ok().map(|link| link.typed(&shared.types));
+        let link = Link::open(&server).ok().map(|link| link.typed(&shared.types).copying(shared.copied.as_ref()));
         let at = (session, 0);
         let mut driven = Session { facts, shared, link, at, last: None, transaction: None, tally: &mut tally };
         driven.tally.sessions += 1;
@@ -65,9 +65,14 @@ impl Session<'_> {
             self.tally.not_begun += 1;
             return;
         }
-        if let Some(why) = left_out::why(call) {
+        let made = self.shared.copies.rows(call);
+        if let Some(why) = left_out::why(call).filter(|_| made.is_none()) {
             self.tally.left_out(call, why);
             return;
+        }
+        if let (Some(rows), Some(link)) = (made, &mut self.link) {
+            self.tally.copies_made += 1;
+            link.made = Some(rows);
         }
         let due_ns = self.due_ns(call);
         let ready_ns = monotonic_ns();

@@ -40,7 +40,7 @@ pub(crate) fn why(call: &Call) -> Option<&'static str> {
     if first == "COPY" && call.protocol != Protocol::Named {
         let from = words.iter().any(|word| word == "FROM");
         if from && words.iter().any(|word| word == "STDIN") {
-            return Some("rows of COPY are in no log");
+            return call.rows.is_none().then_some("rows of COPY are in no log");
         }
         if !words.iter().any(|word| word == "STDIN" || word == "STDOUT") {
             return Some("it reads or writes files of the server");

@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pgdyno_capture::{Call, Protocol};
+use pgdyno_capture::{Call, CaptureFile, Ending, Protocol};
 use pgdyno_connection::{Frame, Inbox, LoginError, Server, ServerError, Session, Stream, log_in, wire};
 
 use crate::keys::Rows;
 
 /// How often a session that waits for an answer looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// How a COPY ends that the client gives up (`query_canceled`).
+const GIVEN_UP: Ending = Ending::Failed(*b"57014");
 
 /// Text of a statement -> types of its parameters; those of others are the server's to find.
 pub(crate) type Types = HashMap<String, Vec<u32>>;
@@ -33,6 +36,10 @@ pub(crate) struct Link {
     /// Prepared statements that the server has, with their texts.
     prepared: HashMap<String, String>,
     types: Arc<Types>,
+    /// Where rows of COPY are read.
+    copied: Option<Arc<Mutex<CaptureFile>>>,
+    /// Rows for the COPY that is sent next.
+    pub made: Option<Vec<u8>>,
 }
 
 impl Link {
@@ -42,7 +49,8 @@ impl Link {
         let unusable = |error: io::Error| LoginError::Absent(format!("its socket cannot be used: {error}"));
         rustix::io::ioctl_fionbio(&stream, false).map_err(|error| unusable(error.into()))?;
         stream.set_timeout(Some(LOOK)).map_err(unusable)?;
-        Ok(Self { stream, inbox, out: Vec::with_capacity(4096), prepared: HashMap::new(), types: Arc::default() })
+        let (prepared, types) = (HashMap::new(), Arc::default());
+        Ok(Self { stream, inbox, out: Vec::with_capacity(4096), prepared, types, copied: None, made: None })
     }
 
     /// Prepares statements with these types of their parameters.
@@ -51,17 +59,24 @@ impl Link {
         self
     }
 
+    /// Sends rows of COPY that are in this capture.
+    pub(crate) fn copying(mut self, copied: Option<&Arc<Mutex<CaptureFile>>>) -> Self {
+        self.copied = copied.cloned();
+        self
+    }
+
     /// Prepares a text without a name, and does not execute it.
     pub(crate) fn prepare(&mut self, text: &str, types: &[u32], stops: &impl Fn() -> bool) -> Answer {
         wire::parse_typed(&mut self.out, "", text, types);
         wire::sync(&mut self.out);
-        self.exchange(Protocol::Unnamed, None, stops).unwrap_or(Answer::Lost)
+        self.exchange((Protocol::Unnamed, None), None, stops).unwrap_or(Answer::Lost)
     }
 
     /// Sends a statement as it was sent, and waits for the end of its answer, or until `stops`. `rows` receives the answer.
     pub(crate) fn call(&mut self, call: &Call, rows: Option<&mut Rows>, stops: &impl Fn() -> bool) -> Answer {
         let parses = self.put(call);
-        let Ok(answer) = self.exchange(call.protocol, rows, stops) else { return Answer::Lost };
+        let copied = (call.protocol, call.rows.as_deref().map(|parts| (parts, call.ending == GIVEN_UP)));
+        let Ok(answer) = self.exchange(copied, rows, stops) else { return Answer::Lost };
         self.note(call, parses, answer);
         answer
     }
@@ -69,7 +84,7 @@ impl Link {
     /// Sends a text that is no statement of the capture.
     pub(crate) fn text(&mut self, text: &str, stops: &impl Fn() -> bool) -> Answer {
         wire::query_of(&mut self.out, |out| out.extend_from_slice(text.as_bytes()));
-        self.exchange(Protocol::Text, None, stops).unwrap_or(Answer::Lost)
+        self.exchange((Protocol::Text, None), None, stops).unwrap_or(Answer::Lost)
     }
 
     /// Puts the messages of a statement into the buffer. Whether it is prepared under its name by them.
@@ -114,7 +129,7 @@ impl Link {
 
     fn exchange(
         &mut self,
-        protocol: Protocol,
+        (protocol, copied): (Protocol, Option<(&[u64], bool)>),
         mut rows: Option<&mut Rows>,
         stops: &impl Fn() -> bool,
     ) -> io::Result<Answer> {
@@ -132,14 +147,13 @@ impl Link {
                             answer = Answer::Failed(error.sqlstate.as_bytes().try_into().unwrap_or(*b"XX000"));
                         }
                     }
-                    // The Sync that was sent is ignored while the server waits for rows.
                     (b'G', _) => {
-                        wire::copy_fail(&mut self.out, "the rows are in no log");
+                        self.copy(copied, stops)?;
+                        // The Sync that was sent is ignored while the server waits for rows.
                         if protocol != Protocol::Text {
                             wire::sync(&mut self.out);
                         }
-                        self.stream.write_all(&self.out)?;
-                        self.out.clear();
+                        self.flush(stops)?;
                     }
                     _ => (),
                 }
@@ -155,6 +169,34 @@ impl Link {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Sends the rows of a COPY by their places in the capture, and gives it up behind them if the application did.
+    fn copy(&mut self, copied: Option<(&[u64], bool)>, stops: &impl Fn() -> bool) -> io::Result<()> {
+        if let Some(rows) = self.made.take() {
+            wire::copy_data(&mut self.out, rows.len());
+            self.out.extend_from_slice(&rows);
+            wire::copy_done(&mut self.out);
+            return Ok(());
+        }
+        let Some((parts, given_up)) = copied else {
+            wire::copy_fail(&mut self.out, "the rows are in no log");
+            return Ok(());
+        };
+        for at in parts {
+            let file = self.copied.clone().ok_or(io::ErrorKind::NotFound)?;
+            let read = file.lock().unwrap_or_else(PoisonError::into_inner).rows(*at);
+            let rows = read.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.message))?;
+            wire::copy_data(&mut self.out, rows.len());
+            self.out.extend_from_slice(&rows);
+            self.flush(stops)?;
+        }
+        if given_up {
+            wire::copy_fail(&mut self.out, "as the application did");
+        } else {
+            wire::copy_done(&mut self.out);
+        }
+        Ok(())
     }
 
     fn flush(&mut self, stops: &impl Fn() -> bool) -> io::Result<()> {

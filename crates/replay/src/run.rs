@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pgdyno_capture::{CaptureError, CaptureFile};
@@ -20,6 +20,7 @@ use crate::asked::{Part, PartSpec};
 use crate::keys::{Exchange, KeysSpec};
 use crate::lane::drive;
 use crate::lanes::lanes;
+use crate::made::{Copies, CopySpec};
 use crate::shared::{Endpoint, Pace, Shared};
 use crate::tally::Tally;
 use crate::types;
@@ -47,6 +48,12 @@ pub struct ReplaySpec {
     second_ms: u64,
     #[serde(default)]
     keys: Option<KeysSpec>,
+    /// COPYs without rows whose rows are made; the others are left out.
+    #[serde(default)]
+    copies: Vec<CopySpec>,
+    /// Of what is drawn.
+    #[serde(default)]
+    seed: u64,
     /// After so many seconds it is given up.
     limit_s: f64,
 }
@@ -72,10 +79,14 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let lanes = lanes(&shared.sessions, |session| shared.chosen(session));
     let chosen: Vec<usize> = lanes.iter().flat_map(|lane| lane.sessions.iter().copied()).collect();
     shared.types = Arc::new(types::find(&mut file, &shared, &chosen).map_err(fault)?);
+    if contents.account.copied_bytes > 0 {
+        shared.copied = Some(Arc::new(Mutex::new(file.another().map_err(fault)?)));
+    }
     if let Some(keys) = spec.keys {
         let whole = (contents.account.calls, shared.sessions.len());
         shared.keys = Some(Exchange::new(keys, &mut file, &chosen, whole, part.from_us).map_err(fault)?);
     }
+    shared.copies = Copies::new(spec.copies, spec.seed);
     let ahead_ns = HEAD_START_NS + HEAD_START_NS_PER_LANE * lanes.len() as u64;
     shared.begin_at(monotonic_ns() + ahead_ns, second_ns);
     let not_chosen =

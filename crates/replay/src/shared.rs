@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use pgdyno_capture::SessionFacts;
+use pgdyno_capture::{CaptureFile, SessionFacts};
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::Server;
 use serde::Deserialize;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::asked::Part;
 use crate::keys::Exchange;
 use crate::link::Types;
+use crate::made::Copies;
 use crate::seconds::Seconds;
 
 /// A wait is cut into pieces of this length, so that an order to stop is heard.
@@ -50,6 +51,10 @@ pub(crate) struct Shared {
     pub keys: Option<Exchange>,
     /// Of parameters whose types the server cannot find.
     pub types: Arc<Types>,
+    /// Where rows of COPY are read.
+    pub copied: Option<Arc<Mutex<CaptureFile>>>,
+    /// Rows of COPY that are made.
+    pub copies: Copies,
     seconds: Mutex<Seconds>,
 }
 
@@ -71,6 +76,8 @@ impl Shared {
             stop: AtomicBool::new(false),
             keys: None,
             types: Arc::default(),
+            copied: None,
+            copies: Copies::default(),
             seconds,
         }
     }

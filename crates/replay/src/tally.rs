@@ -95,6 +95,8 @@ pub(crate) struct Tally {
     late: Latency,
     pub sessions: u64,
     pub lost: u64,
+    /// Of the statements that were sent, COPYs whose rows were made.
+    pub copies_made: u64,
 }
 
 impl Tally {
@@ -118,6 +120,7 @@ impl Tally {
             late: latency(),
             sessions: 0,
             lost: 0,
+            copies_made: 0,
         }
     }
 
@@ -193,6 +196,7 @@ impl Tally {
         self.left_out_us += other.left_out_us;
         self.sessions += other.sessions;
         self.lost += other.lost;
+        self.copies_made += other.copies_made;
         for (why, count) in &other.left_out {
             *self.left_out.entry(why).or_default() += count;
         }
@@ -238,6 +242,7 @@ impl Tally {
             "left_out_us": self.left_out_us,
             "sessions": self.sessions,
             "connections_lost": self.lost,
+            "copies_made": self.copies_made,
             "errors": self.errors.iter().map(error).collect::<Vec<_>>(),
             "by_statement": self.shapes.iter().map(statement).collect::<Vec<_>>(),
             "response_us": self.response.figures(),
@@ -277,6 +282,8 @@ mod tests {
             ending,
             without_values: false,
             cut: false,
+            rows: None,
+            answer: Vec::new(),
         }
     }
 

@@ -21,6 +21,8 @@ SHARE_MOST = 0.01
 """Of statements or of recorded time: a replay that loses more is not the captured load (issue 21, point 10)."""
 LOST_LINES_MOST = 0.0005
 """A share of the log's lines: a server loses none, and a file that is cut at its end lacks one. A statement has two or three."""
+NO_ROWS = "rows of COPY are in no log"
+"""Why the engine leaves a COPY out, as it says it."""
 MOST_SHARE = 0.9
 """Of production's time: the statements beyond it are many, and each says little."""
 AHEAD = 32

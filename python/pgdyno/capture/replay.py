@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine, endpoint
 from pgdyno.analysis.replay import reasons
+from pgdyno.errors import InputError
 from pgdyno.postgres import remote
 from pgdyno.workload.replay.asked import WAIT_MAX_S, Asked, Keys, Pace, require_known
+from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.counted import counted
 from pgdyno.workload.replay.likeness import compared
+from pgdyno.workload.replay.production import production
 from pgdyno.workload.replay.result import record_of
 
 if TYPE_CHECKING:
@@ -57,27 +60,37 @@ def replay(
     pace: Pace = "due",
     keys: Keys = "learned",
     wait_max_s: float = WAIT_MAX_S,
+    copied: Copied = "left_out",
     users: Mapping[str, str] | None = None,
     databases: Mapping[str, str] | None = None,
     stats: tuple[str, str] | None = None,
     progress: Callable[[float, str], None] | None = None,
+    started: Callable[[int], None] | None = None,
 ) -> Replay:
     """Send the statements of ``capture`` to the server of ``dsn``, as their users and in their databases.
 
     ``users`` and ``databases`` give others in their places. ``stats`` are production's counters of before and after the capture: then
-    the role of ``dsn`` must be one that may read those of this server. :class:`InputError` or :class:`~pgdyno.errors.HostError` when one
+    the role of ``dsn`` must be one that may read those of this server. ``started`` gets the process id of the engine. :class:`InputError` or :class:`~pgdyno.errors.HostError` when one
     of them cannot connect; then nothing was sent.
     """
-    asked = Asked(capture, speed, pace, keys=keys, wait_max_s=wait_max_s)
+    if copied == "made" and stats is None:
+        raise InputError(
+            "--copy made needs --stats: how many rows a COPY has is in production's counters alone",
+            remedy="name two files of `pgdyno capture stats`, or omit --copy",
+        )
+    made = production(stats).work(set()) if copied == "made" and stats is not None else None
+    asked = Asked(capture, speed, pace, keys=keys, wait_max_s=wait_max_s, made=made)
     places = asked.planned().places
     found = list(_endpoints(places, dsn, users or {}, databases or {}))
     # A database is asked by the first of its roles: what that may not see is not exchanged.
     first = {endpoint["server"]["dbname"]: own for endpoint, own in reversed(found)}
     with contextlib.ExitStack() as ending:
-        about_keys = asked.keys_document(ending.enter_context(remote.connect(own)) for own in first.values())
+        connections = [ending.enter_context(remote.connect(own)) for own in first.values()]
+        about_keys, about_copies = asked.keys_document(connections), asked.copies_document(connections)
     order = asked.document() | {
         "endpoints": [endpoint for endpoint, _ in found],
         "keys": about_keys,
+        "copies": about_copies,
         "speed": speed,
         "limit_s": asked.limit_s,
     }
@@ -88,7 +101,7 @@ def replay(
         counting = compared(stats, [(place, *here) for place, here in zip(places, names, strict=True)], whole=True)
         before = _counted(dsn, counting.database)
     summary: Mapping[str, Any] = {}
-    with contextlib.closing(_engine.lines(["capture", "replay"], order)) as lines:
+    with contextlib.closing(_engine.lines(["capture", "replay"], order, on_start=started)) as lines:
         for line in lines:
             if "progress" in line and progress is not None:
                 progress(line["progress"]["share"], f"replay: {line['progress']['answered']:,} statements")

@@ -1,4 +1,4 @@
-"""``pgdyno capture``: what an application asked a server, read from the server's logs into a private file."""
+"""``pgdyno capture``: what an application asked a server, read from the server's logs or recorded by a relay, in a private file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     from pgdyno.capture.plan import Service
     from pgdyno.workload.replay.asked import Keys, Pace
+    from pgdyno.workload.replay.copied import Copied
 
 _FILE = click.Path(path_type=Path)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group(short_help="Capture what an application asks a server, from its logs.")
+@click.group(short_help="Capture what an application asks a server.")
 def command() -> None:
-    """Capture what an application asks a server, from its logs.
+    """Capture what an application asks a server, from its logs or by a relay.
 
     A capture has each session of an application with its statements, their values, times, durations and errors. It holds your
     customers' data: only its owner may read the file, and `show` prints no value by default.
@@ -73,6 +74,44 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, as_json: bool
     print_account(account)
     click.echo(
         f"{output} holds {account['calls']:,} statements with their values; only its owner may read it", err=True
+    )
+
+
+@command.command()
+@click.option("--listen", required=True, metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.")
+@click.option("--to", required=True, metavar="HOST:PORT|DSN", help="The server.")
+@click.option("--output", required=True, type=_FILE, metavar="FILE", help="The capture; an existing file is an error.")
+@click.option("--for", "run_for", metavar="TIME", help="Record for so long [until Ctrl-C].")
+@_json
+def record(listen: str, to: str, output: Path, run_for: str | None, as_json: bool) -> None:
+    """Relay clients to a server, and record what they send as a capture, until Ctrl-C.
+
+    Let the application connect to --listen in place of the server. Each statement is kept with its values, its times in microseconds
+    and its SQLSTATE; passwords are not. Nothing on the server is changed. At the end open connections are cut, so that the
+    application connects again. Only clear text can be recorded: clients with sslmode=require or stricter are refused, those
+    with prefer or disable are not. Every message takes some tens of microseconds longer.
+
+    \b
+    Example:
+      pgdyno capture record --listen 127.0.0.1:6432 --to service=app --output relayed.capture
+    """
+    from pgdyno import owner
+    from pgdyno.capture.record import record as run_record
+    from pgdyno.cli.capture_recorded import Recording, print_recorded
+    from pgdyno.cli.output import print_json
+    from pgdyno.quantity import parse_seconds
+
+    seconds = None if run_for is None else parse_seconds(run_for, "--for")
+    with Recording(seconds) as shown:
+        found = run_record(listen, to, output, seconds=seconds, ready=shown.ready, progress=shown.progress)
+    owner.give(output)
+    if as_json:
+        print_json(dict(found) | {"capture": str(output)})
+        return
+    print_recorded(found)
+    click.echo(
+        f"{output} holds {found['account']['calls']:,} statements with their values; only its owner may read it",
+        err=True,
     )
 
 
@@ -141,6 +180,14 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
     metavar="S",
     help="Seconds that a statement waits for the transaction that makes its key; 0: none.",
 )
+@click.option(
+    "--copy",
+    "copied",
+    type=click.Choice(["left_out", "made"]),
+    default="left_out",
+    show_default=True,
+    help="COPY FROM STDIN of a log, which has no rows: leave it out, or make rows by the columns' statistics.",
+)
 @click.option("--user", "users", multiple=True, metavar="CAPTURED=HERE", help="Another role in its place; repeatable.")
 @click.option(
     "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
@@ -160,6 +207,7 @@ def replay(
     pace: Pace,
     keys: Keys,
     wait_max_s: float,
+    copied: Copied,
     users: tuple[str, ...],
     databases: tuple[str, ...],
     stats: tuple[str, str] | None,
@@ -199,6 +247,7 @@ def replay(
             pace=pace,
             keys=keys,
             wait_max_s=wait_max_s,
+            copied=copied,
             users=_pairs(users, "--user"),
             databases=_pairs(databases, "--database"),
             stats=stats,

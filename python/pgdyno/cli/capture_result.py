@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pgdyno.capture.replay import Replay
     from pgdyno.store.work_record import LikenessRecord
 
+RELAYED = "relayed"
+"""The form of a capture that `capture record` made, as the engine's account names it."""
 _SHAPE_LETTERS = 100
 _ERRORS_SHOWN = 10
 _BARS = "▁▂▃▄▅▆▇█"
@@ -25,20 +27,25 @@ _MANY = 20
 _SHORT_US = 10_000
 """A server whose shortest statement takes longer logs the slow ones alone: BEGIN takes microseconds."""
 _LACKS = {
-    "without_values": "statements without their values, which cannot be sent again: set log_parameter_max_length = -1, and log_parameter_max_length_on_error = -1 for those that failed",
-    "cut": "statements whose text or values are cut, or end in `...` as a cut value does",
-    "without_ending": "statements without a duration or an error: set log_duration = on",
-    "errors_without_statement": "errors without their statement: set log_min_error_statement = error",
-    "passwords": "statements that set or name a password, which are left out",
-    "torn": "records that are not whole",
-    "not_text": "records that are not text in UTF-8: convert the log with iconv",
-    "missing": "lines that are missing by their numbers",
-    "repeated": "lines that were read before",
-    "begun_before": "sessions that began before the log",
-    "not_ended": "sessions whose end is not in the log: set log_disconnections = on",
-    "time_went_back": "times at which the clock went back",
+    "without_values": (
+        "statements without their values, which cannot be sent again",
+        "set log_parameter_max_length = -1, and log_parameter_max_length_on_error = -1 for those that failed",
+    ),
+    "binary": ("statements with values in binary of types that are not known here, which are among them", ""),
+    "cut": ("statements whose text or values are cut, or end in `...` as a cut value does", ""),
+    "without_ending": ("statements without a duration or an error", "set log_duration = on"),
+    "errors_without_statement": ("errors without their statement", "set log_min_error_statement = error"),
+    "not_followed": ("executions of the fast path or of SQL's PREPARE, which a relay does not follow", ""),
+    "passwords": ("statements that set or name a password, which are left out", ""),
+    "torn": ("records that are not whole", ""),
+    "not_text": ("records that are not text in UTF-8", "convert the log with iconv"),
+    "missing": ("lines that are missing by their numbers", ""),
+    "repeated": ("lines that were read before", ""),
+    "begun_before": ("sessions that began before the log", ""),
+    "not_ended": ("sessions whose end is not in the capture", "set log_disconnections = on"),
+    "time_went_back": ("times at which the clock went back", ""),
 }
-"""What can be lacking, in the order in which it is printed, with the setting that helps."""
+"""What can be lacking, in the order in which it is printed, with the setting of the log that helps."""
 
 
 def print_account(account: Mapping[str, Any]) -> None:
@@ -61,9 +68,10 @@ def lacking(account: Mapping[str, Any]) -> Iterator[str]:
     if account["calls"] >= _MANY and (account["least_us"] or 0) >= _SHORT_US:
         least = f"{account['least_us'] / 1e3:,.0f} ms"
         yield f"no statement took less than {least}: set log_min_duration_statement = 0, as others leave out the shorter ones"
-    for key, what in _LACKS.items():
+    of_log = all(form != RELAYED for _, form in account["files"])
+    for key, (what, setting) in _LACKS.items():
         if account[key]:
-            yield f"{account[key]:,} {what}"
+            yield f"{account[key]:,} {what}" + (f": {setting}" if setting and of_log else "")
     if account["first_unreadable"] is not None:
         name, place = account["first_unreadable"]
         yield f"the first record that cannot be read is the {place:,}th of {name}"
@@ -198,6 +206,8 @@ def print_replay(replay: Replay) -> None:
             f"a statement took {here['mean'] / 1e3:,.3f} ms here, {there['mean'] / 1e3:,.3f} ms in production (mean);"
             f" {here['p99'] / 1e3:,.2f} and {there['p99'] / 1e3:,.2f} ms (99 %)"
         )
+    if found["copies_made"]:
+        click.echo(f"rows of {found['copies_made']:,} COPYs were made by the statistics of their columns")
     if (keys := found["keys"]) is not None:
         click.echo(
             f"{keys['exchanged']:,} of {keys['learned']:,} keys exchanged; {keys['waited']:,} statements waited for the transaction"

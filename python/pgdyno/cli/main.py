@@ -43,7 +43,7 @@ COMMANDS: dict[str, str] = {
     "load": "Load files into a running PostgreSQL, each row exactly once.",
     "volume": "Attach, list, measure, modify, fail and detach emulated volumes.",
     "database": "Keep your own databases for experiments, list and remove them.",
-    "capture": "Capture what an application asks a server, from its logs.",
+    "capture": "Capture what an application asks a server.",
     "crashtest": "Cut the power of PostgreSQL many times, and look what is left.",
     "generate": "Generate data sets as files.",
     "metrics": "Show volumes as CloudWatch metrics, and serve them to Prometheus.",

@@ -24,6 +24,8 @@ class AccountOf(Part):
     """Failed in production and not here."""
     left_out: dict[str, int]
     """Reason -> statements that were not sent for it."""
+    copies_made: int
+    """COPYs among the executed statements whose rows were made by the statistics of their columns."""
     not_begun: int
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.likeness import unlike
-from pgdyno.analysis.replay import MOST_SHARE, replay_of, trust_of
+from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, replay_of, trust_of
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
 from pgdyno.report.words import Row
 from pgdyno.text import UNKNOWN, number
@@ -44,7 +44,7 @@ def section(comparison: Comparison) -> Section | None:
         "replay",
         "Replay",
         (
-            *([Sentences(tuple(trust))] if (trust := trust_words(comparison)) else []),
+            *([Sentences(tuple(said))] if (said := [*copied_words(comparison), *trust_words(comparison)]) else []),
             Matrix(tuple(rows(comparison))),
             Note(_NOTE),
             Heading("Statements beside production"),
@@ -54,6 +54,19 @@ def section(comparison: Comparison) -> Section | None:
         ),
         brief=True,
     )
+
+
+def copied_words(comparison: Comparison) -> list[str]:
+    """What became of COPYs whose rows the capture does not have; empty where there are none."""
+    runs = [one.runs[0] for arm in comparison.arms if (one := replay_of(arm)) is not None]
+    made = max(run.copies_made for run in runs)
+    left = max(run.left_out.get(NO_ROWS, 0) for run in runs)
+    found = []
+    if made:
+        found.append(f"Rows of {made:,} COPYs were made by the statistics of their columns, as a log has none.")
+    if left:
+        found.append(f"{left:,} COPYs were left out, as a log has none of their rows.")
+    return found
 
 
 def trust_words(comparison: Comparison) -> list[str]:
@@ -136,7 +149,9 @@ def _left_out(reason: str, one: ArmReplay) -> str:
 
 def lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
-    found = trust_words(comparison)
+    if all(replay_of(arm) is None for arm in comparison.arms):
+        return []
+    found = [*copied_words(comparison), *trust_words(comparison)]
     for arm in comparison.arms:
         one = replay_of(arm)
         if one is None:

@@ -203,6 +203,8 @@ class ReplayRecord(Record):
     """Reason -> statements that were not sent for it."""
     left_out_statements: dict[str, Count] = Field(default_factory=dict)
     """The same by statement, the most frequent of them."""
+    copies_made: Count = 0
+    """COPYs among the statements that were sent whose rows were made by the statistics of their columns."""
     not_begun: Count
     """Due when the replay was ended."""
     not_asked: Count

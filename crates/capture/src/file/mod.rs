@@ -1,7 +1,7 @@
 //! The capture file.
 //!
 //! ```text
-//! magic, then frames (length, zstd): blocks of calls by session, blocks of texts, the index; then the place of the index
+//! magic, then frames (length, zstd): blocks of calls by session, parts of COPY's rows, blocks of texts, the index; then the place of the index
 //! ```
 //!
 //! A session's calls are in blocks, in order, so that a driver reads each session by itself and holds a block of it. A text
@@ -15,9 +15,11 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::call::SessionFacts;
 pub use read::{CaptureFile, Contents};
-pub(crate) use write::Writer;
+pub use write::Writer;
 
-const MAGIC: &[u8; 16] = b"pgdyno-capture-1";
+const MAGIC: &[u8; 16] = b"pgdyno-capture-2";
+/// Before rows of COPY were kept. Otherwise it is the same.
+const MAGIC_1: &[u8; 16] = b"pgdyno-capture-1";
 
 /// Bits of a call's first byte.
 const NAMED: u8 = 2;
@@ -27,6 +29,11 @@ const FAILED: u8 = 2 << 2;
 const WITHOUT_VALUES: u8 = 1 << 4;
 const CUT: u8 = 1 << 5;
 const INLINE: u8 = 1 << 6;
+/// A further byte of bits stands behind the values.
+const MORE: u8 = 1 << 7;
+/// Bits of that one.
+const ROWS: u8 = 1;
+const ANSWER: u8 = 1 << 1;
 
 /// A session in the index.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

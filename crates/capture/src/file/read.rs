@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{CUT, DONE, FAILED, INLINE, Index, Last, MAGIC, UNNAMED, WITHOUT_VALUES};
+use super::{ANSWER, CUT, DONE, FAILED, INLINE, Index, Last, MAGIC, MAGIC_1, MORE, ROWS, UNNAMED, WITHOUT_VALUES};
 use crate::account::Account;
 use crate::call::{Call, Ending, Protocol, SessionFacts};
 use crate::error::CaptureError;
@@ -54,7 +54,7 @@ impl CaptureFile {
         let none = || io::Error::from(io::ErrorKind::InvalidInput);
         let mut magic = [0; MAGIC.len()];
         self.file.read_exact(&mut magic).map_err(|_| none())?;
-        if &magic != MAGIC {
+        if &magic != MAGIC && &magic != MAGIC_1 {
             return Err(none());
         }
         let torn = || io::Error::new(io::ErrorKind::UnexpectedEof, "it is not complete");
@@ -62,7 +62,7 @@ impl CaptureFile {
         let mut at = [0; 8];
         self.file.read_exact(&mut at)?;
         self.file.read_exact(&mut magic)?;
-        if &magic != MAGIC {
+        if &magic != MAGIC && &magic != MAGIC_1 {
             return Err(torn());
         }
         let index = self.frame(u64::from_le_bytes(at))?;
@@ -90,6 +90,11 @@ impl CaptureFile {
     pub fn contents(&self) -> Contents {
         let sessions = self.index.sessions.iter().map(|session| session.facts.clone()).collect();
         Contents { account: self.index.account.clone(), sessions }
+    }
+
+    /// A part of the rows of a COPY, by one of the places that [`Call::rows`] has.
+    pub fn rows(&mut self, at: u64) -> Result<Vec<u8>, CaptureError> {
+        self.frame(at).map_err(|error| CaptureError::unreadable(&self.path, &error))
     }
 
     /// Passes the calls of a session in order to `each`.
@@ -188,6 +193,8 @@ fn decode(rest: &mut &[u8], last: &mut Last, texts: &[String]) -> io::Result<Cal
         ending,
         without_values: flags & WITHOUT_VALUES != 0,
         cut: flags & CUT != 0,
+        rows: None,
+        answer: Vec::new(),
     };
     if protocol == Protocol::Named {
         call.name = text(take_bytes(rest)?)?;
@@ -196,6 +203,21 @@ fn decode(rest: &mut &[u8], last: &mut Last, texts: &[String]) -> io::Result<Cal
         for _ in 0..take(rest)? {
             let length = take(rest)?;
             call.values.push(if length == 0 { None } else { Some(text(take_some(rest, length - 1)?)?) });
+        }
+    }
+    let more = if flags & MORE == 0 { 0 } else { take_some(rest, 1)?[0] };
+    if more & ROWS != 0 {
+        let mut at = 0_u64;
+        let mut places = Vec::new();
+        for _ in 0..take(rest)? {
+            at = at.checked_add(take(rest)?).ok_or_else(damaged)?;
+            places.push(at);
+        }
+        call.rows = Some(places);
+    }
+    if more & ANSWER != 0 {
+        for _ in 0..take(rest)? {
+            call.answer.push((text(take_bytes(rest)?)?, text(take_bytes(rest)?)?));
         }
     }
     Ok(call)

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
-use super::{CUT, DONE, FAILED, INLINE, Index, Indexed, Last, MAGIC, NAMED, UNNAMED, WITHOUT_VALUES};
+use super::{
+    ANSWER, CUT, DONE, FAILED, INLINE, Index, Indexed, Last, MAGIC, MORE, NAMED, ROWS, UNNAMED, WITHOUT_VALUES,
+};
 use crate::account::Account;
 use crate::call::{Call, Ending, Protocol, SessionFacts};
 use crate::error::CaptureError;
@@ -40,7 +42,7 @@ struct Buffer {
 }
 
 /// Writes a capture, which exists under its name only when it is whole.
-pub(crate) struct Writer {
+pub struct Writer {
     path: PathBuf,
     /// Its name until then, where the file system has no files without one.
     working: Option<PathBuf>,
@@ -57,7 +59,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Begins a file that its owner alone may read. An existing one is refused.
-    pub(crate) fn create(path: &Path) -> Result<Self, CaptureError> {
+    pub fn create(path: &Path) -> Result<Self, CaptureError> {
         let refused = |error: io::Error| CaptureError::unwritable(path, &error);
         if path.symlink_metadata().is_ok() {
             return Err(refused(io::ErrorKind::AlreadyExists.into()));
@@ -93,13 +95,13 @@ impl Writer {
     }
 
     /// A new session; returns its number.
-    pub(crate) fn begin(&mut self) -> usize {
+    pub fn begin(&mut self) -> usize {
         self.index.sessions.push(Indexed::default());
         self.index.sessions.len() - 1
     }
 
     /// The next call of a session.
-    pub(crate) fn call(&mut self, session: usize, call: &Call) -> io::Result<()> {
+    pub fn call(&mut self, session: usize, call: &Call) -> io::Result<()> {
         let number = self.text(&call.text)?;
         let buffer = self.buffers.entry(session).or_default();
         let before = buffer.bytes.len();
@@ -116,8 +118,13 @@ impl Writer {
         Ok(())
     }
 
+    /// A part of the rows of a COPY. Returns where it is, for [`Call::rows`].
+    pub fn rows(&mut self, part: &[u8]) -> io::Result<u64> {
+        self.frame(part)
+    }
+
     /// A session has no more calls.
-    pub(crate) fn end(&mut self, session: usize, facts: SessionFacts) -> io::Result<()> {
+    pub fn end(&mut self, session: usize, facts: SessionFacts) -> io::Result<()> {
         self.flush(session)?;
         self.buffers.remove(&session);
         self.index.sessions[session].facts = facts;
@@ -125,7 +132,7 @@ impl Writer {
     }
 
     /// Writes what is left, and gives the file its name.
-    pub(crate) fn finish(mut self, account: &Account) -> Result<(), CaptureError> {
+    pub fn finish(mut self, account: &Account) -> Result<(), CaptureError> {
         let path = self.path.clone();
         self.close(account).map_err(|error| CaptureError::unwritable(&path, &error))
     }
@@ -260,7 +267,10 @@ fn encode(call: &Call, text: Option<u32>, buffer: &mut Buffer) {
         Ending::Done(_) => DONE,
         Ending::Failed(_) => FAILED,
     };
-    for (bit, set) in [(WITHOUT_VALUES, call.without_values), (CUT, call.cut), (INLINE, text.is_none())] {
+    let more = [(ROWS, call.rows.is_some()), (ANSWER, !call.answer.is_empty())];
+    let more = more.into_iter().fold(0, |bits, (bit, set)| if set { bits | bit } else { bits });
+    let facts = [(WITHOUT_VALUES, call.without_values), (CUT, call.cut), (INLINE, text.is_none()), (MORE, more != 0)];
+    for (bit, set) in facts {
         flags |= if set { bit } else { 0 };
     }
     out.push(flags);
@@ -277,20 +287,37 @@ fn encode(call: &Call, text: Option<u32>, buffer: &mut Buffer) {
         Ending::Done(us) => put(out, us),
         Ending::Failed(state) => out.extend_from_slice(&state),
     }
-    if call.protocol == Protocol::Text {
-        return;
-    }
     if call.protocol == Protocol::Named {
         put_bytes(out, call.name.as_bytes());
     }
-    put(out, call.values.len() as u64);
-    for value in &call.values {
-        match value {
-            None => put(out, 0),
-            Some(value) => {
-                put(out, value.len() as u64 + 1);
-                out.extend_from_slice(value.as_bytes());
+    if call.protocol != Protocol::Text {
+        put(out, call.values.len() as u64);
+        for value in &call.values {
+            match value {
+                None => put(out, 0),
+                Some(value) => {
+                    put(out, value.len() as u64 + 1);
+                    out.extend_from_slice(value.as_bytes());
+                }
             }
+        }
+    }
+    if more != 0 {
+        out.push(more);
+    }
+    if let Some(rows) = &call.rows {
+        put(out, rows.len() as u64);
+        let mut last = 0;
+        for at in rows {
+            put(out, at - last);
+            last = *at;
+        }
+    }
+    if !call.answer.is_empty() {
+        put(out, call.answer.len() as u64);
+        for (name, value) in &call.answer {
+            put_bytes(out, name.as_bytes());
+            put_bytes(out, value.as_bytes());
         }
     }
 }

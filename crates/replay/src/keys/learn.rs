@@ -143,10 +143,15 @@ impl InSession {
             learning.others.push(call.due_us);
         }
         if !failed {
-            let wanted = wanted.into_iter();
             let is_asked = call.due_us >= learning.from_us;
-            let pending = |wanted| Pending { call: number, transaction, until: None, wanted, below: None, is_asked };
-            self.pending.extend(wanted.map(pending));
+            for wanted in wanted {
+                let answered = wanted.answered(&call.answer);
+                let made = Pending { call: number, transaction, until: None, wanted, below: None, is_asked };
+                match answered {
+                    Some(key) => learning.known(made, key, at),
+                    None => self.pending.push(made),
+                }
+            }
         }
     }
 
@@ -262,6 +267,21 @@ impl<'a> Learning<'a> {
         Self { makers, first, most, links: Links::default(), uses, others: Vec::new(), below, from_us }
     }
 
+    /// A key that is known from the answer of a statement: it is linked if it was new then, and is used later.
+    fn known(&mut self, maker: Pending, key: Key, at: At) {
+        if let Key::Number(number) = key
+            && let Some(below) = maker.wanted.after.checked_sub(number)
+        {
+            if maker.is_asked {
+                self.below.entry(maker.wanted.source).or_default().push(below);
+            }
+            return;
+        }
+        if self.first.get(&key).is_some_and(|first| *first > at) {
+            self.link(at.session, maker, key);
+        }
+    }
+
     fn link(&mut self, session: usize, maker: Pending, key: Key) {
         let uses = self.uses.get_mut(&maker.wanted.source).into_iter().flatten();
         for one in uses.filter(|one| (one.at.session, one.at.call) == (session, maker.call)) {
@@ -305,6 +325,8 @@ mod tests {
             ending: Ending::Done(1),
             without_values: false,
             cut: false,
+            rows: None,
+            answer: Vec::new(),
         };
         calls.iter().map(call).collect()
     }
@@ -337,6 +359,21 @@ mod tests {
         let mut needed = Vec::new();
         links.needed(&session(&[(0, 1, &used)])[0], |_, key, made| needed.push((key, made.last)));
         assert_eq!(needed.iter().map(|one| one.1).collect::<Vec<_>>(), [3, 3]);
+    }
+
+    #[test]
+    fn an_answer_that_was_recorded_says_what_other_sessions_need() {
+        let mut sessions = [
+            session(&[(10, 1, "BEGIN"), (20, 1, INSERT), (30, 1, "COMMIT")]),
+            session(&[(40, 1, "UPDATE t SET a = 1 WHERE id = 109")]),
+        ];
+        assert!(keys(&learned(&sessions), (0, 1)).is_empty(), "a log does not say it");
+        sessions[0][1].answer = vec![("id".to_owned(), "109".to_owned())];
+        let links = learned(&sessions);
+        assert_eq!(keys(&links, (0, 1)), [Key::Number(109)]);
+        assert_eq!(links.fits.iter().map(|one| one.missing).collect::<Vec<_>>(), [8]);
+        sessions[0][1].answer = vec![("id".to_owned(), "99".to_owned())];
+        assert!(keys(&learned(&sessions), (0, 1)).is_empty(), "the sequence is beyond it");
     }
 
     #[test]

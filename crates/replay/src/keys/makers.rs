@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
+use super::key::Key;
+
 /// What the database says of keys that it gives.
 #[derive(Deserialize, Default)]
 pub(crate) struct Catalogue {
@@ -86,6 +88,13 @@ impl Wanted {
 
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.is_of(other.kind, &other.source)
+    }
+
+    /// The key that a recorded answer has in this column; none where the answer was not recorded.
+    pub(crate) fn answered(&self, answer: &[(String, String)]) -> Option<Key> {
+        let fits = |key: &Key| matches!((key, self.kind), (Key::Number(_), Kind::Number) | (Key::Uuid(_), Kind::Uuid));
+        let is_one = |name: &String| self.column.as_ref().is_none_or(|column| column == name);
+        answer.iter().filter(|(name, _)| is_one(name)).filter_map(|(_, value)| Key::of(value)).find(fits)
     }
 }
 

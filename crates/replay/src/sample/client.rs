@@ -274,6 +274,8 @@ mod tests {
             ending: Ending::Done(1),
             without_values: false,
             cut: false,
+            rows: None,
+            answer: Vec::new(),
         };
         let keys = vec![
             (Place::Parameter(0), Source::Own(Key::Number(17))),

@@ -152,7 +152,10 @@ impl InSession {
         if !shared.part.has(first.due_us) {
             return;
         }
-        if let Some(why) = calls.iter().find_map(|(_, call)| left_out::why(call)) {
+        let why = |call: &Call| {
+            left_out::why(call).or_else(|| call.rows.is_some().then_some("rows of COPY would be the same each time"))
+        };
+        if let Some(why) = calls.iter().find_map(|(_, call)| why(call)) {
             *loading.left_out.entry(why).or_default() += 1;
             return;
         }

@@ -16,16 +16,17 @@ from pgdyno.catalog import resolve
 from pgdyno.errors import InputError
 from pgdyno.quantity import duration_words
 from pgdyno.workload.database import DIGEST_SHOWN
+from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import Name, OfCapture
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.replay.asked import Asked, Pace
+from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.likeness import Compared, compared, of_server
 from pgdyno.workload.replay.production import digest, production
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.workload.kind.base import Refusal
     from pgdyno.workload.outcome import Outcome, Runner
     from pgdyno.workload.server import Server
 
@@ -46,6 +47,8 @@ class Replay(OfCapture):
     """A capture of an application, sent again."""
     stats: tuple[Name, Name] | None = None
     """Two files of `pgdyno capture stats`, from before the capture and after it: each statement's calls, rows, WAL and blocks are compared with production's. Default: they are not compared."""
+    copied: Copied = Field("left_out", alias="copy")
+    """What becomes of COPY FROM STDIN from a log, which has no rows: `left_out`; or `made`: by the statistics of the table's columns, as many rows as production counted (needs stats). Rows of a recording are sent as they were."""
     speed: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
     """How many captured seconds are sent in one."""
     pace: Pace = "due"
@@ -60,7 +63,10 @@ class Replay(OfCapture):
     @property
     def asked(self) -> Asked:
         """What of the capture is sent, and how."""
-        return replace(super().asked, speed=self.speed, pace=self.pace, wait_max_s=self.wait_max_s)
+        made = None
+        if self.copied == "made" and self.stats is not None:
+            made = production(self.stats).work(set())
+        return replace(super().asked, speed=self.speed, pace=self.pace, wait_max_s=self.wait_max_s, made=made)
 
     def versions(self) -> dict[str, str]:
         """The contents of the capture and of the database's source."""
@@ -127,7 +133,7 @@ class Replay(OfCapture):
         from pgdyno.workload.replay.running import Replaying
 
         del shared
-        return Replaying(self.asked)
+        return Replaying(self.asked, self.seed)
 
     @property
     def phases_s(self) -> tuple[float, float]:
@@ -151,13 +157,18 @@ class Replay(OfCapture):
 
     def refusals(self) -> Iterator[Refusal]:
         """See :meth:`Workload.refusals`."""
-        return self._of_capture()
+        yield from self._of_capture()
+        if self.copied == "made" and self.stats is None:
+            why = 'copy = "made" needs stats: how many rows a COPY has is in production\'s counters alone'
+            yield Refusal("copy", why, "name two files of `pgdyno capture stats`, or omit copy")
 
     def record(self) -> dict[str, Any]:
         """As it stands in ``run.json``: no value of the capture."""
         own: dict[str, Any] = {key: getattr(self, key) for key in ("speed", "pace", "wait_max_s")}
         if self.recorded_on is not None:
             own |= {"recorded_on": canonical(self.recorded_on)}
+        if self.copied != "left_out":
+            own |= {"copy": self.copied}
         if self.stats is not None:
             own |= {"stats": [one.rpartition("/")[2] for one in self.stats]}
         last = {"seed": self.seed, "driver_cpus": self.driver_cpus}

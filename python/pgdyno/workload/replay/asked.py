@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno import _engine
 from pgdyno.errors import InputError
+from pgdyno.workload.replay import copied
 from pgdyno.workload.replay.catalogue import catalogue, joined
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
+    from pgdyno.workload.replay.counted import Counts
     from pgdyno.workload.server import Server
 
 Keys = Literal["learned", "captured"]
@@ -71,6 +73,8 @@ class Asked:
     keys: Keys = "learned"
     wait_max_s: float = WAIT_MAX_S
     """How long a statement waits for the transaction of another session that makes its key; 0: not at all."""
+    made: Mapping[str, Counts] | None = None
+    """What production counted of each statement, where rows of COPY that are not in the capture are made; None: such a COPY is left out."""
 
     def planned(self) -> Planned:
         """What it would be. :class:`InputError` when the capture cannot be read, or nothing in it is asked for."""
@@ -151,6 +155,32 @@ class Asked:
                 ),
                 dilation,
             )
+
+    def copies_on(self, server: Server) -> list[dict[str, Any]]:
+        """Of which COPYs rows are made, and of what: by the tables of the databases of ``server``."""
+        import psycopg
+        from psycopg.conninfo import make_conninfo
+
+        order = server.endpoint.order("pgdyno replay")
+        names = {name for _, _, name in self.destinations(order["user"], order["dbname"])}
+        with contextlib.ExitStack() as ending:
+            return self.copies_document(
+                ending.enter_context(
+                    psycopg.connect(make_conninfo(server.dsn, dbname=name, password=order["password"] or ""))
+                )
+                for name in sorted(names)
+            )
+
+    def copies_document(self, connections: Iterable[psycopg.Connection[Any]]) -> list[dict[str, Any]]:
+        """The same, by these connections. A COPY is of the first database that has its table."""
+        if self.made is None:
+            return []
+        left = copied.texts_of(self.capture, file_stamp(self.capture))
+        found: list[dict[str, Any]] = []
+        for connection in connections:
+            found += copied.made(connection, left, self.made)
+            left = {shape: text for shape, text in left.items() if shape not in {one["shape"] for one in found}}
+        return found
 
     def keys_document(self, connections: Iterable[psycopg.Connection[Any]], dilation: int = 1) -> dict[str, Any] | None:
         """The part about keys, by what the databases say; None where they are sent as captured."""

@@ -38,6 +38,7 @@ _COUNTS = (
     "sessions",
     "lanes",
     "connections_lost",
+    "copies_made",
     "log_entries",
     "log_lost",
 )

@@ -42,6 +42,8 @@ class Replaying:
     """Replays a part of a capture; it is a :class:`pgdyno.workload.outcome.Runner`."""
 
     asked: Asked
+    seed: int = 0
+    """Of what is drawn: made rows."""
 
     def __call__(self, server: Server, request: RunRequest) -> Outcome:
         """Send its statements, for ``request.duration_s`` at most. What is measured is all of it; there is no warm-up."""
@@ -54,6 +56,8 @@ class Replaying:
             "second_ms": 1000 * clock.dilation,
             "limit_s": limit_s,
             "keys": self.asked.keys_on(server, clock.dilation),
+            "copies": self.asked.copies_on(server),
+            "seed": self.seed,
         }
         engine = _engine.spawn(
             ["capture", "replay"], order, log=request.out_dir / "replay.err", timeout_s=_READY_S, prefix=request.prefix

@@ -1,0 +1,86 @@
+//! The whole of a recording.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use pgdyno_capture::{CaptureError, Writer};
+use pgdyno_clock::monotonic_ns;
+use pgdyno_host::{Fault, Result};
+use pgdyno_measure::say;
+use pgdyno_relay::{Relay, RelaySpec, To};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::recorder::Recorder;
+use crate::store::Store;
+
+/// What to record, and where to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct RecordSpec {
+    /// Where clients connect; port 0 takes a free one.
+    listen: SocketAddr,
+    /// Where the server is.
+    to: To,
+    /// The server as the capture names it.
+    name: String,
+    /// The capture.
+    output: PathBuf,
+    /// It ends by itself after so many seconds.
+    seconds: Option<f64>,
+    /// The end of standard input ends it.
+    #[serde(default)]
+    ends_with_stdin: bool,
+}
+
+/// Relays and records until SIGTERM or SIGINT, or what [`RecordSpec`] says. Writes JSON lines to `out`: `ready` when clients may connect,
+/// `progress` about once a second, `summary` when the capture is whole.
+///
+/// # Errors
+/// An address or a file that cannot be used, and a recording without a statement, of which nothing is left.
+pub fn run(spec: &RecordSpec, out: &mut impl Write) -> Result<()> {
+    let stop = pgdyno_signals::block()
+        .map_err(|error| Fault::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
+    let writer = Writer::create(&spec.output).map_err(fault)?;
+    let relay = Relay::bind(&RelaySpec::at_once(spec.listen, spec.to.clone(), spec.ends_with_stdin))?;
+    let address = relay.address();
+    say(out, &json!({"ready": {"host": address.ip(), "port": address.port()}}));
+    let mut recorder = Recorder::new(Store::new(writer), monotonic_ns(), spec.seconds, out);
+    let relayed = relay.run_with(stop, &mut recorder)?;
+    let (mut store, took_s) = recorder.finish(monotonic_ns());
+    if let Some(error) = store.failed.take() {
+        return Err(fault(CaptureError::unwritable(&spec.output, &error)));
+    }
+    let (tls_refused, replication) = (store.tls_refused, store.replication);
+    let (writer, mut account) = store.into_parts();
+    account.files = vec![(spec.name.clone(), "relayed".to_owned())];
+    account.bytes = relayed.to_server.bytes + relayed.to_client.bytes;
+    let mut told = json!({
+        "took_s": took_s,
+        "tls_refused": tls_refused,
+        "replication": replication,
+        "connections": relayed.connections,
+        "connections_max": relayed.connections_max,
+        "unreachable": relayed.unreachable,
+        "cpu_s": relayed.cpu_ns as f64 / 1e9,
+    });
+    if account.calls == 0 {
+        let why = if tls_refused > 0 {
+            format!("{tls_refused} connections wanted TLS, which cannot be recorded")
+        } else {
+            format!("{} clients connected", relayed.connections)
+        };
+        return Err(Fault::new(
+            format!("nothing was recorded: no client sent a statement; {why}"),
+            format!("let the application connect to port {} with sslmode=disable or prefer", address.port()),
+        ));
+    }
+    writer.finish(&account).map_err(fault)?;
+    told["account"] = json!(account);
+    say(out, &json!({"summary": told}));
+    Ok(())
+}
+
+fn fault(error: CaptureError) -> Fault {
+    Fault::new(error.message, error.remedy)
+}

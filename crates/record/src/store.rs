@@ -1,0 +1,95 @@
+//! Where statements go: the capture, and the account of what is not in it.
+
+use std::io;
+
+use pgdyno_capture::{Account, Call, Ending, SessionFacts, Writer, has_password};
+use pgdyno_clock::{monotonic_ns, realtime_ns};
+
+/// See the module.
+pub(crate) struct Store {
+    writer: Writer,
+    pub account: Account,
+    /// Microseconds from the monotonic clock to 1970, as they were at the beginning: the calendar may be set meanwhile.
+    since_1970_us: i64,
+    /// What the file could not take. Nothing is written after it.
+    pub failed: Option<io::Error>,
+    pub client_bytes: u64,
+    /// Sessions of replication, which pass.
+    pub replication: u64,
+    /// Connections that were to be encrypted.
+    pub tls_refused: u64,
+}
+
+impl Store {
+    pub(crate) fn new(writer: Writer) -> Self {
+        let since_1970_us = us(realtime_ns()) - us(monotonic_ns());
+        Self {
+            writer,
+            account: Account { fractions: true, ..Account::default() },
+            since_1970_us,
+            failed: None,
+            client_bytes: 0,
+            replication: 0,
+            tls_refused: 0,
+        }
+    }
+
+    /// An instant as captures have it.
+    pub(crate) fn us_of(&self, ns: u64) -> i64 {
+        self.since_1970_us + us(ns)
+    }
+
+    /// Keeps a statement of a session, which gets its number with the first.
+    pub(crate) fn call(&mut self, number: &mut Option<usize>, call: &Call) {
+        let account = &mut self.account;
+        let first = account.calls == 0;
+        account.first_us = if first { call.due_us } else { account.first_us.min(call.due_us) };
+        account.last_us = if first { call.due_us } else { account.last_us.max(call.due_us) };
+        account.calls += 1;
+        account.without_ending += u64::from(call.ending == Ending::Unknown);
+        account.without_values += u64::from(call.without_values);
+        account.cut += u64::from(call.cut);
+        if self.failed.is_none() {
+            let number = *number.get_or_insert_with(|| self.writer.begin());
+            self.failed = self.writer.call(number, call).err();
+        }
+    }
+
+    /// Keeps a part of the rows of a COPY; where it is.
+    pub(crate) fn rows(&mut self, part: &[u8]) -> Option<u64> {
+        if self.failed.is_some() {
+            return None;
+        }
+        self.account.copied_bytes += part.len() as u64;
+        self.writer.rows(part).map_err(|error| self.failed = Some(error)).ok()
+    }
+
+    /// Whether a text must not be kept; then it is counted.
+    pub(crate) fn refuses(&mut self, text: &str) -> bool {
+        let refused = has_password(text);
+        self.account.passwords += u64::from(refused);
+        refused
+    }
+
+    /// A session has ended.
+    pub(crate) fn end(&mut self, number: Option<usize>, facts: SessionFacts) {
+        self.account.not_ended += u64::from(!facts.ended);
+        let Some(number) = number else {
+            self.account.idle += 1;
+            return;
+        };
+        if self.failed.is_none() {
+            self.failed = self.writer.end(number, facts).err();
+        }
+    }
+
+    /// What was kept, to be finished.
+    pub(crate) fn into_parts(self) -> (Writer, Account) {
+        (self.writer, self.account)
+    }
+}
+
+/// Nanoseconds of a clock in microseconds.
+fn us(ns: u64) -> i64 {
+    i64::try_from(ns / 1000).unwrap_or(i64::MAX)
+}
