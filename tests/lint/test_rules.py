@@ -42,13 +42,18 @@ def test_crates(project: Project) -> None:
             "crates/volume/Cargo.toml": "[dependencies]\nserde = '1'\nlibc = '1'\n[dev-dependencies]\nproptest = '1'\n",
             "crates/catalog/Cargo.toml": "[dependencies]\npgdyno-volume = {}\npgdyno-emulate = {}\n",
             "crates/unheard/Cargo.toml": "",
+            "crates/crash/Cargo.toml": "[lib]\ntest = false\n",
+            "crates/crash/src/a.rs": "#[test]\nfn f() {}\n",
+            "crates/host/Cargo.toml": "[[bin]]\ntest = false\n",
+            "crates/host/src/main.rs": "fn main() {}\n",
         }
     )
     found = [str(finding) for finding in crates.check(root)]
-    assert len(found) == 3
+    assert len(found) == 4
     assert "`catalog` may not use `emulate`" in found[0]
-    assert "tools/lint/crates.py does not say" in found[1]
-    assert "`volume` may not use `libc`: hand in its result" in found[2]
+    assert found[1].startswith("crates/crash/src/a.rs") and "this test is never run" in found[1]
+    assert "tools/lint/crates.py does not say" in found[2]
+    assert "`volume` may not use `libc`: hand in its result" in found[3]
 
 
 def test_clock_free_crates_have_every_ban_and_its_reason(project: Project) -> None:

@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tools.lint import Finding
+from tools.lint import Finding, relative
 
 PREFIX = "pgdyno-"
 
@@ -80,7 +80,9 @@ def check(root: Path) -> list[Finding]:
                 Finding(place, 0, "tools/lint/crates.py does not say what this crate may use: add it there")
             )
             continue
-        for name in sorted(dependencies(tomllib.loads(manifest.read_text()))):
+        document = tomllib.loads(manifest.read_text())
+        findings += never_run(root, manifest.parent, document)
+        for name in sorted(dependencies(document)):
             inner = name.removeprefix(PREFIX)
             if name.startswith(PREFIX) and inner not in ALLOWED[crate]:
                 findings.append(
@@ -91,6 +93,16 @@ def check(root: Path) -> list[Finding]:
                     Finding(place, 0, f"`{crate}` may not use `{name}`: hand in its result as an argument instead")
                 )
     return findings
+
+
+def never_run(root: Path, crate: Path, manifest: dict[str, Any]) -> list[Finding]:
+    """Tests in the sources of a library or program that says ``test = false``."""
+    targets = [manifest.get("lib", {}), *manifest.get("bin", [])]
+    if all(target.get("test", True) for target in targets):
+        return []
+    why = "this test is never run: remove `test = false` from the crate's Cargo.toml"
+    sources = sorted((crate / "src").rglob("*.rs"))
+    return [Finding(relative(root, path), 0, why) for path in sources if "#[test]" in path.read_text(encoding="utf-8")]
 
 
 def dependencies(manifest: dict[str, Any]) -> set[str]:
