@@ -86,14 +86,14 @@ def killed(what: str, victim: there.Server, asker: subprocess.Popen[bytes], way:
     return what != "engine" or bool(drivers)
 
 
-def left(state: Path, place: there.Place, *dead: there.Server) -> list[str]:
-    """What `pgdyno doctor --clean` removes on a host, but for the directory in memory of a worker that was killed, which could not."""
+def left(state: Path, place: there.Place, *killed_pids: int) -> list[str]:
+    """What `pgdyno doctor --clean` removes on a host, but for the directories in memory of processes that were killed, which could not."""
     command = [*place.prefix, sys.executable, "-m", "pgdyno", "doctor", "--clean"]
     environment = os.environ | {"PGDYNO_STATE_DIR": str(state)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=GONE_S)
     if done.returncode != 0:
         return [done.stderr.strip()]
-    return [line for line in done.stdout.splitlines() if not any(f"-{one.process.pid}-" in line for one in dead)]
+    return [line for line in done.stdout.splitlines() if not any(f"-{pid}-" in line for pid in killed_pids)]
 
 
 def gone(pids: list[int]) -> bool:
@@ -160,7 +160,7 @@ def kill_one(
             asker.kill()
             if way is not None:
                 way.link("up")
-        dead = [victim] if what == "worker" else []
+        dead = [victim.process.pid] if what == "worker" else []
         found = left(paths.state_dir(), there.Place(two.here)) + left(state, where, *dead)
     if not was_there:
         return None

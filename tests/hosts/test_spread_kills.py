@@ -43,7 +43,8 @@ class Stand:
 
     def __init__(self, hosts: there.Hosts, places: dict[str, there.Place], ways: dict[str, Apart]) -> None:
         self.hosts, self.places, self.ways = hosts, places, ways
-        self.dead: list[there.Server] = []
+        self.dead: list[int] = []
+        """Processes that were killed, or ended by themselves."""
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Stand:
@@ -73,6 +74,7 @@ class Stand:
             for pid in there.children(worker.process.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+                self.dead.append(pid)
         elif what == "worker":
             worker.process.kill()
             worker.process.wait()
@@ -87,7 +89,7 @@ class Stand:
         """Start again the workers that have ended."""
         for name, worker in self.hosts.workers.items():
             if worker.process.poll() is not None:
-                self.dead.append(worker)
+                self.dead.append(worker.process.pid)
                 self.start(name)
 
 
@@ -109,7 +111,7 @@ def test_runs_that_are_spread_survive_kills(
         stand = stack.enter_context(Stand(stack.enter_context(there.hosts(tmp_path, here, {})), places, ways))
         found = SpreadKills.now()
         directory = made(stand, tmp_path, found)
-        stand.dead += [one for one in stand.hosts.workers.values() if one.process.poll() is not None]
+        stand.dead += [one.process.pid for one in stand.hosts.workers.values() if one.process.poll() is not None]
         found.left = [line for name in NAMES for line in left(states[name], places[name], *stand.dead)]
     blocks = Counter(run.record.block for run in open_experiment(directory).runs)
     as_many = read_experiment(tmp_path / "trial.toml", [f"replicates={max(blocks)}"])

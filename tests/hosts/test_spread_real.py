@@ -81,5 +81,5 @@ def test_a_worker_that_is_killed_in_a_run_leaves_no_volume(
         _, err = process.communicate(timeout=2 * GONE_S)
         assert process.returncode == 3 and b"no host is left" in err, err.decode()
         assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in runs), 2 * GONE_S)
-        assert left(state_of(alpha), alpha, worker) == []
+        assert left(state_of(alpha), alpha, worker.process.pid) == []
     assert not list(tmp_path.glob("results/*/runs/*"))

@@ -58,7 +58,7 @@ The hosts are network namespaces of one machine, each behind a veth, and time na
   a machine that does nothing else, too: a thread that gets no core begins late.
 - **Clocks**: what each estimate says it may be off by, beside what it is off by.
 - **Kills**: a run of two seconds on two hosts, of which something is killed at a moment drawn from the five seconds after it begins to prepare. Kills that met nothing are not
-  counted. `pgdyno doctor --clean` then runs for each host's state directory; a killed worker's own directory in memory, which that removes, is not counted.
+  counted. `pgdyno doctor --clean` then runs for each host's state directory; a killed process's own directory in memory, which that removes, is not counted.
 - **Experiments**: 12 arms in 90 replicates with made-up figures over three hosts, resumed until all is there, and compared with the same experiment of one host.
 """
 
