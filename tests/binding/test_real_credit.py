@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "the data volume's IOPS credits"
-MEASURE_S = 26
-THERE_S, GONE_S = 5, 18
+MEASURE_S = 20
+THERE_S, GONE_S = 5, 14
 """When the volume's own account must have credits left, and none: else this machine was too slow, or too busy, to spend them."""
 DOCUMENT = {
     "schema_version": 1,
