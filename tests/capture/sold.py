@@ -85,14 +85,14 @@ def use(connection: psycopg.Connection[Any], made: Made) -> None:
         connection.execute(f"SELECT note FROM orders WHERE ref = '{ref}'".encode())
 
 
-def sell(dsn: str) -> None:
-    """Threads that make orders, and as many that use them a little later."""
+def sell(dsn: str, each: int = ORDERS, users_each: int = 1) -> None:
+    """Threads that make orders, so many each, and threads that use them a little later, so many for each of those."""
     orders: queue.Queue[Made | None] = queue.Queue()
     pause = threading.Event()
 
     def maker(number: int) -> None:
         with psycopg.connect(dsn, autocommit=True, application_name="makers") as connection:
-            for order in range(ORDERS):
+            for order in range(each):
                 orders.put(make(connection, MAKERS[number], f"{number}-{order}"))
 
     def user(number: int) -> None:
@@ -102,8 +102,8 @@ def sell(dsn: str) -> None:
                 pause.wait(draw.uniform(0.001, 0.05))
                 use(connection, made)
 
-    with ThreadPoolExecutor(2 * len(MAKERS)) as pool:
-        users = [pool.submit(user, number) for number in range(len(MAKERS))]
+    with ThreadPoolExecutor(len(MAKERS) * (1 + users_each)) as pool:
+        users = [pool.submit(user, number) for number in range(len(MAKERS) * users_each)]
         for one in [pool.submit(maker, number) for number in range(len(MAKERS))]:
             one.result()
         for _ in users:
@@ -134,8 +134,8 @@ class Sold:
             return connection.execute(ROWS.encode()).fetchone()
 
 
-def captured_sold(cluster: Cluster, folder: Path) -> Sold:
-    """Orders of several threads. Their numbers begin behind some that nothing in the log tells of."""
+def captured_sold(cluster: Cluster, folder: Path, each: int = ORDERS, users_each: int = 1) -> Sold:
+    """Orders of several threads, as :func:`sell` has them. Their numbers begin behind some that nothing in the log tells of."""
     with cluster.connect() as admin:
         admin.execute("CREATE ROLE seller LOGIN")
         admin.execute("CREATE DATABASE sold")
@@ -146,6 +146,6 @@ def captured_sold(cluster: Cluster, folder: Path) -> Sold:
     with cluster.connect(dbname="sold") as owner:
         owner.execute(f"SELECT setval('orders_id_seq', {OLD_ORDERS + GIVEN_BEFORE})".encode())
 
-    logged = log_of(cluster, "sold", lambda server: sell(server.dsn_of("seller", "sold")))
+    logged = log_of(cluster, "sold", lambda server: sell(server.dsn_of("seller", "sold"), each, users_each))
     capture, _ = captured(folder, logged.files["csv"])
     return Sold(cluster, capture)

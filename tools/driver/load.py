@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno import _engine
+from pgdyno import _engine, endpoint
 from pgdyno.errors import PgdynoError
 from pgdyno.workload.client import pgbench_path
 
@@ -57,7 +57,8 @@ class Run:
 def run_of(load: Load, tool: Tool, cluster: Cluster, seconds: int, seed: int) -> Run:
     """How ``tool`` runs ``load``: Poisson arrivals, prepared statements, one thread where it can choose."""
     if tool == "pgdyno":
-        document = native(_workload(load), seconds, seed, rate_per_s=load.rate_per_s)
+        server = endpoint.local(cluster.dsn)
+        document = native(_workload(load), seconds, seed, server, rate_per_s=load.rate_per_s)
         return Run([str(_engine.checked()), "drive"], document)
     if tool == "pgbench":
         options = ["-n", "-c", str(CLIENTS), "-j", "1", "-M", "prepared", "-R", str(load.rate_per_s)]
@@ -67,8 +68,10 @@ def run_of(load: Load, tool: Tool, cluster: Cluster, seconds: int, seed: int) ->
     return Run([*_sysbench(cluster, load.name), *options, "run"], b"")
 
 
-def native(workload: object, seconds: int, seed: int, **arrivals: float) -> bytes:
-    """A specification for the driver. ``arrivals`` is its ``rate_per_s``."""
+def native(
+    workload: object, seconds: int, seed: int, server: endpoint.Endpoint | None = None, **arrivals: float
+) -> bytes:
+    """A specification for the driver; without a ``server`` its clients are idle. ``arrivals`` is its ``rate_per_s``."""
     document: dict[str, Any] = {
         "workload": workload,
         "clients": CLIENTS,
@@ -77,6 +80,8 @@ def native(workload: object, seconds: int, seed: int, **arrivals: float) -> byte
         "seed": seed,
         "arrivals": {"poisson": arrivals},
     }
+    if server is not None:
+        document["server"] = server.order("pgdyno drive")
     return json.dumps(document).encode() + b"\n"
 
 

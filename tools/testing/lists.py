@@ -32,7 +32,7 @@ _LONGEST = (
 """Parts that begin first of the others, so that the last to begin is a short one."""
 _SHORT: dict[str, tuple[str, ...]] = {
     "limits": ("bulk_load", "compare", "fill"),
-    "judged": ("aa", "attribution", "binding", "calibration", "equivalence", "size", "twin"),
+    "judged": ("aa", "attribution", "binding", "calibration", "captured", "equivalence", "size", "twin"),
     "kept": ("generate", "metrics", "published", "retention", "store"),
     "project": ("docs", "install", "lint", "machine", "rude", "site", "test_leaks", "testing", "tpc", "wheel"),
 }

@@ -1,0 +1,1 @@
+"""What captures and replays cost, and whether keys of a long capture are learned."""

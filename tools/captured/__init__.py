@@ -1,0 +1,1 @@
+"""What reading, recording and replaying captures costs."""

@@ -1,0 +1,263 @@
+"""Measures the record: a log is read, the driver is recorded, its statements are replayed beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgdyno import _engine, endpoint
+from pgdyno.capture.replay import replay
+from pgdyno.errors import PgdynoError
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.throwaway import throwaway
+from pgdyno.workload.client import environment, pgbench_path
+from pgdyno.workload.load import load as load_pgbench
+from pgdyno.workload.tables import PgbenchTables
+from tools.captured import log
+from tools.captured.record import Reading, Record, Relayed, Sent
+from tools.driver import process
+from tools.driver.load import LOADS, SCALE, Load, Run, native, transactions_in
+from tools.driver.record import Memory, Pair, Sample, here, now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.postgres.cluster import Cluster
+
+SEED = 20261126
+REPLAYED = tuple(load for load in LOADS if load.original == "pgbench")
+"""Those of the driver's loads that have pgbench's tables."""
+STATEMENTS = {"select-only": 1, "tpcb-like": 7}
+"""Of each transaction."""
+MEGABYTES = 150
+LANES = 2000
+LANES_PER_S = 2000.0
+LANES_S = 10.0
+MEMORY_PER_S = 500.0
+ACCOUNTS = SCALE * 100_000
+IDLE_SPEED = 0.25
+FASTEST = 1000.0
+WARM_S = 2
+OTHERS_S = 2.0
+"""For how long it is watched what other processes take."""
+LATENCY_S = 4
+"""How long one client asks, for the relay's part of a latency."""
+_SETTINGS = {
+    "shared_buffers": "256MB",
+    "synchronous_commit": "off",
+    "max_wal_size": "4GB",
+    "max_connections": str(LANES + 100),
+}
+"""What commits and checkpoints cost on this machine's disk is of no interest here."""
+_ALONE = """
+import json, os, sys, time
+begin = time.monotonic()
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+print(json.dumps([usage.ru_utime + usage.ru_stime, usage.ru_maxrss, time.monotonic() - begin]), file=sys.stderr)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""Runs a program as the child of a small one: Linux counts what its parent held before it was executed into its peak."""
+
+
+def measure(seconds: int, pairs: int, minutes: float) -> Record:
+    """All of it: ``pairs`` of runs of ``seconds`` for each load, and ``minutes`` of watching memory."""
+    begin, before = now(), _other_cores()
+    cores, kernel, build_hash = here()
+    with tempfile.TemporaryDirectory(prefix="pgdyno-captured-") as name:
+        folder = Path(name)
+        reading = read(folder, MEGABYTES)
+        with throwaway(find_binaries(None), _SETTINGS) as cluster:
+            load_pgbench(cluster, PgbenchTables(SCALE))
+            with cluster.connect() as connection:
+                connection.execute("VACUUM ANALYZE")
+            captures, relayed = _recorded(cluster, folder, seconds)
+            direct_ms, relayed_ms = _latencies(cluster, folder)
+            measured = list(_pairs(cluster, captures, seconds, pairs))
+            select = captures[REPLAYED[0].name]
+            fastest, idle = (_sent(cluster, select, speed)[0] for speed in (FASTEST, IDLE_SPEED))
+            many, _ = _sent(cluster, _lookups(cluster, folder, LANES, LANES_PER_S, LANES_S))
+            _, memory = _sent(cluster, _lookups(cluster, folder, 8, MEMORY_PER_S, 60 * minutes))
+            version = str(cluster.version)
+    return Record(
+        begin=begin,
+        cores=cores,
+        kernel=kernel,
+        build_hash=build_hash,
+        versions=[f"PostgreSQL and pgbench {version}"],
+        seconds=seconds,
+        other_cores=max(before, _other_cores()),
+        reading=reading,
+        pairs=measured,
+        fastest=fastest,
+        idle=idle,
+        many=many,
+        memory=Memory(resident_kib=memory),
+        relayed=relayed,
+        direct_ms=direct_ms,
+        relayed_ms=relayed_ms,
+    )
+
+
+def read(folder: Path, megabytes: int) -> Reading:
+    """Read a log of that size into a capture."""
+    source, output = folder / "large.csv", folder / "large.capture"
+    size = log.large(source, megabytes)
+    asked = json.dumps({"logs": [str(source)], "output": str(output)}).encode() + b"\n"
+    command = [sys.executable, "-S", "-c", _ALONE, str(_engine.checked()), "capture", "read"]
+    done = subprocess.run(command, input=asked, capture_output=True, timeout=600, check=False)
+    if done.returncode != 0:
+        raise PgdynoError(f"the log was not read: {done.stderr.decode()[-500:]}", remedy="run the command by itself")
+    cpu_s, peak_kib, took_s = json.loads(done.stderr.splitlines()[-1])
+    source.unlink()
+    return Reading(megabytes=size, cpu_s=cpu_s, took_s=took_s, peak_kib=peak_kib)
+
+
+@contextlib.contextmanager
+def _recording(cluster: Cluster, output: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The port of a relay that records, and its summary once it has ended."""
+    order = {
+        "listen": "127.0.0.1:0",
+        "to": str(cluster.socket_dir / f".s.PGSQL.{cluster.port}"),
+        "name": "bench",
+        "output": str(output),
+        "ends_with_stdin": True,
+    }
+    said: dict[str, Any] = {}
+    spawned = _engine.spawn(["capture", "record"], order, log=output.with_suffix(".err"), keep_stdin=True)
+    try:
+        yield int(spawned.ready["port"]), said
+        spawned.close_stdin()
+        assert spawned.process.stdout is not None
+        for line in spawned.process.stdout:
+            said |= json.loads(line).get("summary", {})
+    finally:
+        spawned.process.kill()
+        spawned.process.wait()
+    if not said:
+        raise spawned.failure()
+
+
+def _recorded(cluster: Cluster, folder: Path, seconds: int) -> tuple[dict[str, Path], list[Relayed]]:
+    """A capture of each load as the driver sends it, and what recording it took."""
+    captures, relayed = {}, []
+    for load in REPLAYED:
+        output = folder / f"{load.name}.capture"
+        with _recording(cluster, output) as (port, said):
+            process.run(_driver(cluster, load, seconds, SEED, port), environment(cluster), seconds)
+        captures[load.name] = output
+        relayed.append(Relayed(load=load.name, statements=said["account"]["calls"], cpu_s=said["cpu_s"]))
+    return captures, relayed
+
+
+def _driver(cluster: Cluster, load: Load, seconds: int, seed: int, port: int | None = None) -> Run:
+    """The driver with a load, over the server's socket, or by a port of this machine."""
+    dsn = cluster.dsn if port is None else f"host=127.0.0.1 port={port} dbname={cluster.database} user={cluster.role}"
+    workload = {"pgbench": {"scripts": [{"builtin": load.name}], "scale": SCALE}}
+    document = native(workload, seconds, seed, endpoint.local(dsn), rate_per_s=load.rate_per_s)
+    return Run([str(_engine.checked()), "drive"], document)
+
+
+def _pairs(cluster: Cluster, captures: dict[str, Path], seconds: int, pairs: int) -> Iterator[Pair]:
+    """Loads in turns, each pair in an order that is drawn: what drifts on the machine meets both alike."""
+    order = random.Random(SEED)
+    for load in REPLAYED:
+        _driven(cluster, load, WARM_S, SEED)
+    for number in range(pairs):
+        for load in REPLAYED:
+            replay_first = order.random() < 0.5
+            found: dict[bool, Sample] = {}
+            for is_replay in (replay_first, not replay_first):
+                found[is_replay] = (
+                    _sample(_sent(cluster, captures[load.name])[0])
+                    if is_replay
+                    else _driven(cluster, load, seconds, SEED + number)
+                )
+            pair = Pair(load=load.name, native=found[True], original=found[False], native_first=replay_first)
+            said = f"{pair.native.cpu_us:.1f} µs, the driver {pair.original.cpu_us:.1f} µs, {pair.ratio:.3f}"
+            print(f"{number + 1}/{pairs} {load.name}: {said}", file=sys.stderr, flush=True)
+            yield pair
+
+
+def _driven(cluster: Cluster, load: Load, seconds: int, seed: int) -> Sample:
+    ended = process.run(_driver(cluster, load, seconds, seed), environment(cluster), seconds)
+    return Sample(cpu_s=ended.cpu_s, transactions=transactions_in("pgdyno", ended.printed) * STATEMENTS[load.name])
+
+
+def _sample(sent: Sent) -> Sample:
+    return Sample(cpu_s=sent.cpu_s, transactions=sent.statements)
+
+
+def _sent(cluster: Cluster, capture: Path, speed: float = 1.0) -> tuple[Sent, list[int]]:
+    """A replay, and what its engine held, second by second."""
+    pids: list[int] = []
+    resident: list[int] = []
+    found = replay(
+        str(capture),
+        cluster.dsn,
+        speed=speed,
+        progress=lambda *_: resident.append(process.resident_kib(pids[0])),
+        started=pids.append,
+    ).summary
+    sent = Sent(
+        lanes=found["lanes"],
+        statements=found["executed"],
+        newly_failed=found["newly_failed"],
+        cpu_s=found["cpu_s"],
+        took_s=found["took_s"],
+        late_us_p99=found["late_us"]["p99"],
+        peak_kib=max(resident, default=0),
+    )
+    return sent, resident
+
+
+def _lookups(cluster: Cluster, folder: Path, sessions: int, per_s: float, seconds: float) -> Path:
+    """A capture of sessions that look rows up."""
+    source, output = folder / f"{sessions}.csv", folder / f"{sessions}.capture"
+    log.lookups(source, (cluster.role, cluster.database), sessions, per_s, seconds, ACCOUNTS)
+    for _ in _engine.lines(["capture", "read"], {"logs": [str(source)], "output": str(output), "prefix": None}):
+        pass
+    source.unlink()
+    return output
+
+
+def _latencies(cluster: Cluster, folder: Path) -> tuple[float, float]:
+    """Milliseconds of a lookup that one client of pgbench sends after the other: by the server's socket, and through a relay."""
+    direct = _latency(cluster, {})
+    with _recording(cluster, folder / "latency.capture") as (port, _):
+        through = _latency(cluster, {"PGHOST": "127.0.0.1", "PGPORT": str(port)})
+    return direct, through
+
+
+def _latency(cluster: Cluster, where: dict[str, str]) -> float:
+    command = [str(pgbench_path(cluster)), "-n", "-c", "1", "-M", "prepared", "-S", "-T", str(LATENCY_S)]
+    ended = process.run(Run(command, b""), environment(cluster) | where, LATENCY_S)
+    found = re.search(r"latency average = ([\d.]+) ms", ended.printed)
+    if found is None:
+        raise PgdynoError(f"pgbench did not say its latency: {ended.printed[-500:]}", remedy="run it alone")
+    return float(found[1])
+
+
+def _other_cores() -> float:
+    """Cores that are in use while this process waits."""
+    first = _busy()
+    time.sleep(OTHERS_S)
+    busy, total = (later - earlier for earlier, later in zip(first, _busy(), strict=True))
+    return busy / total * here()[0] if total else 0.0
+
+
+def _busy() -> tuple[int, int]:
+    """Ticks of all cores: those in use, and all."""
+    user, nice, system, idle, iowait, *others = (
+        int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+    )
+    busy = user + nice + system + sum(others)
+    return busy, busy + idle + iowait

@@ -1,0 +1,116 @@
+"""The reference's page on what captures and replays cost, from a record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.text import UNKNOWN
+from tools.captured.measure import IDLE_SPEED, LANES_PER_S, MEMORY_PER_S, REPLAYED
+from tools.driver.load import CLIENTS, SCALE
+from tools.driver.record import compare
+from tools.measured import claims_table
+from tools.reference import markdown as md
+
+if TYPE_CHECKING:
+    from tools.captured.record import Record
+    from tools.fidelity.claim import Claim
+
+_HEAD = """# What captures and replays cost
+
+`make bench ONLY=captured` measures all of it again and writes this page (`PGDYNO_BENCH_MINUTES=30` watches memory for so long); the record stays as JSON in
+`results/captured/`. What it is about: [captures](../concept/capture.md), [replays](../concept/replay.md).
+
+- **Reading**: a csvlog of texts, values and durations of 60 sessions, by `pgdyno capture read`; CPU and peak of the engine, as the child of a small process.
+- **CPU a statement**: user and system time of the whole engine by its statements. The driver sends a script at a rate of Poisson arrivals through a relay that records; what was
+  recorded is replayed at its times, beside the driver with the same script, in an order that is drawn for each pair. A replay learns keys, exchanges them, and holds each answer against what was recorded.
+- **Lateness**: how late a statement is sent for which its session had nothing to wait for but the time.
+"""
+
+
+def render(record: Record, claims: list[Claim]) -> str:
+    """The page."""
+    return "\n".join(
+        [
+            _HEAD,
+            _where(record),
+            "## Claims\n",
+            claims_table(claims) + "\n",
+            "## CPU\n",
+            _cpu(record) + "\n",
+            "## Replays\n",
+            _replays(record) + "\n",
+            "## Recording\n",
+            _recording(record),
+        ]
+    )
+
+
+def _where(record: Record) -> str:
+    text = (
+        f"{record.begin:%Y-%m-%d %H:%M} UTC, on {record.cores} cores, Linux {record.kernel}; {'; '.join(record.versions)}; engine"
+        f" {record.build_hash[:12]}. Runs of {record.seconds} s, {CLIENTS} clients, pgbench's tables at scale {SCALE}, over a Unix socket.\n"
+    )
+    if record.quiet:
+        return text
+    return (
+        text
+        + f"\n**Other processes took {record.other_cores:.1f} of {record.cores} cores**: lateness and CPU are worse than on a quiet machine.\n"
+    )
+
+
+def _cpu(record: Record) -> str:
+    rows = []
+    for load in REPLAYED:
+        found = compare(record.of(load))
+        cost = [f"{found.native_us:.1f}", f"{found.original_us:.1f}", f"{found.ratio:.2f}"]
+        rows.append([f"`{load.name}`", *cost, f"{found.low:.2f} to {found.high:.2f}", str(found.pairs)])
+    header = ["statements of", "replay, µs", "driver, µs", "ratio", "95 %", "pairs"]
+    return "CPU a statement, half of the runs at most:\n\n" + md.table(header, rows)
+
+
+def _replays(record: Record) -> str:
+    named = {
+        "as fast as it can": record.fastest,
+        f"at {IDLE_SPEED:g} of its speed": record.idle,
+        f"{record.many.lanes:,} sessions, {LANES_PER_S:,.0f} statements a second": record.many,
+    }
+    rows = [
+        [
+            name,
+            f"{one.lanes:,}",
+            f"{one.statements:,}",
+            f"{one.took_s:.1f}",
+            f"{one.cpu_s / one.took_s:.2f}",
+            f"{one.per_core_s:,.0f}",
+            f"{one.late_us_p99:,.0f}",
+            f"{one.peak_kib / 1024:,.0f}" if one.peak_kib else UNKNOWN,
+        ]
+        for name, one in named.items()
+    ]
+    header = [
+        "replay",
+        "lanes",
+        "statements",
+        "took, s",
+        "cores",
+        "for each core, 1/s",
+        "lateness p99, µs",
+        "memory, MiB",
+    ]
+    held = record.memory.resident_kib
+    return (
+        md.table(header, rows)
+        + f"\n\nMemory of a replay of {MEMORY_PER_S:,.0f} statements a second, {len(held)} seconds: {min(held) / 1024:.1f} to"
+        f" {max(held) / 1024:.1f} MiB; from the first quarter, after it had settled, to the last its maximum changed by"
+        f" {record.memory.growth_kib:+,} KiB."
+    )
+
+
+def _recording(record: Record) -> str:
+    rows = [[f"`{one.load}`", f"{one.statements:,}", f"{one.cpu_us:.1f}"] for one in record.relayed]
+    more = 1e3 * (record.relayed_ms - record.direct_ms)
+    return (
+        md.table(["statements of", "recorded", "CPU of the relay a statement, µs"], rows)
+        + f"\n\nA lookup that one client sends after the other takes {1e3 * record.direct_ms:.0f} µs over the server's socket, and"
+        f" {1e3 * record.relayed_ms:.0f} µs through a relay that records (TCP to the relay, the socket behind it): {more:.0f} µs more.\n"
+    )
