@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "load": {"connection", "signals"},
     "unsynced": set(),
     "record": {"capture", "relay", "host", "measure", "clock", "signals"},
+    "shifted": set(),
     "relay": {"host", "measure", "clock", "signals"},
     "replay": {"capture", "connection", "workload", "measure", "clock", "signals"},
     "dataset": {"workload"},
@@ -54,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
         "record",
         "relay",
         "replay",
+        "shifted",
         "signals",
     },
 }
@@ -65,6 +67,7 @@ ALLOWED_OUTSIDE: dict[str, set[str]] = {
     "workload": {"libm", "serde"},
     "dataset": {"serde", "tpchgen"},
     "unsynced": {"libc"},
+    "shifted": set(),
 }
 """Crates from elsewhere, for those crates that are limited."""
 

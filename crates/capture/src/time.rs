@@ -1,10 +1,39 @@
 //! Instants as servers write them into logs.
 
+/// Names of zones with one meaning, in minutes ahead of UTC (tz database, and PostgreSQL's `tznames/Default`). Left out are
+/// those of several places, as CST, IST and PST.
+const ZONES: &[(&str, i64)] = &[
+    ("ACDT", 630),
+    ("ACST", 570),
+    ("AEDT", 660),
+    ("AEST", 600),
+    ("AWST", 480),
+    ("BST", 60),
+    ("CEST", 120),
+    ("CET", 60),
+    ("EDT", -240),
+    ("EEST", 180),
+    ("EET", 120),
+    ("EST", -300),
+    ("HKT", 480),
+    ("JST", 540),
+    ("KST", 540),
+    ("MDT", -360),
+    ("MSK", 180),
+    ("MST", -420),
+    ("NZDT", 780),
+    ("NZST", 720),
+    ("PDT", -420),
+    ("PKT", 300),
+    ("SAST", 120),
+    ("WEST", 60),
+];
+
 /// Reads `2026-11-25 07:04:42.123 CET` from the beginning of a text: microseconds since 1970, whether there were
 /// fractions, and what is behind it.
 ///
-/// A zone that is a number is applied. One that is a name is not: a log is in one zone, and only differences are used. What
-/// a change of daylight saving does to them is told by the reader, which sees that the time goes back.
+/// A zone that is a number is applied, and so is a name of [`ZONES`]. Another name counts as UTC: differences within a log are right
+/// but for a change of daylight saving, which the reader tells, as the time goes back.
 pub(crate) fn instant(text: &str) -> Option<(i64, bool, &str)> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
@@ -46,7 +75,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The zone at the beginning of a text, as ` CET`, ` +02`, `+02:00`, `Z`: its offset if it is a number, and what is behind.
+/// The zone at the beginning of a text, as ` CET`, ` +02`, `+02:00`, `Z`: its offset in seconds if it is known, and what is behind.
 fn zone(text: &str) -> (i64, &str) {
     let inner = text.strip_prefix(' ').unwrap_or(text);
     let sign = match inner.as_bytes().first() {
@@ -54,7 +83,8 @@ fn zone(text: &str) -> (i64, &str) {
         Some(b'-') => -1,
         Some(b'A'..=b'Z' | b'a'..=b'z') => {
             let end = inner.bytes().take_while(u8::is_ascii_alphabetic).count();
-            return (0, &inner[end..]);
+            let (name, rest) = inner.split_at(end);
+            return (ZONES.iter().find(|(known, _)| *known == name).map_or(0, |(_, minutes)| minutes * 60), rest);
         }
         _ => return (0, text),
     };
@@ -76,7 +106,8 @@ mod tests {
     #[test]
     fn an_instant_is_read_with_its_fractions_and_its_zone() {
         assert_eq!(instant("1970-01-01 00:00:01 UTC:x"), Some((1_000_000, false, ":x")));
-        assert_eq!(instant("2026-11-25 07:04:42.123 CET [1]"), Some((1_795_590_282_123_000, true, " [1]")));
+        assert_eq!(instant("2026-11-25 08:04:42.123 CET [1]"), Some((1_795_590_282_123_000, true, " [1]")));
+        assert_eq!(instant("2026-11-25 07:04:42.123 XYZ [1]"), Some((1_795_590_282_123_000, true, " [1]")));
         assert_eq!(instant("2026-11-25 09:04:42.123 +02,"), Some((1_795_590_282_123_000, true, ",")));
         assert_eq!(instant("2026-11-25T09:34:42.123456+02:30"), Some((1_795_590_282_123_456, true, "")));
         assert_eq!(instant("2026-11-25 07:04:42 UTC-65f0.1a-"), Some((1_795_590_282_000_000, false, "-65f0.1a-")));

@@ -10,6 +10,7 @@ mod crash;
 mod failure;
 mod generate;
 mod replay;
+mod shifted;
 mod snapshot;
 mod state_dir;
 
@@ -73,6 +74,12 @@ enum Command {
     Probe,
     /// Relays TCP with a delay, so that clients are at a distance; reads its specification from standard input.
     Relay,
+    /// Writes the library that shifts the clock of a program which loads it, and says by which variable.
+    Shifted {
+        /// The file.
+        #[arg(long)]
+        output: PathBuf,
+    },
     /// Executes a program with no signal blocked or ignored (an ignored SIGHUP stays so), killed when its parent ends.
     #[command(hide = true)]
     Exec {
@@ -314,6 +321,7 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
             pgdyno_relay::run(&from_stdin("relay")?, &mut std::io::stdout().lock())?;
             Ok(None)
         }
+        Command::Shifted { output } => shifted::write(&output).map(Some),
         Command::Crash => {
             crash::serve(std::io::stdin().lock(), std::io::stdout().lock());
             Ok(None)

@@ -84,6 +84,7 @@ pub fn plan(spec: &AskedSpec) -> Result<Value, Fault> {
     }
     Ok(json!({
         "captured_s": (contents.account.last_us - contents.account.first_us) as f64 / 1e6,
+        "begin_unix_us": part.from_us,
         "part_s": part.seconds(contents.sessions.iter().filter(|session| chosen(session))),
         "sessions": contents.sessions.iter().filter(|session| chosen(session)).count(),
         "lanes": lanes(&contents.sessions, chosen).len(),

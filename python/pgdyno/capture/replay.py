@@ -21,6 +21,8 @@ from pgdyno.workload.replay.result import record_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import psycopg
+
     from pgdyno.store.work_record import LikenessRecord, ReplayRecord
     from pgdyno.workload.replay.asked import Place
     from pgdyno.workload.replay.likeness import Compared
@@ -33,6 +35,8 @@ class Replay:
     summary: Mapping[str, Any]
     """As the engine says it; no value is in it."""
     speed: float
+    clock_ahead_s: float = 0.0
+    """How far the server's clock was ahead of production's when the capture began."""
     likeness: LikenessRecord | None = None
     """None where production's counters were not given."""
 
@@ -49,7 +53,8 @@ class Replay:
         """As JSON."""
         found = self.reasons()
         likeness = None if self.likeness is None else self.likeness.model_dump(mode="json")
-        return {**self.summary, "likeness": likeness, "valid": not found, "reasons": found}
+        said = {"clock_ahead_s": self.clock_ahead_s, "likeness": likeness}
+        return {**self.summary, **said, "valid": not found, "reasons": found}
 
 
 def replay(
@@ -80,13 +85,16 @@ def replay(
         )
     made = production(stats).work(set()) if copied == "made" and stats is not None else None
     asked = Asked(capture, speed, pace, keys=keys, wait_max_s=wait_max_s, made=made)
-    places = asked.planned().places
+    planned = asked.planned()
+    places = planned.places
     found = list(_endpoints(places, dsn, users or {}, databases or {}))
     # A database is asked by the first of its roles: what that may not see is not exchanged.
     first = {endpoint["server"]["dbname"]: own for endpoint, own in reversed(found)}
     with contextlib.ExitStack() as ending:
         connections = [ending.enter_context(remote.connect(own)) for own in first.values()]
         about_keys, about_copies = asked.keys_document(connections), asked.copies_document(connections)
+    with remote.connect(found[0][1]) as connection:
+        clock_ahead_s = _unix_s(connection) - planned.begin_unix_us / 1e6
     order = asked.document() | {
         "endpoints": [endpoint for endpoint, _ in found],
         "keys": about_keys,
@@ -107,9 +115,16 @@ def replay(
                 progress(line["progress"]["share"], f"replay: {line['progress']['answered']:,} statements")
             summary = line.get("summary", summary)
     if counting is None:
-        return Replay(summary, speed)
+        return Replay(summary, speed, clock_ahead_s)
     likeness = counting.with_rows(before, _counted(dsn, counting.database), summary["left_out_statements"])
-    return Replay(summary, speed, likeness)
+    return Replay(summary, speed, clock_ahead_s, likeness)
+
+
+def _unix_s(connection: psycopg.Connection[Any]) -> float:
+    """The server's time."""
+    row = connection.execute("SELECT extract(epoch FROM pg_catalog.clock_timestamp())::float8").fetchone()
+    assert row is not None
+    return float(row[0])
 
 
 def _counted(dsn: str, database: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli.output import print_rows
+from pgdyno.quantity import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ _MANY = 20
 """Statements of which one would read, or be short, where all are logged."""
 _SHORT_US = 10_000
 """A server whose shortest statement takes longer logs the slow ones alone: BEGIN takes microseconds."""
+_CLOCK_TOLD_S = 3600.0
+"""Statements ask for rows of the last hours or days; of a copy that is replayed on at once nothing is said."""
 _LACKS = {
     "without_values": (
         "statements without their values, which cannot be sent again",
@@ -212,6 +215,11 @@ def print_replay(replay: Replay) -> None:
         click.echo(
             f"{keys['exchanged']:,} of {keys['learned']:,} keys exchanged; {keys['waited']:,} statements waited for the transaction"
             f" that makes their key, {keys['given_up']:,} in vain"
+        )
+    if abs(replay.clock_ahead_s) > _CLOCK_TOLD_S:
+        where = "after" if replay.clock_ahead_s > 0 else "before"
+        click.echo(
+            f"the server's clock is {duration_words(abs(replay.clock_ahead_s))} {where} the capture's: statements with now() may find other rows"
         )
     if replay.likeness is not None:
         _print_likeness(replay.likeness)

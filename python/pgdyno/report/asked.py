@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.factors import VOLUME
@@ -20,6 +21,8 @@ Pairs = list[tuple[str, str]]
 _ELSEWHERE = {"warmup_s", "measure_s", "memory_bytes", "seed", "files"}
 """Settings of an experiment, and of its workload, that other lines of the page show (a run's own seed is derived;
 of files the names are the script)."""
+HOSTS = "the host's"
+"""Whose clock it is where none was shifted."""
 _NAMES = {
     "spec": "in full",
     "type": "type",
@@ -81,6 +84,9 @@ def context_line(comparison: Comparison) -> list[str]:
     parts += _drivers(comparison)
     versions = _across(comparison, lambda run: run.postgres.version)
     parts.append(f"PostgreSQL {' and '.join(versions)}")
+    clocks = _across(comparison, clock)
+    if any(clocks):
+        parts.append(f"its clock {' and '.join(words or HOSTS for words in clocks)}")
     if instance.type:
         parts.append(" and ".join(_across(comparison, lambda run: run.world.instance.type or "")))
     if instance.memory_bytes is not None:
@@ -97,6 +103,17 @@ def context_line(comparison: Comparison) -> list[str]:
     if slowed:
         parts.append(f"dilated {' and '.join(slowed)} times")
     return parts
+
+
+def clock(run: RunRecord) -> str:
+    """What the server of a run took for the day, and how far that is from the host's; empty where its clock was the host's."""
+    shift_s = run.postgres.clock_shift_s
+    if shift_s is None:
+        return ""
+    hours = abs(shift_s) / 3600
+    far = f"{hours / 24:,.0f} days" if hours >= 48 else f"{hours:.0f} h" if hours >= 1 else "less than an hour"
+    day = datetime.fromtimestamp(run.anchor.unix_ns / 1e9 + shift_s, UTC)
+    return f"at {day:%Y-%m-%d} UTC, {far} {'ahead of' if shift_s > 0 else 'behind'} the host's"
 
 
 def client(run: RunRecord) -> str:
@@ -241,6 +258,7 @@ def _machine(comparison: Comparison) -> Pairs:
         *pairs,
         (name, f"{host.cores} cores, {size(host.memory_bytes)}, Linux {host.kernel}{_idle(host.cpus_awake)}"),
         ("PostgreSQL", " and ".join(servers)),
+        *_clock(comparison),
     ]
 
 
@@ -251,6 +269,12 @@ def _idle(cpus_awake: bool | None) -> str:
 
 def _server(run: RunRecord) -> str:
     return f"{run.postgres.version} ({run.postgres.source})"
+
+
+def _clock(comparison: Comparison) -> Pairs:
+    """What the servers took for the day; nothing where it was the host's."""
+    clocks = _across(comparison, clock)
+    return [("its clock", " and ".join(words or HOSTS for words in clocks))] if any(clocks) else []
 
 
 def _course(comparison: Comparison) -> Pairs:

@@ -196,6 +196,8 @@ class Arm(Part):
     """One for each replicate, in their order."""
     postgres: str
     """The server's version."""
+    clock_shift_s: float | None
+    """How far its clock was ahead of the host's in the first replicate, negative in the past; null where it was the host's."""
     given_up: list[str]
     """Settings that were off although durability rests on them; empty but where an experiment asked for it."""
     server: dict[str, float]
@@ -274,6 +276,7 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
         instance=None if arm.instance is None else Instance.model_validate(arm.instance),
         steady=[_steady(replicate) for replicate in arm.replicates],
         postgres=arm.replicates[0].figures.record.postgres.version,
+        clock_shift_s=arm.replicates[0].figures.record.postgres.clock_shift_s,
         given_up=list(arm.given_up),
         server=arm.server,
         wait_events=[WaitEvent(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, replay_of, trust_of
+from pgdyno.report.asked import HOSTS, clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
 from pgdyno.report.words import Row
 from pgdyno.text import UNKNOWN, number
@@ -44,7 +45,11 @@ def section(comparison: Comparison) -> Section | None:
         "replay",
         "Replay",
         (
-            *([Sentences(tuple(said))] if (said := [*copied_words(comparison), *trust_words(comparison)]) else []),
+            *(
+                [Sentences(tuple(said))]
+                if (said := [*copied_words(comparison), *trust_words(comparison), *clock_words(comparison)])
+                else []
+            ),
             Matrix(tuple(rows(comparison))),
             Note(_NOTE),
             Heading("Statements beside production"),
@@ -88,6 +93,19 @@ def trust_words(comparison: Comparison) -> list[str]:
         f" {number(most)} times production's"
     )
     return [said]
+
+
+def clock_words(comparison: Comparison) -> list[str]:
+    """What the servers took for the time."""
+    clocks = {
+        arm.label: clock(arm.replicates[0].figures.record) for arm in comparison.arms if replay_of(arm) is not None
+    }
+    told = list(dict.fromkeys(clocks.values()))
+    if told == [""] or not told:
+        return []
+    if len(told) == 1:
+        return [f"The servers' clock was {told[0]}."]
+    return [f"The clock of {label} was {words or HOSTS}." for label, words in clocks.items()]
 
 
 def rows(comparison: Comparison) -> list[Row]:
@@ -151,7 +169,7 @@ def lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     if all(replay_of(arm) is None for arm in comparison.arms):
         return []
-    found = [*copied_words(comparison), *trust_words(comparison)]
+    found = [*copied_words(comparison), *trust_words(comparison), *clock_words(comparison)]
     for arm in comparison.arms:
         one = replay_of(arm)
         if one is None:

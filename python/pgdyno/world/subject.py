@@ -22,7 +22,7 @@ from pgdyno.host.instance import Instance
 from pgdyno.host.journal import Journal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.host.relay import HOST, Relay, relaying
-from pgdyno.postgres import layout
+from pgdyno.postgres import layout, shifted
 from pgdyno.postgres.cluster import SUPERUSER, Cluster
 from pgdyno.postgres.settings import together
 from pgdyno.probe.host import Role
@@ -146,6 +146,8 @@ def emulated(
     limited = resolved.instance.type if resolved.instance.ebs else None
     options = dilated_options(world.file_system, world.mount_options, world.dilation)
     placement = Placement(resolved.volumes, world.file_system, options, limited, world.dilation)
+    as_of_us = resolved.arm.workload.clock_unix_us
+    library = None if as_of_us is None else shifted.library()
     with contextlib.ExitStack() as stack:
         # Before the path to the volume is calibrated: it is as long as CPUs take to wake.
         stack.enter_context(awake.kept_awake(wanted=awake.decided(world.cpus_awake)))
@@ -166,15 +168,19 @@ def emulated(
         with watch.stage("start"):
             layout.arrange(cluster, mounts)
             settings = together(physical.preloaded(cluster), layout.settings(mounts), resolved.settings)
-            cluster.start(settings, instance, given_up=resolved.given_up)
-        again = partial(cluster.start, settings, instance, given_up=resolved.given_up)
+            shift = None if library is None or as_of_us is None else library.to(as_of_us)
+            environment = {} if shift is None else shift.environment
+            again = partial(cluster.start, settings, instance, given_up=resolved.given_up, environment=environment)
+            again()
+            if shift is not None:
+                shift.require(cluster)
         acts = Acts(volumes, cluster, lambda timeout_s: again(timeout_s=timeout_s))
         is_near = cluster.tcp is not None and not resolved.arm.client.hosts
         distance = stack.enter_context(_distance(resolved, cluster)) if is_near else None
         yield Subject(
             server=cluster,
             world=_world(resolved, volumes),
-            postgres=resolved.postgres,
+            postgres=resolved.postgres.model_copy(update={"clock_shift_s": None if shift is None else shift.seconds}),
             volumes=volumes,
             devices={role: one.block_device for role, one in volumes.items()},
             roles=lambda driver_pids: _roles(instance, volumes, driver_pids) | _of_relay(distance),

@@ -159,6 +159,11 @@ class Workload(KeyTable, ABC):
         """Settings of a server that is started for it; those of the file go first."""
         return {}
 
+    @property
+    def clock_unix_us(self) -> int | None:
+        """What the clock of a server that is started for it shows at the start, microseconds since 1970; None: the host's time."""
+        return None
+
     def rehearse(self, server: Server) -> None:
         """Refuse, before the first run, what this server would refuse. :class:`InputError`."""
 

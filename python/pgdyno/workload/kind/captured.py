@@ -10,7 +10,7 @@ from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.filled import OnOwnDatabase
 from pgdyno.workload.quantity import Seconds
-from pgdyno.workload.replay.asked import Asked, Keys, names_of
+from pgdyno.workload.replay.asked import Asked, Clock, Keys, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.server import Server
 
 Name = Annotated[str, Field(min_length=1)]
-_PART = ("databases", "users", "from_s", "until_s", "keys")
+_PART = ("databases", "users", "from_s", "until_s", "keys", "clock")
 
 
 class OfCapture(OnOwnDatabase):
@@ -41,6 +41,8 @@ class OfCapture(OnOwnDatabase):
     """Send transactions that began before this time after the first statement."""
     keys: Keys = "learned"
     """`learned`: keys that the server gave in production (sequences, uuids) are found in the capture, and this run's are sent in their places; `captured`: they are sent as they were."""
+    clock: Clock = "capture"
+    """`capture`: the server's clock is set to the time at which the captured part began, so that `now()` finds what it found in production; `now`: it has the host's time."""
 
     @property
     def asked(self) -> Asked:
@@ -87,6 +89,11 @@ class OfCapture(OnOwnDatabase):
     def roles(self, own: str) -> tuple[str, ...]:
         """Those of the capture, as they are named here."""
         return tuple(dict.fromkeys(user for _, user, _ in self.asked.destinations(own, "")))
+
+    @property
+    def clock_unix_us(self) -> int | None:
+        """See :meth:`Workload.clock_unix_us`."""
+        return self.asked.planned().begin_unix_us if self.clock == "capture" else None
 
     @property
     def server_settings(self) -> dict[str, str]:

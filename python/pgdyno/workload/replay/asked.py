@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Keys = Literal["learned", "captured"]
 """Whether this run's keys are sent in the places of those that the server gave in production."""
+Clock = Literal["capture", "now"]
+"""What time the server has: that of production when the captured part began, and on from there, or the host's."""
 Pace = Literal["due", "gaps"]
 """A statement is sent at its time, or so long after the answer before it as the application waited."""
 LIMIT_TIMES = 10.0
@@ -52,6 +54,8 @@ class Planned:
     """Time of the whole capture."""
     part_s: float
     """Time of the part that is asked for."""
+    begin_unix_us: int
+    """When that part began in production, microseconds since 1970."""
     sessions: int
     lanes: int
     """The most sessions that are open at a time."""
@@ -231,6 +235,7 @@ def _planned(
     return Planned(
         captured_s=found["captured_s"],
         part_s=found["part_s"],
+        begin_unix_us=found["begin_unix_us"],
         sessions=found["sessions"],
         lanes=found["lanes"],
         places=tuple(Place(**one) for one in found["places"]),
