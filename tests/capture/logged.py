@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import json
 import subprocess
@@ -123,6 +124,15 @@ def captured(folder: Path, *logs: Path, options: tuple[str, ...] = ()) -> tuple[
     output.unlink(missing_ok=True)
     ended = pgdyno("capture", "read", *logs, "--output", output, "--json", *options, code=0)
     return output, json.loads(ended.out)
+
+
+def copied_of_role(log: Path, role: str, copy: Path) -> Path:
+    """The lines of a csvlog that are about a role. The server writes on into its file while tests use it, and what a busy machine makes
+    of the sessions that set logging and end the log is nobody's load.
+    """
+    with log.open(newline="") as file, copy.open("w", newline="") as out:
+        csv.writer(out).writerows(row for row in csv.reader(file) if row[1] == role)
+    return copy
 
 
 def counters(cluster: Cluster, database: str, path: Path) -> Path:
