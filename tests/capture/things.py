@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from ..support.commands import Ended, pgdyno
-from .logged import captured, counters, log_of
+from .logged import captured, copied_of_role, counters, log_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,23 +21,23 @@ if TYPE_CHECKING:
 
 SESSIONS = 5
 ROUNDS = 40
+OWNERS = 1000
 SCHEMA = """
 CREATE EXTENSION pg_stat_statements;
 CREATE TABLE things (id int PRIMARY KEY, owner int NOT NULL, note text) WITH (fillfactor = 50, autovacuum_enabled = off);
 INSERT INTO things SELECT n, n % 1000, 'a thing' FROM generate_series(1, 20000) n;
 CREATE INDEX things_owner ON things (owner);
-GRANT SELECT, INSERT, UPDATE ON things TO worker;
 """
 READ = "SELECT note FROM things WHERE owner = %s"
 WRITE = "UPDATE things SET note = %s WHERE id = %s"
 
 
-def work(dsn: str, number: int) -> None:
+def work(dsn: str, number: int, rounds: int) -> None:
     """One session: what each owner has is read, and one of them changed."""
     with psycopg.connect(dsn, autocommit=True, application_name=f"worker {number}") as connection:
-        for round_ in range(ROUNDS):
-            one = number * ROUNDS + round_
-            connection.execute(READ, [one], prepare=True)
+        for round_ in range(rounds):
+            one = number * rounds + round_
+            connection.execute(READ, [one % OWNERS], prepare=True)
             connection.execute(WRITE, [f"changed by {number}", 1 + one], prepare=True)
             connection.execute(f"SELECT count(*) FROM things WHERE id IN ({one}, {one + 1}, {one + 2})".encode())
 
@@ -48,19 +47,26 @@ class Things:
     """The capture, and production's counters of before it and after it."""
 
     cluster: Cluster
+    name: str
+    """Of the database."""
     log: Path
     capture: Path
     stats: tuple[Path, Path]
 
-    def replay(self, name: str, *options: str, change: str = "", capture: Path | None = None) -> Ended:
-        """Replay on a new copy that is changed first."""
+    def copy(self, name: str, change: str = "") -> str:
+        """A copy of the database before the capture, changed as asked."""
         with self.cluster.connect() as admin:
             admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-            admin.execute(f"CREATE DATABASE {name} TEMPLATE things_before".encode())
+            admin.execute(f"CREATE DATABASE {name} TEMPLATE {self.name}_before".encode())
         if change:
             with self.cluster.connect(dbname=name) as admin:
                 admin.execute(change.encode())
-        where = ("--dsn", self.cluster.dsn, "--database", f"things={name}", "--yes-write")
+        return name
+
+    def replay(self, name: str, *options: str, change: str = "", capture: Path | None = None) -> Ended:
+        """Replay on a new copy that is changed first."""
+        copy = self.copy(name, change)
+        where = ("--dsn", self.cluster.dsn, "--database", f"{self.name}={copy}", "--yes-write")
         return pgdyno("capture", "replay", capture or self.capture, *where, "--stats", *self.stats, "--json", *options)
 
     def without(self, folder: Path, is_lost: Callable[[int, list[str]], bool]) -> Path:
@@ -80,28 +86,26 @@ class Things:
             return list(csv.reader(file))
 
 
-def captured_things(cluster: Cluster, folder: Path) -> Things:
+def captured_things(cluster: Cluster, folder: Path, *, name: str = "things", rounds: int = ROUNDS) -> Things:
     """The database, used by several sessions at a time, and what the server counted."""
     with cluster.connect() as admin:
-        admin.execute("CREATE ROLE worker LOGIN")
-        admin.execute("CREATE DATABASE things")
-        with cluster.connect(dbname="things") as owner:
-            owner.execute(SCHEMA.encode())
+        admin.execute(f"CREATE ROLE {name}_worker LOGIN".encode())
+        admin.execute(f"CREATE DATABASE {name}".encode())
+        with cluster.connect(dbname=name) as owner:
+            owner.execute(f"{SCHEMA}GRANT SELECT, INSERT, UPDATE ON things TO {name}_worker".encode())
             owner.execute("VACUUM ANALYZE things")
-        admin.execute("CREATE DATABASE things_before TEMPLATE things")
+        admin.execute(f"CREATE DATABASE {name}_before TEMPLATE {name}".encode())
 
     def use(server: Cluster) -> None:
-        dsn = server.dsn_of("worker", "things")
+        dsn = server.dsn_of(f"{name}_worker", name)
         with ThreadPoolExecutor(SESSIONS) as pool:
-            list(pool.map(lambda number: work(dsn, number), range(SESSIONS)))
+            list(pool.map(lambda number: work(dsn, number, rounds), range(SESSIONS)))
 
-    before = counters(cluster, "things", folder / "before.json")
-    logged = log_of(cluster, "things", use)
-    # The server writes on into its file while the tests use it.
-    log = folder / "production.csv"
-    shutil.copy(logged.files["csv"], log)
-    after = counters(cluster, "things", folder / "after.json")
-    return Things(cluster, log, captured(folder, log)[0], (before, after))
+    before = counters(cluster, name, folder / "before.json")
+    logged = log_of(cluster, name, use)
+    log = copied_of_role(logged.files["csv"], f"{name}_worker", folder / "production.csv")
+    after = counters(cluster, name, folder / "after.json")
+    return Things(cluster, name, log, captured(folder, log)[0], (before, after))
 
 
 def document(ended: Ended) -> dict[str, Any]:
