@@ -10,7 +10,7 @@ import os
 import pwd
 import re
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from pgdyno import _engine
 from pgdyno.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import psycopg
 
@@ -58,6 +58,14 @@ class Endpoint:
     """As the user gave it."""
     client_encoding: str | None = None
     """As given by the user. The engine's sessions use UTF-8."""
+    another: Callable[[str, str], Endpoint] | None = field(default=None, repr=False, compare=False)
+    """How another role reaches another database there; None where all do by the same way."""
+
+    def of(self, user: str, dbname: str) -> Endpoint:
+        """The same server, for a role and a database of it."""
+        if self.another is not None:
+            return self.another(user, dbname)
+        return replace(self, document={**self.document, "user": user, "dbname": dbname})
 
     @property
     def encrypted(self) -> bool:

@@ -179,7 +179,7 @@ KEYS: dict[str, tuple[str, str, str]] = {
     "names": ('kind = "replay"', 'kind = "replay"\nusers = ["a", "a=b"]', "each name stands once"),
     "speed": ('kind = "replay"', 'kind = "replay"\nspeed = 0', "speed"),
     "connections": ('kind = "replay"', 'kind = "replay"\nload.connections = 3', "restored by database.jobs sessions"),
-    "real": ('volume = "gp3"', 'kind = "real"\ndsn = "service=x"', "use `pgdyno capture replay`"),
+    "real": ('volume = "gp3"', 'kind = "real"\ndsn = "service=x"', "an existing server has its own"),
 }
 
 

@@ -230,15 +230,11 @@ def replay(
     from pgdyno.cli.capture_result import print_replay
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
-    from pgdyno.endpoint import public_dsn, refuse_secrets
-    from pgdyno.errors import InputError, RunInvalid
+    from pgdyno.endpoint import refuse_secrets
+    from pgdyno.errors import RunInvalid
 
     refuse_secrets(dsn, "--dsn", "capture replay")
-    if not yes_write:
-        raise InputError(
-            f"this would send the statements of {capture}, those that write too, to {public_dsn(dsn)}",
-            remedy="add --yes-write if the server is a copy that may be changed",
-        )
+    shared.require_consent(f"the statements of {capture}, those that write too,", dsn, yes_write=yes_write)
     with Bar() as bar:
         found = run_replay(
             str(capture),

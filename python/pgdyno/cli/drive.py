@@ -24,6 +24,10 @@ _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
 _OF_SCRIPTS = ("setup", "scale")
 _OF_TPCC = ("warehouses", "profile", "routines", "schema")
+_OF_CAPTURE = ".capture"
+"""How the name of a capture ends."""
+_NOT_OF_CAPTURE = ("protocol", "threads", "tries_max", "continue_on_error")
+"""Options that the statements of a capture decide themselves."""
 _OF_TPCH = ("scale_factor", "query_sets", "degree", "refresh")
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
 """Options about the server: idle clients have no server."""
@@ -97,6 +101,21 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
 @click.option("--duration", default="10s", show_default=True, help="Length of the measured phase.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random draws.")
 @click.option(
+    "--user",
+    "users",
+    multiple=True,
+    metavar="CAPTURED[=HERE]",
+    help="For a capture: this role alone; repeatable [all].",
+)
+@click.option(
+    "--database",
+    "databases",
+    multiple=True,
+    metavar="CAPTURED[=HERE]",
+    help="For a capture: this database alone, in another one here; repeatable [all].",
+)
+@click.option("--yes-write", is_flag=True, help="For a capture: send its statements, those that write too.")
+@click.option(
     "--pg-bin", type=click.Path(path_type=Path), help="Directory of PostgreSQL's programs [the embedded PostgreSQL]."
 )
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the figures are invalid.")
@@ -106,9 +125,10 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
 
     A SCRIPT is a file in pgbench's language, or `tpcb-like`, `simple-update`, `select-only`; `@9` after it is its weight
     in a mix. `tpcc` runs five transactions derived from TPC-C. `tpch` asks 22 queries derived from TPC-H and ends with them;
-    --duration is then the longest time that they may take [1h]. `idle` sends nothing and measures the driver. Without --dsn an
-    embedded server with the tables is started and removed afterwards. On an existing server the tables must exist, and scripts
-    may change them.
+    --duration is then the longest time that they may take [1h]. A file whose name ends in .capture is one of `pgdyno capture read`:
+    its transactions are drawn, with their values, and sent to a copy of its database (--dsn), each as its role. `idle` sends
+    nothing and measures the driver. Without --dsn an embedded server with the tables is started and removed afterwards. On an
+    existing server the tables must exist, and scripts may change them.
 
     Response time counts from the scheduled start of a transaction, service time from its actual start. Ctrl-C, or a
     statement that the server refuses, ends the run; the figures until then are printed.
@@ -168,7 +188,10 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     asked |= {name: options[name] for name in ("arrivals", "tries_max") if options[name] is not None}
     kind = kind_of(asked)
     _refuse_foreign(asked, options)
-    if kind is None or not kind.asks_server:
+    if "capture" in asked:
+        _refuse_of_capture(options)
+        asked = {name: value for name, value in asked.items() if name not in _NOT_OF_CAPTURE}
+    elif kind is None or not kind.asks_server:
         _refuse_server(options)
     elif "warehouses" not in asked:
         asked["scale"] = _SCALE_DEFAULT if options["scale"] is None else options["scale"]
@@ -177,6 +200,9 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     except InputError as error:
         raise InputError(error.message, remedy="see `pgdyno drive --help`") from error
     assert spec is not None
+    if "capture" in asked:
+        spec.require()
+        return spec.model_copy(update={"threads": spec.clients})
     native.require(spec)
     return spec
 
@@ -215,6 +241,24 @@ def _refuse_server(options: Mapping[str, Any]) -> None:
         )
 
 
+def _refuse_of_capture(options: Mapping[str, Any]) -> None:
+    """Refuse what a capture has itself, and to send it without a server that may be changed."""
+    from pgdyno.cli.drive_tpch import given
+    from pgdyno.errors import InputError
+
+    foreign = [f"--{name.replace('_', '-')}" for name in (*_OF_SCRIPTS, *_NOT_OF_CAPTURE) if given(name)]
+    if foreign:
+        raise InputError(
+            f"{' and '.join(foreign)} would have no effect: a capture has its statements and its tables",
+            remedy=f"omit {' and '.join(foreign)}",
+        )
+    if options["dsn"] is None:
+        raise InputError(
+            "an embedded server has no copy of the captured database",
+            remedy='name a server that has one with --dsn, or use kind = "sample" in an experiment file',
+        )
+
+
 def _refuse_foreign(asked: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Refuse options about other tables than the workload's."""
     from pgdyno.errors import InputError
@@ -235,6 +279,9 @@ def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any
     from pgdyno.workload.scripts import SCRIPTS, ScriptFile, read_script, split_weight
 
     names = [split_weight(script)[0] for script in scripts]
+    if len(names) == 1 and names[0].endswith(_OF_CAPTURE):
+        chosen = {name: options[name] for name in ("users", "databases") if options[name]}
+        return {"kind": "sample", "capture": names[0]} | chosen
     if names == ["idle"]:
         return {"kind": "idle"}
     if names == ["tpcc"]:
@@ -275,9 +322,9 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bo
         document = native.document(spec, warmup_ms, duration_ms, spec.seed)
         document["continue_on_error"] = options["continue_on_error"]
         if found.server is not None:
-            document |= {"server": found.server.endpoint.named("pgdyno drive")}
+            document |= spec.order(found.server, 1)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
-        driving = stack.enter_context(Driving(document, folder / "drive.err"))
+        driving = stack.enter_context(Driving(document, folder / "drive.err", command=spec.command))
         heard = native.shown(native.span_of(driving.said.ready, warmup_ms, duration_ms), bar.show)
         interrupted = False
         try:
@@ -317,9 +364,15 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
     if options["dsn"] is not None:
         refuse_secrets(options["dsn"], "--dsn", "drive")
         remote = RemoteServer.open(options["dsn"], binaries)
+        if spec.consent:
+            shared.require_consent(spec.consent, options["dsn"], yes_write=options["yes_write"])
         if spec.protocol == "prepared":
             remote.require_prepared()
         remote.require_engine()
+        if spec.consent:
+            spec.rehearse(remote)
+            yield _Found(remote)
+            return
         needed = spec.needed_tables()
         if isinstance(needed, SchemaTables):
             require_schema_of(remote, needed)

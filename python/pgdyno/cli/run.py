@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the arms, the runs and their estimated time; change nothing.")
 @click.option("--dsn", help="Measure an existing server: its connection string, without a password.")
 @click.option("--yes-create", is_flag=True, help="Create pgbench's tables there if they are missing.")
+@click.option("--yes-write", is_flag=True, help="Send the statements of a capture there, those that write too.")
 @click.option(
     "--drivers",
     "hosts",
@@ -92,6 +93,8 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     spread = _spread(options)
     experiment = _experiment(file, options, hosts)
     only = _arms(experiment, options["only"])
+    if not options["dry_run"]:
+        _require_consent(experiment, yes_write=options["yes_write"])
     planned = plan(
         experiment,
         resume=options["resume"],
@@ -150,6 +153,15 @@ def _experiment(file: Path | None, options: dict[str, Any], hosts: HostsFile | N
             " with the flags that it was started with",
         )
     return experiment
+
+
+def _require_consent(experiment: Experiment, *, yes_write: bool) -> None:
+    """Refuse to send what a server of the user's must be named for, and more."""
+    from pgdyno.cli import shared
+
+    for arm in experiment.arms:
+        if arm.workload.consent and arm.world.dsn is not None:
+            shared.require_consent(arm.workload.consent, arm.world.dsn, yes_write=yes_write)
 
 
 def _directory(resume: Path, results: Path | None) -> Path:

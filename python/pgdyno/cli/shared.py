@@ -41,6 +41,18 @@ def _bounds(kind: click.IntRange | click.FloatRange) -> str:
     return f"{kind.min} or more" if kind.max is None else f"{kind.min} to {kind.max}"
 
 
+def require_consent(what: str, dsn: str, *, yes_write: bool) -> None:
+    """Refuse to send ``what`` to a server of the user's unless its flag says that it may be changed. :class:`InputError`."""
+    from pgdyno.endpoint import public_dsn
+    from pgdyno.errors import InputError
+
+    if not yes_write:
+        raise InputError(
+            f"this would send {what} to {public_dsn(dsn)}",
+            remedy="add --yes-write if the server is a copy that may be changed",
+        )
+
+
 protocol = click.option(
     "-M",
     "--protocol",

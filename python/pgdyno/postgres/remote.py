@@ -8,7 +8,8 @@ command line.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import endpoint, session
@@ -72,8 +73,8 @@ class RemoteServer:
             assert row is not None
             info = connection.info
             record = ServerRecord(host=info.host or None, port=info.port, dbname=info.dbname, user=info.user)
-            reached = _reached(connection, dsn)
-            dsn = endpoint.pinned(dsn, connection)
+            given, dsn = dsn, endpoint.pinned(dsn, connection)
+            reached = _reached(connection, given, dsn)
         version, number, read_only, standby = row
         if number // 10000 < VERSION_MIN:
             raise HostError(
@@ -190,11 +191,20 @@ class RemoteServer:
             )
 
 
-def _reached(connection: psycopg.Connection[tuple[Any, ...]], dsn: str) -> Endpoint | InputError:
+def _reached(connection: psycopg.Connection[tuple[Any, ...]], dsn: str, pinned: str) -> Endpoint | InputError:
     try:
-        return endpoint.of_session(connection, dsn)
+        return replace(endpoint.of_session(connection, dsn), another=partial(_of_role, pinned))
     except InputError as error:
         return error
+
+
+def _of_role(dsn: str, user: str, dbname: str) -> Endpoint:
+    """How the engine reaches a database as a role, which may have a password of its own in the user's files."""
+    from psycopg.conninfo import make_conninfo
+
+    own = make_conninfo(dsn, user=user, dbname=dbname)
+    with connect(own) as connection:
+        return endpoint.of_session(connection, own)
 
 
 def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:

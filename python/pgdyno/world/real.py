@@ -44,6 +44,17 @@ class Real(World):
     def check(self) -> None:
         """Refuse a server without the workload's tables, unless they may be made."""
         self._missing = missing_tables(self.experiment, self.arms, yes_create=self._yes_create)
+        for resolved in self.arms:
+            workload, runs = resolved.arm.workload, len(self.experiment.cells)
+            if workload.uses_up and runs > 1:
+                raise self.experiment.error(
+                    resolved.arm,
+                    ("workload", "kind"),
+                    f'each run of kind = "{workload.kind}" begins with the database as it was, and these are {runs} runs on one',
+                    "use --replicates 1 and no factors, and restore the database before the next run",
+                )
+            assert resolved.server is not None
+            workload.rehearse(resolved.server)
 
     def parameters_of(self, arm: Arm) -> None:
         """It has its own."""

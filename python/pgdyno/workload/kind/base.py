@@ -60,6 +60,8 @@ class Workload(KeyTable, ABC):
     """Whether the driver starts processes of its own, whose CPU is counted with it."""
     asks_server: ClassVar[bool] = True
     """Whether it sends statements to a server."""
+    uses_up: ClassVar[bool] = False
+    """Whether a run leaves tables with which another run would not do the same work."""
 
     kind: str
     """What is run."""
@@ -222,6 +224,11 @@ class Workload(KeyTable, ABC):
     @abstractmethod
     def writes(self) -> bool:
         """Whether it may change rows; of a user's script that is not known."""
+
+    @property
+    def consent(self) -> str:
+        """What it would send to an existing server only after its user has agreed; empty where naming the server is enough."""
+        return ""
 
     @abstractmethod
     def runner(self, shared: Any = None) -> Runner:

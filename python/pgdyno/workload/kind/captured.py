@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.replay.asked import Asked, Clock, Keys, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pgdyno.workload.data_set import DataSet
     from pgdyno.workload.server import Server
@@ -100,23 +101,39 @@ class OfCapture(OnOwnDatabase):
         """The server's log is kept with the results: errors and statements, which have values in them, are not written into it."""
         return {"log_min_messages": "log", "log_min_error_statement": "panic"}
 
+    @property
+    def consent(self) -> str:
+        """See :meth:`Workload.consent`."""
+        return f"the statements of {self.capture}, those that write too,"
+
+    def warnings(self, parameters: Mapping[str, str] | None = None) -> Iterator[str]:
+        """An existing server has its own time."""
+        if parameters is None and (unix_us := self.clock_unix_us) is not None:
+            days = (time.time() - unix_us / 1e6) / 86_400
+            if abs(days) >= 1:
+                where = "after" if days > 0 else "before"
+                yield f"the host's clock is {abs(days):,.0f} days {where} the capture's: statements with now() may find other rows"
+
+    def refusals_on_own(self) -> Iterator[Refusal]:
+        """See :meth:`Workload.refusals_on_own`."""
+        if self.database is None:
+            why = f'kind = "{self.kind}" needs [workload.database]: the database as it was when the capture began'
+            yield Refusal("database", why, 'name its dump: database.from = "FILE"')
+
     def refusals_on_existing(self) -> Iterator[Refusal]:
         """See :meth:`Workload.refusals_on_existing`."""
-        yield Refusal(
-            "kind",
-            f"each run of a {self.kind} begins with the database as it was, which an existing server cannot provide",
-            "use `pgdyno capture replay`: it sends a capture to an existing server, once",
-        )
+        yield from super().refusals_on_existing()
+        if self.database is not None:
+            yield self.database.refusal_on_existing()
+        if "clock" in self.model_fields_set and self.clock == "capture":
+            yield Refusal("clock", "only a server that pgdyno starts can have another time", "remove the key")
 
     def _of_capture(self) -> Iterator[Refusal]:
         """What is missing, or does not go together."""
         yield from self._of_manner()
         if not self.capture:
             yield Refusal("capture", f'kind = "{self.kind}" needs capture = "FILE"', "make one: `pgdyno capture read`")
-        if self.database is None:
-            why = f'kind = "{self.kind}" needs [workload.database]: the database as it was when the capture began'
-            yield Refusal("database", why, 'name its dump: database.from = "FILE"')
-        else:
+        if self.database is not None:
             yield from self._of_restored(self.database)
         if self.until_s is not None and self.until_s <= (self.from_s or 0.0):
             yield Refusal("until", "it is not after from", "use a later time")

@@ -41,6 +41,7 @@ class Replay(OfCapture):
     """`replay`: a capture."""
 
     headline: ClassVar[str] = "response_ms"
+    uses_up: ClassVar[bool] = True
     without: ClassVar[str] = "a replay has the sessions, statements and times of its capture, and ends with it"
 
     kind: Literal["replay"] = "replay"
@@ -86,11 +87,12 @@ class Replay(OfCapture):
         """With what its statements did beside production's."""
         from psycopg.conninfo import conninfo_to_dict
 
+        if self.stats is None:
+            return outcome
         own = conninfo_to_dict(server.dsn)
         assert self.database is not None and outcome.replay is not None
         asked = self.compared(self.database.user, str(own["dbname"]))
-        if asked is None:
-            return outcome
+        assert asked is not None
         found = of_server(asked, server, outcome.replay.left_out_statements)
         return replace(outcome, replay=outcome.replay.model_copy(update={"likeness": found}))
 
@@ -161,6 +163,13 @@ class Replay(OfCapture):
         if self.copied == "made" and self.stats is None:
             why = 'copy = "made" needs stats: how many rows a COPY has is in production\'s counters alone'
             yield Refusal("copy", why, "name two files of `pgdyno capture stats`, or omit copy")
+
+    def refusals_on_existing(self) -> Iterator[Refusal]:
+        """What a server has counted is its own before the run."""
+        yield from super().refusals_on_existing()
+        if self.stats is not None:
+            why = "what an existing server has counted is not of this run alone"
+            yield Refusal("stats", why, "use `pgdyno capture replay --stats`, which reads it before and after")
 
     def record(self) -> dict[str, Any]:
         """As it stands in ``run.json``: no value of the capture."""

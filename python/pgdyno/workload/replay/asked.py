@@ -110,11 +110,15 @@ class Asked:
         return self.due_s * LIMIT_TIMES + LIMIT_BESIDE_S
 
     def endpoints(self, server: Server) -> list[dict[str, Any]]:
-        """Where the engine sends each role's sessions: to ``server``, whose sessions all roles may open as its own does."""
-        order = server.endpoint.order("pgdyno replay")
+        """Where the engine sends each role's sessions."""
+        own = server.endpoint
         return [
-            {"user": place.user, "database": place.database, "server": order | {"user": user, "dbname": database}}
-            for place, user, database in self.destinations(order["user"], order["dbname"])
+            {
+                "user": place.user,
+                "database": place.database,
+                "server": own.of(user, database).order("pgdyno replay"),
+            }
+            for place, user, database in self.destinations(own.document["user"], own.document["dbname"])
         ]
 
     def destinations(self, user: str, database: str) -> list[tuple[Place, str, str]]:

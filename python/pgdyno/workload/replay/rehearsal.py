@@ -26,7 +26,7 @@ def rehearse(asked: Asked, server: Server) -> None:
     if wrong:
         named = "; ".join(f"{user} in {database}: {why}" for (user, database), why in wrong.items())
         raise InputError(
-            f"the restored database refuses sessions of the capture: {named}",
+            f"the database refuses sessions of the capture: {named}",
             remedy="restore it with its roles (workload.database.globals, --globals), or name others in workload.users and"
             " workload.databases",
         )
