@@ -35,8 +35,8 @@ from tests.docs.forked import forking
 from tests.docs.server import HOST, SomebodysServer, somebodys_server
 from tests.docs.small import EMULATED, smaller
 
-NOT_RUN_AT_MOST = 25
-"""Commands that the documents may mark as not run; five need an account of Amazon's, two build or run the image, five need other hosts, three cut the power
+NOT_RUN_AT_MOST = 26
+"""Commands that the documents may mark as not run; five need an account of Amazon's, two build or run the image, five need other hosts, four cut the power
 for minutes, one needs HammerDB's tables. Lower it when there are fewer."""
 TIMEOUT_S = 180.0
 RECORDED = "20261121T124500Z-compare-5c0ffe"
