@@ -127,6 +127,14 @@ def test_figures_beyond_their_limits_are_told(there: Work, here: Work, beyond: d
     assert {name: pytest.approx(ratio) for one in found for name, ratio in one.ratios.items()} == beyond
 
 
+def test_a_select_may_prune_more_pages_and_a_statement_that_writes_has_its_records() -> None:
+    there, here = work_of(wal=3000), work_of(wal=3400)
+    assert unlike(likeness(there, here)) == []
+    written = ComparedStatement(statement="UPDATE t SET a = ?", production=there, here=here)
+    (one,) = unlike(LikenessRecord(whole=True, statements=(written,)))
+    assert one.ratios.keys() == {"WAL records"}
+
+
 def test_calls_of_a_part_are_not_compared_and_what_a_call_does_is() -> None:
     half = work_of(calls=500, rows=500, blocks=2000)
     assert unlike(likeness(work_of(), half, whole=False)) == []

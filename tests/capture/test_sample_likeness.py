@@ -1,4 +1,4 @@
-"""How near a sample is to a replay of the same capture, and two replays to production: measurements, on a capture of ten thousand transactions."""
+"""How near a sample is to a replay of the same capture, and two replays to production: measurements, on a capture of twenty thousand transactions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.outcome import Outcome
 
 pytestmark = pytest.mark.bench
-ROUNDS = 700
+ROUNDS = 1400
 TRANSACTIONS = 3 * SESSIONS * ROUNDS
 SEEDS = 10
 SHARE_MOST = 0.05
