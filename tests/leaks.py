@@ -24,6 +24,8 @@ MARK = "PGDYNO_TEST_RUN"
 """Environment variable that names the run; children inherit it. Its value is the run's directory."""
 PATIENCE_S = 20.0
 """What a test ended may take this long to be gone."""
+KERNEL_THREAD = 0x200000
+"""``PF_KTHREAD`` of Linux's ``include/linux/sched.h``, in the flags of /proc/PID/stat."""
 FOLLOWERS = {"chrome_crashpad"}
 """Processes that leave their parent and end with it all the same; the parent is looked at."""
 
@@ -142,8 +144,7 @@ _of_others: set[tuple[int, int]] = set()
 def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
     """Processes of this run by pid and start, except this one and the children of those known.
 
-    A child of this process is the run's whatever it has in its environment: while it executes another program, as a
-    browser's launcher does some time after it was started, it has none for a moment, and would not be seen as known.
+    A child of this process is the run's whatever it has in its environment.
     """
     parents: dict[int, int] = {}
     alive: dict[int, tuple[str, str]] = {}
@@ -158,16 +159,16 @@ def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
             name, fields = _stat(pid)
             start = int(fields[19])
             parents[pid] = int(fields[1])
-            # What began before this process is not of this run.
-            if start < began or fields[0] in "ZX" or name in FOLLOWERS or (pid, start) in _of_others:
+            # What began before this process is not of this run, nor is a thread of the kernel.
+            if start < began or fields[0] in "ZX" or int(fields[6]) & KERNEL_THREAD:
                 continue
-            command = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")
-            environment = _read(f"/proc/{pid}/environ")
+            if name in FOLLOWERS or (pid, start) in _of_others:
+                continue
+            command, environment = _command_and_environment(pid)
         except OSError:
             continue
         alive[pid] = (f"{pid}@{start}", f"{pid} ({name}): {command[:120]}")
-        # A thread of the kernel has no command, and no environment that would say whose it is.
-        if command and (mark in environment.split(b"\0") or f"{run_dir}/" in command):
+        if mark in environment.split(b"\0") or f"{run_dir}/" in command:
             marked.add(pid)
         elif environment:
             unmarked.add((pid, start))
@@ -185,6 +186,23 @@ def _stat(pid: int) -> tuple[str, list[str]]:
     """A process's name, and what its line of /proc has after that."""
     stat = _read(f"/proc/{pid}/stat").decode(errors="replace")
     return stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
+
+
+def _command_and_environment(pid: int) -> tuple[str, bytes]:
+    """Of a process that executes another program, those of that one.
+
+    Meanwhile it has neither, longer where the disk is slow: a process whose parent had ended was not seen as left behind.
+    """
+    command, environment = b"", b""
+
+    def told() -> bool:
+        nonlocal command, environment
+        command, environment = _read(f"/proc/{pid}/cmdline"), _read(f"/proc/{pid}/environ")
+        return bool(command or environment) or _stat(pid)[1][0] in "ZX"
+
+    if not told():
+        wait_until(told, PATIENCE_S)
+    return command.replace(b"\0", b" ").decode(errors="replace"), environment
 
 
 def _read(path: str) -> bytes:

@@ -90,6 +90,27 @@ def test_a_process_without_an_environment_is_found_and_ended(run_dir: Path) -> N
     assert process.wait() != 0
 
 
+def test_a_process_that_executes_another_program_is_waited_for(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent has ended, and the kernel has not read the program yet: it has neither command nor environment."""
+    before = leaks.look(run_dir)
+    subprocess.run(["sh", "-c", f"sleep 600 >/dev/null & echo $! > {tmp_path}/pid"], check=True)
+    pid = int((tmp_path / "pid").read_text())
+    read, asked = leaks._read, []
+
+    def too_early(path: str) -> bytes:
+        if path in {f"/proc/{pid}/cmdline", f"/proc/{pid}/environ"} and len(asked) < 6:
+            asked.append(path)
+            return b""
+        return read(path)
+
+    monkeypatch.setattr(leaks, "_read", too_early)
+    (left,) = leaks.leaked(run_dir, before, 0.3)
+    assert f"{pid} (sleep)" in left
+    assert len(asked) == 6
+
+
 def test_a_server_without_an_environment_is_known(run_dir: Path) -> None:
     """As one has none for a moment while it executes another program; its children are marked again later."""
     script = f"read line; {leaks.MARK}={run_dir} sleep 600 & wait"

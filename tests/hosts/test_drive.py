@@ -181,7 +181,7 @@ def test_a_driver_that_is_killed_on_its_host_makes_the_run_invalid(
 
     begun = time.monotonic()
     outcome = run(server, connection, tmp_path, 60.0, progress=at(2, kill))
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60, "the other did not measure to its end"
     failed = {one.name: one.detail for one in outcome.checks if not one.ok}
     assert failed["drivers_lasted"].startswith("gamma was lost 2.") and "signal 9" in failed["drivers_lasted"]
     no_driver_left(two, "alpha", "gamma")

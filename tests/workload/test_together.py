@@ -178,7 +178,7 @@ def test_a_driver_that_is_lost_makes_the_run_invalid_by_name_and_ends_the_others
         on_start=lambda *found: pids.extend(found),
         progress=killing(pids, 1, 2),
     )
-    assert time.monotonic() - begun < 20, "two seconds, and at most five until the others have ended"
+    assert time.monotonic() - begun < 60, "the others did not measure to their end"
     failed = {one.name: one.detail for one in outcome.checks if not one.ok}
     assert failed["drivers_lasted"].startswith("driver 2 was lost 2.")
     assert "signal 9" in failed["drivers_lasted"]
