@@ -204,7 +204,7 @@ def _sent(cluster: Cluster, capture: Path, speed: float = 1.0) -> tuple[Sent, li
         str(capture),
         cluster.dsn,
         speed=speed,
-        progress=lambda *_: resident.append(process.resident_kib(pids[0])),
+        progress=lambda *_: resident.extend(process.resident_kib(pids[0])),
         started=pids.append,
     ).summary
     sent = Sent(

@@ -123,7 +123,7 @@ def _idle(rate_per_s: int) -> Idle:
 def _memory(cluster: Cluster, minutes: float) -> Memory:
     """What the driver holds each time that it tells of a second."""
     wanted = run_of(MEMORY_LOAD, "pgdyno", cluster, max(1, round(minutes * 60)), SEED)
-    resident = []
+    resident: list[int] = []
     pipe = subprocess.PIPE
     running = subprocess.Popen(wanted.command, stdin=pipe, stdout=pipe, env=environment(cluster))
     try:
@@ -133,7 +133,7 @@ def _memory(cluster: Cluster, minutes: float) -> Memory:
         running.stdin.close()
         for line in running.stdout:
             if line.startswith(b'{"second"'):
-                resident.append(process.resident_kib(running.pid))
+                resident.extend(process.resident_kib(running.pid))
         running.wait(process.GRACE_S)
     finally:
         running.kill()

@@ -63,9 +63,7 @@ def _require_end(pid: int, timeout_s: float) -> None:
         os.close(handle)
 
 
-def resident_kib(pid: int) -> int:
-    """Memory that a process holds now."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    raise PgdynoError(f"the kernel does not say what process {pid} holds", remedy="this needs Linux")
+def resident_kib(pid: int) -> list[int]:
+    """Memory that a process holds now, one value; none once it has ended."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
