@@ -1,16 +1,16 @@
-//! The content of a layer in memory, as memory: copying to and from it needs no system call.
+//! Bytes as memory, of a layer or a write log: copying to and from it needs no system call.
 
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::ptr::{NonNull, null_mut};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 /// `statfs` of tmpfs (`linux/magic.h`).
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// A whole file in memory, mapped.
+/// A whole file in memory, or memory of its own.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -34,6 +34,17 @@ impl Mapping {
         let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: a new mapping at an address of the kernel's choice; nothing else is there.
         let start = unsafe { mmap(null_mut(), len, protection, MapFlags::SHARED, file, 0) }.ok()?;
+        Some(Self { start: NonNull::new(start.cast())?, len })
+    }
+
+    /// `len` bytes of zeros, in large pages where the kernel has them; addresses only, until they are written or populated. `None`
+    /// when the machine has not so much.
+    pub(crate) fn new(len: usize) -> Option<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice; nothing else is there.
+        let start =
+            unsafe { mmap_anonymous(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }.ok()?;
+        // SAFETY: the range is the mapping's; what it holds stays.
+        let _ = unsafe { madvise(start, len, Advice::LinuxHugepage) };
         Some(Self { start: NonNull::new(start.cast())?, len })
     }
 

@@ -18,6 +18,7 @@ pub(crate) use block_map::BLOCK_BYTES;
 pub(crate) use buffer::AlignedBuffer;
 pub(crate) use content::Store;
 pub(crate) use freeze::{Freezing, Kept, freeze};
+pub(crate) use mapping::Mapping;
 pub use merge::{Stored, merge_images, stored_bytes};
 
 #[cfg(test)]
