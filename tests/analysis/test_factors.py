@@ -68,6 +68,7 @@ def test_two_builds_of_one_version_keep_their_own_names() -> None:
     ("name", "levels", "expected"),
     [
         ("workload.clients", ("8", "64"), ("clients 8", "clients 64")),
+        ("cell", ("2 vCPUs", "vcpus 8, dilation 4"), ("2 vCPUs", "vcpus 8, dilation 4")),
         ("world.file_system", ("ext4", "xfs"), ("ext4", "xfs")),
         ("world.volumes", ("data gp3", "data gp3, wal io2bx"), ("data gp3", "data gp3, wal io2bx")),
         ("postgres.settings", ("tuned", "defaults"), ("tuned", "defaults")),

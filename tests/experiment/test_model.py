@@ -79,6 +79,43 @@ def test_two_factors_do_not_set_the_same_volume() -> None:
     assert "omit wal here" in found.value.remedy
 
 
+LEVELS = [
+    {"name": "2 vCPUs", "instance": {"vcpus": 2}, "world": {"dilation": 1}},
+    {"instance": {"vcpus": 8}, "world": {"dilation": 4}},
+]
+
+
+def test_a_factor_with_a_name_of_its_own_sets_several_keys_at_once() -> None:
+    found = experiment(world={"volume": "gp3"}, factors={"cell": LEVELS, "workload.clients": [4, 8]})
+    assert found.factors["cell"] == ("2 vCPUs", "vcpus 8, dilation 4")
+    assert [arm.label for arm in found.arms][::2] == ["2 vCPUs · clients 4", "vcpus 8, dilation 4 · clients 4"]
+    assert [(arm.instance.vcpus, arm.world.dilation) for arm in found.arms] == [(2, 1), (2, 1), (8, 4), (8, 4)]
+    assert {arm.world.volume for arm in found.arms} == {"gp3"}, "what no level sets is as in the file"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"cell": [*LEVELS, {"instance": {"vcpus": 4}}]},
+            "sets the same keys, and the first has instance.vcpus, world",
+        ),
+        ({"cell": [{"instance": {"cores": 2}}]}, "`cores`, which a level has; there are type, memory, vcpus, cpus"),
+        ({"cell": [{"seed": 2}]}, "a factor sets keys of world, instance"),
+        ({"cell": [{"name": "none"}]}, "the first has none"),
+        ({"cell": [{"workload": {"kind": "sysbench"}}]}, "workload.kind cannot be set beside other keys"),
+        ({"cell": LEVELS, "world.dilation": [1, 2]}, "world.dilation is also a factor, so every arm"),
+        ({"cell": LEVELS, "row": [{"instance": {"vcpus": 1}}]}, "instance.vcpus is also a factor, row, so every arm"),
+        ({"cell": [{"world": {"dilation": 0}}]}, "factors.cell[1].world.dilation: it should be 1 or more, not 0"),
+    ],
+)
+def test_what_is_wrong_in_a_level_of_several_keys_is_said(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as found:
+        experiment(factors=more)
+    assert said in found.value.message
+    assert found.value.message.startswith("factors.cell")
+
+
 @given(st.lists(st.text(max_size=8), unique=True, min_size=1), st.sampled_from(["postgres.bin", "world.volumes.wal"]))
 def test_levels_that_differ_are_called_differently(levels: list[str], factor: str) -> None:
     ours = [text for text in levels if text not in ("embedded", "no wal volume")]

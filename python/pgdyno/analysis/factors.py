@@ -103,7 +103,8 @@ def _label(name: str, level: str, runs: Sequence[RunRecord]) -> str:
         return f"no {title}"
     if name.startswith(_VOLUMES) and title != "volume":
         return f"{title.removesuffix(' volume')} on {cell}"
-    return cell if name in _SELF_EXPLAINING or title in cell else f"{title} {cell}"
+    # A name without a dot sets several keys, whose levels say which.
+    return cell if name in _SELF_EXPLAINING or "." not in name or title in cell else f"{title} {cell}"
 
 
 def _cell(name: str, level: str, runs: Sequence[RunRecord]) -> str:

@@ -29,6 +29,8 @@ RTT_S_MAX = 5.0
 KIND = ("workload", "kind")
 TABLES = ("world", "instance", "postgres", "client", "workload")
 NAME_LENGTH_MAX = 60
+Settings = Mapping[tuple[str, ...], Any]
+"""What a level of a factor sets: path -> value."""
 
 
 class ExperimentFile(KeyTable):
@@ -54,7 +56,7 @@ class ExperimentFile(KeyTable):
     client: ClientTable = Field(default_factory=ClientTable)
     workload: AnyWorkload = Field(default_factory=lambda: read_workload({}))
     factors: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    """Dotted key -> its levels. Every combination is an arm (see `design`); the others are compared with the first one."""
+    """Dotted key -> its levels. Every combination is an arm (see `design`); the others are compared with the first one. A name without a dot sets several keys at once: its levels are tables of them."""
     event: tuple[EventTable, ...] = ()
     """What happens during each run; written as `[[event]]`."""
     crash: CrashTable = Field(default_factory=lambda: CrashTable.model_validate({}))
@@ -170,7 +172,7 @@ def _at(path: Path, message: str, moved: Mapping[tuple[str, ...], Path], origin:
 
 def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -> tuple[Arm, ...]:
     """The combinations of the factors' levels that the design has, each read as a document of its own."""
-    paths = {name: _target(name, origin) for name in file.factors}
+    settings = {name: _settings(name, levels, origin) for name, levels in file.factors.items()}
     for name, levels in file.factors.items():
         texts = [repr(level) for level in levels]
         twice = next((place for place, text in enumerate(texts) if text in texts[:place]), None)
@@ -180,18 +182,23 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
                 f"{levels[twice]!r} appears twice",
                 "the same level twice, to show the noise, needs an experiment with that factor alone",
             )
-    _require_apart(file, paths, origin)
-    # The wider key first: a whole table would overwrite what another factor has set in it.
-    widest_first = sorted(paths, key=lambda name: len(paths[name]))
+    _require_apart(settings, origin)
+    several = {name: factors_module.is_several(name, levels) for name, levels in file.factors.items()}
     base = {key: value for key, value in document.items() if key != "factors"}
     texts_of = {name: factors_module.level_texts(name, levels) for name, levels in file.factors.items()}
     arms = []
     for index, chosen in enumerate(factors_module.combinations(file.factors, file.design)):
         picked = dict(zip(file.factors, chosen, strict=True))
-        values = {paths[name]: file.factors[name][picked[name]] for name in widest_first}
+        # The wider key first: a whole table would overwrite what another factor has set in it.
+        put_in = sorted(
+            ((path, value, name) for name, place in picked.items() for path, value in settings[name][place].items()),
+            key=lambda one: len(one[0]),
+        )
+        values = {path: value for path, value, _ in put_in}
         # The narrower key first: the first that fits says where a value was written.
         places: dict[tuple[str, ...], Path] = {
-            paths[name]: ("factors", name, picked[name]) for name in reversed(widest_first)
+            path: ("factors", name, picked[name], *(path if several[name] else ()))
+            for path, _, name in reversed(put_in)
         }
         of_arm = _of_kind(base, file.factors.get(".".join(KIND)), values.get(KIND))
         arm_file = read(factors_module.substituted(of_arm, values), origin, places)
@@ -205,32 +212,55 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
     return tuple(arms)
 
 
-def _require_apart(file: ExperimentFile, paths: Mapping[str, tuple[str, ...]], origin: Origin) -> None:
+def _require_apart(settings: Mapping[str, Sequence[Settings]], origin: Origin) -> None:
     """Refuse a level that says, in a table, what another factor sets there: its label would name what was not run."""
-    for wide, narrow in permutations(paths, 2):
-        table, inside = paths[wide], paths[narrow]
-        if len(inside) <= len(table) or inside[: len(table)] != table:
-            continue
-        for number, level in enumerate(file.factors[wide]):
-            if isinstance(level, Mapping) and inside[len(table)] in level:
+    for wide, narrow in permutations(settings, 2):
+        of_narrow = dict.fromkeys(path for level in settings[narrow] for path in level)
+        for number, level in enumerate(settings[wide]):
+            for inside in of_narrow:
+                if (table := _said_in(level, inside)) is None:
+                    continue
+                key = ".".join(inside)
+                by = "" if key == narrow else f", {narrow}"
                 raise origin.error(
                     ("factors", wide, number),
-                    f"{narrow} is also a factor, so every arm has one of its levels instead of this value",
-                    f"omit {inside[len(table)]} here, or remove the other factor",
+                    f"{key} is also a factor{by}, so every arm has one of its levels instead of this value",
+                    f"omit {'.'.join(inside[len(table) :]) or key} here, or remove the other factor",
                 )
 
 
-def _target(name: str, origin: Origin) -> tuple[str, ...]:
-    place = ("factors", name)
+def _said_in(level: Settings, inside: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The path of a level's value that is, or has in it, the value at another path; None where none has."""
+    for table, value in level.items():
+        if table == inside or (
+            inside[: len(table)] == table and isinstance(value, Mapping) and inside[len(table)] in value
+        ):
+            return table
+    return None
+
+
+def _settings(name: str, levels: Sequence[Any], origin: Origin) -> Sequence[Settings]:
+    """What each level of a factor sets."""
+    place, several = ("factors", name), factors_module.is_several(name, levels)
     try:
-        path = factors_module.target(ExperimentFile, name)
+        found = factors_module.paths_of(ExperimentFile, name, levels)
     except factors_module.UnknownKey as error:
-        raise origin.error(place, f"an experiment has no key `{name}`{error}") from None
-    if path[0] not in TABLES or len(path) < 2:
-        raise origin.error(place, f"a factor is a key of {', '.join(TABLES)}, such as `world.volume`")
-    if path in (("world", "kind"), ("world", "dsn")):
-        raise origin.error(place, "an experiment has one world", "write a file for each server")
-    return path
+        key = f"`{error.part}`, which a level has" if several else f"`{name}`"
+        raise origin.error(place, f"an experiment has no key {key}{error}") from None
+    for path in dict.fromkeys(path for level in found for path in level):
+        if path[0] not in TABLES or len(path) < 2:
+            what = "sets keys" if several else "is a key"
+            raise origin.error(place, f"a factor {what} of {', '.join(TABLES)}, such as `world.volume`")
+        if path in (("world", "kind"), ("world", "dsn")):
+            raise origin.error(place, "an experiment has one world", "write a file for each server")
+        if several and path == KIND:
+            raise origin.error(place, "workload.kind cannot be set beside other keys", "make it a factor of its own")
+    odd = next((number for number, level in enumerate(found) if level.keys() != found[0].keys()), None)
+    if odd is not None or not found[0]:
+        keys = ", ".join(".".join(path) for path in found[0])
+        message = f"every level of `{name}` sets the same keys, and the first has {keys or 'none'}"
+        raise origin.error((*place, odd or 0), message, "write them all in each level")
+    return found
 
 
 def _only(file: ExperimentFile) -> str:

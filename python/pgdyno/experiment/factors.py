@@ -38,6 +38,8 @@ _EMPTY = {
     "workload.database.prepare": "as restored",
 }
 """What an empty level means, where it is not just the absence of the key."""
+_NAME = "name"
+"""What a level of several keys may be called by."""
 _VERSION_IN_PATH = re.compile(r".*/(?:postgresql/|pgsql-|postgres-|pg)(\d{2})(?:/bin)?/?")
 """A directory of one version's programs, as distributions lay them out."""
 
@@ -46,6 +48,7 @@ class UnknownKey(Exception):
     """A dotted key that no experiment has; the text ends a sentence that names the key."""
 
     def __init__(self, part: str, known: Sequence[str]) -> None:
+        self.part = part
         near = difflib.get_close_matches(part, known, n=1)
         others = f"there are {', '.join(known)}" if known else "it has no keys below it"
         super().__init__(f"; did you mean `{near[0]}`?" if near else f"; {others}")
@@ -71,6 +74,34 @@ def target(model: type[BaseModel], name: str) -> tuple[str, ...]:
             raise UnknownKey(parts[0], ())
         models = inner
     return tuple(path)
+
+
+def paths_of(model: type[BaseModel], name: str, levels: Any) -> list[dict[tuple[str, ...], Any]]:
+    """What each level sets: path -> value. A key sets its own, a name for :func:`several keys <is_several>` those of its tables.
+
+    :class:`UnknownKey` when the name, or a key in a level, is not known.
+    """
+    if not is_several(name, levels):
+        path = target(model, name)
+        return [{path: level} for level in levels] if isinstance(levels, list | tuple) else [{path: levels}]
+    return [{target(model, ".".join(key)): value for key, value in _leaves(level)} for level in levels]
+
+
+def is_several(name: str, levels: Any) -> bool:
+    """Whether a factor sets several keys at once: a name without a dot, and levels that are tables of them.
+
+    ``cell = [{ name = "8 vCPUs", instance.vcpus = 8, world.dilation = 4 }, ...]``
+    """
+    return "." not in name and isinstance(levels, list | tuple) and all(isinstance(one, Mapping) for one in levels)
+
+
+def _leaves(level: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The keys of a level with their values, without its name."""
+    for key, value in level.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*above, key))
+        elif above or key != _NAME:
+            yield (*above, key), value
 
 
 def _takes_any_key(model: type[BaseModel], key: str) -> bool:
@@ -112,6 +143,11 @@ def substituted(document: Mapping[str, Any], values: Mapping[tuple[str, ...], An
 
 def level_text(factor: str, value: Any) -> str:
     """A level as a record keeps it: as written, or what leaving it empty means."""
+    if is_several(factor, [value]):
+        parts = ((".".join(key), inner) for key, inner in _leaves(value))
+        return str(
+            value.get(_NAME) or ", ".join(label_part(key, level_text(key, inner), inner) for key, inner in parts)
+        )
     if isinstance(value, list | tuple):
         return ", ".join(level_text(factor, one) for one in value) or "none"
     if isinstance(value, Mapping) and {"name", "text"} <= value.keys():

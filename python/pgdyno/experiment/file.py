@@ -94,13 +94,13 @@ def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
 def _require_effect(document: Mapping[str, Any], assigned: Mapping[tuple[str, ...], str]) -> None:
     """Refuse an assignment to a factor's key: every arm has a level there, so the assignment would change nothing."""
     levels_of = document.get("factors")
-    for name in levels_of if isinstance(levels_of, dict) else ():
+    for name, levels in levels_of.items() if isinstance(levels_of, dict) else ():
         try:
-            path = factors.target(ExperimentFile, name)
+            paths = {path for level in factors.paths_of(ExperimentFile, name, levels) for path in level}
         except factors.UnknownKey:
             continue  # the reader of the document reports the error
         for target, flag in assigned.items():
-            if target[: len(path)] == path:
+            if any(target[: len(path)] == path for path in paths):
                 raise InputError(
                     f"{flag}: {name} is a factor, so every arm has one of its levels instead",
                     remedy=f"set its levels, as --set 'factors.{name}=[LEVEL, ...]'",
