@@ -12,7 +12,7 @@ import pytest
 
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.cli.progress import Display
-from pgdyno.errors import InputError
+from pgdyno.errors import HostError, InputError
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run as flow
 from pgdyno.flow.listener import Listener, Step
@@ -25,7 +25,7 @@ from pgdyno.workload.kind.clients import REQUESTS_PER_TRANSACTION
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.world.base import OVERHEAD_S, longest_s
 from pgdyno.world.real import Real
-from pgdyno.world.resolved import SAMPLES_MIN
+from pgdyno.world.resolved import SAMPLES_MIN, emulated_arms
 from tests.analysis.synthetic import Plan as Made
 from tests.analysis.synthetic import make_experiment
 from tests.experiment.documents import FILE, experiment
@@ -212,6 +212,20 @@ def test_what_is_left_counts_the_data_sets_that_are_loaded(capsys: pytest.Captur
     of_second = found.preparation[1].estimate_s
     loading = [found.load_s, of_second, 0.0, 0.0]
     assert left == [duration_words(found.cells_s + one) for one in loading]
+
+
+def test_arms_without_room_are_refused_or_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgdyno.host.preflight.memory_available_bytes", lambda: 512 << 20)
+    monkeypatch.setattr("pgdyno.world.emulated.emulated_arms", lambda asked, **_: emulated_arms(asked, to_run=False))
+    asked = experiment(factors={"instance.memory": ["128MiB", "1GiB"]}, replicates=1)
+    with pytest.raises(HostError, match="an instance of 1024 MiB needs 1,024 MiB of memory, and 512 MiB are available"):
+        plan(asked)
+    left = plan(asked, leave_out=True)
+    assert [cell.arm.label for cell in left.cells] == ["memory 128MiB"]
+    assert list(left.refused) == [1]
+    assert plan(asked, only=[0]).refused == {}, "what is not run needs no room"
+    with pytest.raises(HostError, match="an instance of 1024 MiB"):
+        plan(asked, only=[1], leave_out=True)
 
 
 @pytest.mark.parametrize(

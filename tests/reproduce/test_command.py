@@ -17,6 +17,7 @@ import pytest
 
 from pgdyno.errors import EXIT_HOST, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_USAGE, HostError
 from pgdyno.flow import run as flow_run
+from pgdyno.reproduce.library import arms_named, library
 from pgdyno.store import list_experiments
 from pgdyno.world.fake import Fake
 from tests.analysis.synthetic import GP3
@@ -55,6 +56,50 @@ def test_quick_omits_what_full_runs_and_takes_the_runs_that_are_there(shelf: She
     assert (comparison["sign"], comparison["verdict"]) == ("right", "differs")
     again = pgdyno("reproduce", "--full", "--results", shelf.results, code=EXIT_OK)
     assert "run 1 of" not in again.err
+
+
+def test_quick_runs_only_the_arms_that_comparisons_rest_on(shelf: Shelf) -> None:
+    file = shelf.root / "experiments" / "trial.toml"
+    file.write_text(file.read_text().replace('["gp3:size=100GiB", ', '["gp3:size=50GiB", "gp3:size=100GiB", '))
+    listed = pgdyno("reproduce", "--list", code=EXIT_OK).out
+    assert "  runs trial: about 49 s, with --full about 1 min 13 s" in listed
+    pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    assert _runs(shelf) == {"trial": 4}
+    pgdyno("reproduce", "--full", "--results", shelf.results, code=EXIT_OK)
+    assert _runs(shelf) == {"trial": 6, "larger": 4}, "what quick made is taken"
+
+
+def test_an_arm_that_an_answer_leaves_to_full_is_not_run_by_quick() -> None:
+    [document] = library().chosen("huawei")
+    experiment = library().experiment(document.run[0])
+    quick = arms_named(document, experiment, full=False)
+    left_out = {arm.label for arm in experiment.arms if arm.index not in quick}
+    assert left_out == {"64 vCPUs, 256 GB"}, "it takes as long as all the others"
+
+
+def test_an_arm_that_this_machine_cannot_run_is_left_out_alone(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = HostError("it needs 4 GiB, and 2 GiB are available", remedy="use less")
+    monkeypatch.setattr(Fake, "refusal", lambda _, arm: refused if "io2bx" in arm.label else None)
+    ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    assert _runs(shelf) == {"trial": 2}
+    assert "io2bx:size=100GiB,iops=16000 of trial is not run: it needs 4 GiB, and 2 GiB are available" in ended.err
+    assert "io2bx:size=100GiB,iops=16000 of trial.toml has no finished run: it needs 4 GiB" in ended.out
+    monkeypatch.setattr(Fake, "refusal", lambda _, __: refused)
+    ended = pgdyno("reproduce", "--results", shelf.results / "other", code=EXIT_HOST)
+    assert "not run: trial: it needs 4 GiB" in ended.err, "none is left"
+
+
+def test_vcpus_are_not_compared_with_fewer_cores_than_stand_for_them(shelf: Shelf) -> None:
+    cores = len(os.sched_getaffinity(0))
+    shelf.write(('experiment = "trial"\n[[run]]', 'experiment = "trial"\nby_vcpus = true\n[[run]]'))
+    file = shelf.root / "experiments" / "trial.toml"
+    more = f"[instance]\nvcpus = {cores * 8}\n\n[workload]"
+    file.write_text(file.read_text().replace("[workload]", more).replace('"fake"', '"fake"\ndilation = 4'))
+    ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
+    assert _runs(shelf) == {}
+    why = f"at dilation 4 this machine's cores stand for {cores * 4} of its {cores * 8} vCPUs; dilation 8 would do"
+    assert f"gp3:size=100GiB of trial is not run: {why}" in ended.err
+    assert f"cannot be told here: because it was not run: gp3:size=100GiB: {why}" in ended.out
 
 
 def test_an_interrupted_one_is_resumed_by_the_same_command(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,5 +280,5 @@ def test_the_five_documents_are_listed_with_their_times() -> None:
     found = json.loads(pgdyno("reproduce", "--list", "--json", code=EXIT_OK).out)["documents"]
     assert [one["name"] for one in found] == ["article-2013", "bulk-load", "huawei", "io2", "whitepaper"]
     assert sum(len(one["comparisons"]) for one in found) >= 30
-    quick_s = sum(each["seconds"] for one in found for each in one["experiments"] if not each["full_only"])
+    quick_s = sum(each["quick_seconds"] or 0.0 for one in found for each in one["experiments"])
     assert 0 < quick_s <= 75 * 60

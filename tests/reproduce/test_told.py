@@ -114,7 +114,7 @@ def test_of_several_results_the_one_with_the_most_runs_is_taken(shelf: Shelf) ->
 def test_an_arm_without_runs_is_named_as_missing(shelf: Shelf) -> None:
     shelf.record()
     [told] = _told(shelf, shelf.write(("gp3:size=100GiB", "gp3:size=200GiB"))).comparisons
-    assert "an arm of it has no finished run" in told.judged.because
+    assert told.judged.because == "gp3:size=200GiB of trial.toml has no finished run"
 
 
 def test_the_page_has_the_claims_that_do_not_add_up(shelf: Shelf) -> None:

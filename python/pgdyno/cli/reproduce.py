@@ -33,7 +33,11 @@ def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) ->
 @click.command(short_help="Make the comparisons of published documents again.")
 @click.argument("document", required=False, shell_complete=_names)
 @click.option("--list", "only_list", is_flag=True, help="List documents, comparisons and the time that each takes.")
-@click.option("--quick/--full", default=True, help="Without or with the experiments that take longest [--quick].")
+@click.option(
+    "--quick/--full",
+    default=True,
+    help="Only the arms that comparisons rest on, without those that take longest; or all [--quick].",
+)
 @click.option("--budget", metavar="TIME", help="Run only the experiments that fit into this time, for example 1h.")
 @click.option(
     "--from",
@@ -122,6 +126,8 @@ def _made(
     for job in jobs:
         if job.error is not None:
             _say(f"{job.name} is not run: {job.error.message}")
+        for arm, why in job.refused:
+            _say(f"{arm.label} of {job.name} is not run: {why}")
     for job in left_out:
         lost = ", ".join(_resting_on(chosen, job.name))
         _say(f"the budget leaves out {job.name}, about {duration_words(job.seconds)}; without it: {lost}")
@@ -202,16 +208,16 @@ def _print_list(found: Library, chosen: Sequence[Document], as_json: bool) -> No
 
     documents: list[dict[str, Any]] = []
     for document in chosen:
-        full_only = {run.experiment for run in document.run if run.full_only}
-        jobs = jobs_of(found, [document], None, full=True, to_run=False)
+        quick = {job.name: job for job in jobs_of(found, [document], None, full=False, to_run=False)}
         experiments = [
             {
                 "name": job.name,
-                "seconds": None if job.planned is None else round(job.seconds, 1),
-                "full_only": job.name in full_only,
+                "seconds": _seconds(job),
+                "quick_seconds": _seconds(quick[job.name]) if job.name in quick else None,
+                "full_only": job.name not in quick,
                 "why_not": "" if job.error is None else job.error.message,
             }
-            for job in jobs
+            for job in jobs_of(found, [document], None, full=True, to_run=False)
         ]
         comparisons = [
             {
@@ -231,25 +237,38 @@ def _print_list(found: Library, chosen: Sequence[Document], as_json: bool) -> No
 
 
 def _print_listed(documents: Sequence[dict[str, Any]]) -> None:
-    from pgdyno.quantity import duration_words
     from pgdyno.text import times
 
     totals = {False: 0.0, True: 0.0}
     for one in documents:
         takes = {
-            full: sum(each["seconds"] or 0.0 for each in one["experiments"] if full or not each["full_only"])
+            full: sum(each["seconds" if full else "quick_seconds"] or 0.0 for each in one["experiments"])
             for full in (False, True)
         }
         click.echo(f"{one['name']}: {one['title']}; {_times(takes)}")
         for each in one["experiments"]:
-            what = each["why_not"] or f"about {duration_words(each['seconds'])}"
-            click.echo(f"  runs {each['name']}: {what}{', with --full' if each['full_only'] else ''}")
+            click.echo(f"  runs {each['name']}: {each['why_not'] or _takes(each)}")
         for each in one["comparisons"]:
             by = f"by {each['experiment']}" if each["experiment"] else "without a run"
             click.echo(f"  {each['name']}: {times(each['ratio'])} there; {by}")
         totals = {full: totals[full] + takes[full] for full in totals}
     if len(documents) > 1:
         click.echo(f"all: {_times(totals)}")
+
+
+def _seconds(job: Job) -> float | None:
+    return None if job.planned is None else round(job.seconds, 1)
+
+
+def _takes(one: dict[str, Any]) -> str:
+    """What an experiment takes, and what with ``--full``."""
+    from pgdyno.quantity import duration_words
+
+    full = f"about {duration_words(one['seconds'])}"
+    if one["full_only"]:
+        return f"{full}, with --full"
+    quick = f"about {duration_words(one['quick_seconds'])}"
+    return full if quick == full else f"{quick}, with --full {full}"
 
 
 def _times(takes: dict[bool, float]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pgdyno import __version__, _engine
@@ -15,9 +15,10 @@ from pgdyno.quantity import duration_words
 from pgdyno.world import elsewhere, world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pgdyno.errors import PgdynoError
     from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.hosts.file import HostsFile
     from pgdyno.hosts.spread import Spread
@@ -37,6 +38,8 @@ class Plan:
     """The experiment that is resumed."""
     further: bool = False
     """Whether more runs follow while the experiment's budget lasts."""
+    refused: Mapping[int, PgdynoError] = field(default_factory=dict)
+    """Arms that are left out, by their indexes: why this machine cannot run them."""
 
     @property
     def experiment(self) -> Experiment:
@@ -95,12 +98,14 @@ def plan(
     hosts: HostsFile | None = None,
     spread: Spread | None = None,
     ordered: bool = False,
+    leave_out: bool = False,
 ) -> Plan:
     """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
 
     ``resume`` is the directory of an experiment that is continued, ``only`` the indexes of the arms to run. Without
-    ``yes_create`` an existing server without pgbench's tables is refused. A plan that is not ``to_run`` can be made
+    ``yes_create`` an existing server without the workload's tables is refused. A plan that is not ``to_run`` can be made
     without root. ``hosts`` says where the hosts are that arms name as their drivers'; they are connected when the runs begin.
+    With ``leave_out`` arms that this machine cannot run are left out, and the experiment is refused only where none is left.
     ``spread`` says which make the runs: then each of them requires what a run needs. There the experiment is ``ordered``:
     it is read from the record that another host wrote, whose programs this one must have.
     """
@@ -125,7 +130,12 @@ def plan(
         cells = tuple(cell for cell in cells if cell.position not in done)
     if only:
         cells = tuple(cell for cell in cells if cell.arm.index in only)
-    planned = Plan(world, cells, resume, further=more)
+    arms = {cell.arm.index: cell.arm for cell in cells} if to_run and spread is None else {}
+    refused = {index: why for index, arm in arms.items() if (why := world.refusal(arm)) is not None}
+    if refused and (not leave_out or len(refused) == len(arms)):
+        raise next(iter(refused.values()))
+    cells = tuple(cell for cell in cells if cell.arm.index not in refused)
+    planned = Plan(world, cells, resume, further=more and not refused, refused=refused)
     # What is left of the budget may be too little for loading again: then there would be nothing to load for.
     return planned if cells or planned.load_s < left_s else replace(planned, further=False)
 

@@ -22,6 +22,8 @@ class Arms(Part):
     high: Levels
     """Levels of the arm that stands for the document's larger figure."""
     low: Levels
+    full_only: bool = False
+    """Whether ``--quick`` does without it, because of the time that its arms take."""
 
 
 class Variant(Arms):
@@ -63,6 +65,8 @@ class Run(Part):
     """Whether ``--quick`` omits it, because of the time that it takes."""
     replicates: Annotated[int, Field(ge=1)] | None = None
     """Instead of the file's."""
+    by_vcpus: bool = False
+    """Whether vCPUs are compared, so that an arm with more of them than this machine's cores can stand for is not run."""
 
 
 class Order(Part):

@@ -61,6 +61,21 @@ def runs_of(document: Document, *, full: bool) -> list[Run]:
     return [one for one in document.run if full or not one.full_only]
 
 
+def arms_named(document: Document, experiment: Experiment, *, full: bool) -> tuple[int, ...]:
+    """The indexes of the arms that ``--quick`` runs: those that comparisons rest on. Empty means all: in ``full``, and where none is named."""
+    if full:
+        return ()
+    answers = [one.answer for one in document.comparison if one.answer is not None]
+    pairs = [pair for answer in answers for pair in (answer, *answer.varied)]
+    wanted = [
+        arm_of(experiment.factors, levels)
+        for pair in pairs
+        if pair.experiment == experiment.name and not pair.full_only
+        for levels in (pair.high, pair.low)
+    ]
+    return tuple(arm.index for arm in experiment.arms if arm.levels in wanted)
+
+
 def arm_of(factors: Mapping[str, tuple[str, ...]], wanted: Mapping[str, str]) -> dict[str, str] | None:
     """The level of each factor in a wanted arm, the first of those that are not named; None where the experiment has no such arm."""
     if any(level not in factors.get(name, ()) for name, level in wanted.items()):

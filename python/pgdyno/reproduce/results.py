@@ -43,6 +43,8 @@ class Result:
     """In what the recorded experiment differs from the file."""
     kept: Kept | None = None
     """What was kept of its runs, where there is no directory of them."""
+    refused: tuple[tuple[dict[str, str], str], ...] = ()
+    """Arms that this machine cannot run: their levels, and why."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -60,6 +62,11 @@ class Result:
         factors = self._factors()
         levels = arm_of(factors, wanted)
         return None if levels is None else tuple(of.index(levels[name]) for name, of in factors.items())
+
+    def why_not(self, wanted: Mapping[str, str]) -> str:
+        """Why an arm has no run: a clause; empty where that is not known."""
+        levels = arm_of(self._factors(), wanted)
+        return next((why for of, why in self.refused if of == levels), "")
 
     def _factors(self) -> Mapping[str, tuple[str, ...]]:
         if self.kept is not None:

@@ -230,7 +230,10 @@ class _Teller:
         places = [result.places(wanted) for wanted in (pair.high, pair.low)]
         high, low = (None if place is None else by_levels.get(place) for place in places)
         if high is None or low is None:
-            return f"an arm of it has no finished run in {result.path}"
+            wanted = pair.high if high is None else pair.low
+            why = result.why_not(wanted)
+            label = ", ".join(wanted.values())
+            return f"{label} of {pair.experiment}.toml has no finished run{': ' if why else ''}{why}"
         return high, low
 
     def _ratio(self, pair: Arms, metric: str) -> Estimate | None:

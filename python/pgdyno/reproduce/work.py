@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,18 +12,19 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
+from pgdyno.host.instance_type import is_storage_only
 from pgdyno.quantity import duration_words
 from pgdyno.report import write_report
-from pgdyno.reproduce.library import runs_of
+from pgdyno.reproduce.library import arms_named, runs_of
 from pgdyno.reproduce.results import Result
 from pgdyno.store import list_experiments, open_experiment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pgdyno.experiment import Experiment
+    from pgdyno.experiment import Arm, Experiment
     from pgdyno.flow.listener import Listener
     from pgdyno.flow.plan import Plan
     from pgdyno.published import Document
@@ -47,6 +49,8 @@ class Job:
     """Why it cannot be run here, or was not."""
     left_out: bool = False
     """Whether the budget has no room for it."""
+    refused: tuple[tuple[Arm, str], ...] = ()
+    """Arms that this machine cannot run, each with the reason as a clause."""
 
     @property
     def seconds(self) -> float:
@@ -62,48 +66,73 @@ class Job:
     def result(self) -> Result:
         """What there is of it."""
         if self.path is not None and open_experiment(self.path).runs:
-            return Result(self.name, self.path)
+            return Result(self.name, self.path, refused=tuple((arm.levels, why) for arm, why in self.refused))
         if self.left_out:
             return Result(self.name, why="it does not fit into the budget")
-        return Result(self.name, why="it was not run" + ("" if self.error is None else f": {self.error.message}"))
+        why = [] if self.error is None else [self.error.message]
+        why += [f"{arm.label}: {clause}" for arm, clause in self.refused]
+        return Result(self.name, why=": ".join(["it was not run", *why[:1]]))
 
 
 def jobs_of(
     library: Library, documents: Iterable[Document], root: Path | None, *, full: bool, to_run: bool
 ) -> list[Job]:
-    """Every experiment file of the documents. What cannot be run here has the reason; nothing is changed.
+    """Every experiment file of the documents, with the arms that comparisons rest on; in ``full`` with all of them.
 
-    ``root`` is where their runs are looked for.
+    What cannot be run here has the reason; nothing is changed. ``root`` is where their runs are looked for.
     """
     there = [] if root is None else list_experiments(root, {})
     return [
-        _job(library, document, run, there, to_run=to_run)
+        _job(library, document, run, there, full=full, to_run=to_run)
         for document in documents
         for run in runs_of(document, full=full)
     ]
 
 
-def _job(library: Library, document: Document, run: Run, recorded: Iterable[Recorded], *, to_run: bool) -> Job:
-    path = None
+def _job(
+    library: Library, document: Document, run: Run, recorded: Iterable[Recorded], *, full: bool, to_run: bool
+) -> Job:
+    path: Path | None = None
+    small: list[tuple[Arm, str]] = []
     try:
         experiment = library.experiment(run)
-        there = _started(experiment, recorded)
-        path, planned = (None, plan(experiment, to_run=False)) if there is None else there
+        only = arms_named(document, experiment, full=full)
+        there = _started(experiment, only, recorded)
+        path, planned = (None, plan(experiment, only=only, to_run=False)) if there is None else there
+        if run.by_vcpus:
+            small = list(_too_few_cores(planned))
+            planned = _without(planned, [arm.index for arm, _ in small])
         if to_run and planned.cells:
-            planned = plan(experiment, resume=path)
+            due = sorted({cell.arm.index for cell in planned.cells}) if only or small else ()
+            planned = plan(experiment, resume=path, only=due, leave_out=True)
+            small += [(experiment.arms[index], error.message) for index, error in planned.refused.items()]
     except PgdynoError as error:
-        return Job(run.experiment, document.name, None, path, error)
-    return Job(run.experiment, document.name, planned, path)
+        return Job(run.experiment, document.name, None, path, error, refused=tuple(small))
+    return Job(run.experiment, document.name, planned, path, refused=tuple(small))
 
 
-def _started(experiment: Experiment, recorded: Iterable[Recorded]) -> tuple[Path, Plan] | None:
+def _too_few_cores(planned: Plan) -> Iterator[tuple[Arm, str]]:
+    """Arms with more vCPUs than this machine's cores can stand for, each with the dilation that would do."""
+    cores, due = len(os.sched_getaffinity(0)), {cell.arm.index for cell in planned.cells}
+    for one in planned.arms:
+        vcpus, dilation = one.instance.vcpus, one.arm.world.dilation
+        if one.arm.index in due and vcpus is not None and is_storage_only(vcpus, dilation):
+            why = f"at dilation {dilation} this machine's cores stand for {cores * dilation} of its {vcpus} vCPUs"
+            yield one.arm, f"{why}; dilation {-(-vcpus // cores)} would do"
+
+
+def _without(planned: Plan, arms: Container[int]) -> Plan:
+    return replace(planned, cells=tuple(cell for cell in planned.cells if cell.arm.index not in arms))
+
+
+def _started(experiment: Experiment, only: Sequence[int], recorded: Iterable[Recorded]) -> tuple[Path, Plan] | None:
     """The directory in which an equal experiment was started by the same programs, and what it lacks; the one that lacks least."""
     found = []
     for one in recorded:
         # Also one that was killed before its first run: what that left is removed when it is resumed.
         if one.record.name == experiment.name:
             try:
-                found.append((one.path, plan(experiment, resume=one.path, to_run=False)))
+                found.append((one.path, plan(experiment, resume=one.path, only=only, to_run=False)))
             except InputError:
                 continue  # another experiment, or of another pgdyno
     return min(found, key=lambda one: len(one[1].cells), default=None)
@@ -173,5 +202,5 @@ def _carried_out(
 def _with_runs(job: Job, root: Path) -> Path | None:
     """The directory with the runs that were finished before an experiment failed."""
     assert job.planned is not None
-    there = _started(job.planned.experiment, list_experiments(root, {}))
+    there = _started(job.planned.experiment, (), list_experiments(root, {}))
     return None if there is None else there[0]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pgdyno.errors import PgdynoError
     from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.hosts.file import HostsFile
     from pgdyno.hosts.spread import Spread
@@ -112,6 +113,10 @@ class World(ABC):
     @abstractmethod
     def check(self) -> None:
         """Refuse what cannot be prepared."""
+
+    def refusal(self, arm: Arm) -> PgdynoError | None:
+        """Why this machine cannot run an arm that is sound, as it may run others; None where it can."""
+        return None
 
     def parameters_of(self, arm: Arm) -> Mapping[str, str] | None:
         """Settings that an arm's server gets beside its defaults; None where its settings are not chosen."""

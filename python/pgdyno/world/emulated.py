@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import catalog
 from pgdyno.errors import HostError, InputError
-from pgdyno.host import clean
+from pgdyno.host import clean, preflight
 from pgdyno.workload.database import OwnDatabase
 from pgdyno.world import on_server, own_database, power_cuts
 from pgdyno.world import subject as subjects
@@ -60,6 +60,15 @@ class Emulated(World):
                 compared.add((key.tables.digest, one.binaries))
                 with self.experiment.origin.explained(one.arm.written(("workload", "database", "from"))):
                     own_database.require_restorable(key.tables, one.binaries)
+
+    def refusal(self, arm: Arm) -> HostError | None:
+        """An instance takes its memory when a run begins, hours after the first one perhaps."""
+        needed = self.arms[arm.index].memory_bytes
+        try:
+            preflight.require_memory(needed, f"an instance of {needed >> 20} MiB")
+        except HostError as error:
+            return error
+        return None
 
     def _check_events(self, resolved: ResolvedArm) -> None:
         """Refuse a modification that no provider makes before any run is made."""

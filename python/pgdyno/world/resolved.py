@@ -301,6 +301,4 @@ def _require_host(experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None
         with experiment.origin.explained(one.arm.written(("world", "mount_options"))):
             require_known_options(one.arm.world.file_system, one.arm.world.mount_options)
     require_control_groups(bound=any(one.instance.cpus is not None for one in arms))
-    largest = max(one.memory_bytes for one in arms)
-    preflight.require_memory(largest, f"an instance of {largest >> 20} MiB")
     current_limits()
