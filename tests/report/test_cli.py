@@ -98,3 +98,16 @@ def test_a_run_whose_tables_cannot_be_read_is_invalid(tmp_path: Path, capsys: py
     assert second["valid"] is True
     assert run(["report", str(directory)]) == EXIT_USAGE
     assert f"error: {file} cannot be read: " in capsys.readouterr().err
+
+
+def test_different_experiments_with_the_same_arms_are_summed_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make_experiment(tmp_path, Plan(arms=(GP3, replace(IO2BX, tps=1600)), measure_s=20))
+    other = make_experiment(tmp_path, Plan(arms=(GP3, replace(IO2BX, tps=3200)), measure_s=20, seed=8))
+    assert run(["report", str(one), str(other), "--summary"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"compared with {GP3.written}:\n")
+    assert "transactions per second" in said
+    assert run(["report", str(one), str(other), "--summary", "--json"]) == EXIT_USAGE
+    assert "--summary prints a table" in capsys.readouterr().err

@@ -36,28 +36,41 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Results folder [./results, $PGDYNO_RESULTS].",
 )
+@click.option("--summary", is_flag=True, help="Sum up different experiments with the same arms, in a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of a table.")
 def command(
-    results: tuple[str, ...], output: Path | None, kind: str, against: str | None, root: Path | None, as_json: bool
+    results: tuple[str, ...],
+    output: Path | None,
+    kind: str,
+    against: str | None,
+    root: Path | None,
+    summary: bool,
+    as_json: bool,
 ) -> None:
     """Write the report of an experiment again.
 
     RESULT is the directory of an experiment, or its name in the results folder. Several results are pooled if they are
-    repetitions of one experiment. The page is written to report.html in the experiment's directory, with its main figure
-    as a PNG. Markdown, CSV and JSON go to standard output unless there is an --output; pictures go to the
-    folder figures/ beside the page.
+    repetitions of one experiment; with --summary they may be any with the same arms. The page is written to report.html
+    in the experiment's directory, with its main figure as a PNG. Markdown, CSV and JSON go to standard output unless there
+    is an --output; pictures go to the folder figures/ beside the page.
 
     \b
     Example:
       pgdyno report results/20261121T124500Z-compare-5c0ffe
       pgdyno report 20261121T124500Z-compare-5c0ffe --json --output gp3-io2bx.html
       pgdyno report 20261121T124500Z-compare-5c0ffe --format csv --output runs.csv
+      pgdyno report results/*-hammerdb-oltp-* results/*-hammerdb-olap-* --summary
     """
     from pgdyno.analysis.compare import summarise
     from pgdyno.errors import InputError
     from pgdyno.report import document, print_table, write_report
 
     directories = [_directory(result, root) for result in results]
+    if summary:
+        if against is not None or kind != "html" or as_json or output is not None:
+            raise InputError("--summary prints a table", remedy="omit --against, --format, --json and --output")
+        _sum_up(directories)
+        return
     if against is not None and (kind != "html" or as_json):
         raise InputError("--against writes an HTML page only", remedy="omit --format and --json")
     if as_json and kind not in ("html", "json"):
@@ -75,6 +88,16 @@ def command(
             click.echo(document(comparison, written.page).model_dump_json(indent=2))
         else:
             print_table(comparison, written.page)
+
+
+def _sum_up(directories: list[Path]) -> None:
+    """Print what different experiments say of the same arms."""
+    from pgdyno.analysis.compare import summarise
+    from pgdyno.analysis.several import several
+    from pgdyno.report.several import lines
+
+    for line in lines(several([summarise(one) for one in directories])):
+        click.echo(line)
 
 
 def _against(comparison: Comparison, other: Comparison, output: Path) -> None:
