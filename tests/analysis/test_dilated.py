@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.dilated import undilated_tps
 from pgdyno.report import table
 from pgdyno.report.document import document
 from pgdyno.report.page import html
@@ -84,6 +85,35 @@ def test_the_way_over_an_emulated_distance_is_not_the_hosts(tmp_path: Path) -> N
     findings = summarise(directory).arms[0].replicates[0].findings
     said = next(one for one in findings if one.check == "dilation")
     assert too_high(said) == pytest.approx(7 * (1 - (2.46 + 15) / CLIENTS), rel=0.05)
+
+
+def undilated(directory: Path, dilation: int = 8, **changes: Any) -> tuple[float, float | None]:
+    """Throughput of a run, and what of it is sure at dilation 1."""
+    arm = replace(IO2BX, dilation=dilation, **{"driver_share": 0.02, **changes})
+    [run] = summarise(make_experiment(directory, Plan(replicates=1).with_arms(arm))).arms[0].replicates
+    return run.figures.work_per_s, undilated_tps(run.figures)
+
+
+def test_what_may_be_too_high_is_taken_off_at_dilation_1(tmp_path: Path) -> None:
+    tps, sure = undilated(tmp_path / "slowed", server_share=0.5)
+    assert sure is not None
+    finding = found(tmp_path / "said", server_share=0.5)
+    assert tps / sure - 1 == pytest.approx(too_high(finding), abs=0.01)  # it is printed in per cent
+
+
+@pytest.mark.parametrize("changes", [{"dilation": 1, "server_share": 0.2}, {"server_share": 0.9}])
+def test_a_run_that_was_not_slowed_or_that_the_cpu_bound_is_not_taken_there(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    assert undilated(tmp_path, **changes)[1] is None
+
+
+def test_a_given_rate_is_not_taken_there(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path, Plan(replicates=1).with_arms(replace(IO2BX, dilation=8, server_share=0.2)))
+    (file,) = directory.glob("runs/*/run.json")
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps(record | {"workload": record["workload"] | {"closed": False}}))
+    assert undilated_tps(summarise(directory).arms[0].replicates[0].figures) is None
 
 
 def test_nothing_recorded_is_said(tmp_path: Path) -> None:

@@ -51,6 +51,17 @@ def dilated(run: RunFigures) -> Iterator[Finding]:
     )
 
 
+def undilated_tps(run: RunFigures) -> float | None:
+    """Throughput of a closed loop at dilation 1, at least: with as much longer transactions as the host's part at most makes them.
+
+    None of a run that was not slowed, whose rate is given, or that the CPU bound.
+    """
+    if run.record.world.dilation == 1 or run.record.workload.get("closed") is False or bound_by_cpu(run) is not None:
+        return None
+    host = host_time(run)
+    return None if host is None or host.excess is None else run.work_per_s / (1 + host.excess)
+
+
 def server_cores(run: RunFigures) -> int:
     """Cores of the host that the server could use."""
     world = run.record.world

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.dilated import undilated_tps
 from pgdyno.analysis.distribution import PERCENTILES, merge
 from pgdyno.analysis.headline import NEW_ORDER, NOPM
 from pgdyno.analysis.interval import Estimate, t_interval
@@ -210,6 +211,7 @@ METRICS = (
         _nopm_per_warehouse,
     ),
     Metric("qps", "queries per second, as sysbench counts", "1/s", "more", lambda run: run.qps),
+    Metric("undilated_tps", "transactions per second at dilation 1, at least", "1/s", "more", undilated_tps),
     _statistic("latency_ms_mean", "response time, mean, ms", lambda run: run.latency_ms, _mean),
     *percentiles("latency", "response time", lambda run: run.latency_ms, PERCENTILES),
     *percentiles("service", "service time", lambda run: run.service_ms, PERCENTILES),
