@@ -89,6 +89,30 @@ def test_writes_are_counted_against_what_was_there_before(server: Cluster, tmp_p
         assert one.record.command[0] == "pgdyno"
 
 
+def test_sysbenchs_tables_are_made_when_asked_and_used_again(server: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "sysbench.toml"
+    file.write_text(
+        'schema_version = 1\nreplicates = 1\n[world]\nkind = "real"\ndsn = "service=pgdyno"\n[workload]\nkind = "sysbench"\ntest = "legacy"\n'
+        'tables = 2\nrows = 500\nclients = 2\nthink_ms = 5\nwarmup = "0s"\nduration = "2s"\n'
+    )
+    arguments = [str(file), "--results", str(tmp_path / "results"), "--keep-invalid"]
+    refused = run(*arguments, code=2)
+    assert (
+        "the database app has no sysbench tables, and pgdyno does not create them without --yes-create" in refused.err
+    )
+    run(*arguments, "--yes-create")
+    (directory,) = (tmp_path / "results").iterdir()
+    (one,) = open_experiment(directory).runs
+    assert one.record.account.succeeded > 0
+    assert all(check.ok for check in one.record.checks), one.record.checks
+    assert "sysbench_rows" in {check.name for check in one.record.checks}
+    with server.connect(dbname="app") as connection:
+        assert connection.execute("SELECT count(*) FROM sbtest2").fetchone() == (500,)
+        connection.execute("DROP TABLE sbtest1")
+    refused = run(*arguments, "--yes-create", code=2)
+    assert "the database has sbtest2 but not the others of sysbench's tables" in refused.err
+
+
 @pytest.mark.needs_pgbouncer
 def test_through_a_pooler_nothing_that_a_run_needs_stays(server: Cluster, tmp_path: Path) -> None:
     with pgbouncer(server) as pooler:

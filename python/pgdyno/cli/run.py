@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--budget", metavar="TIME", help="Do not start runs that would end after this time, for example 30min.")
 @click.option("--dry-run", is_flag=True, help="Print the arms, the runs and their estimated time; change nothing.")
 @click.option("--dsn", help="Measure an existing server: its connection string, without a password.")
-@click.option("--yes-create", is_flag=True, help="Create pgbench's tables there if they are missing.")
+@click.option("--yes-create", is_flag=True, help="Create the workload's tables there if they are missing.")
 @click.option("--yes-write", is_flag=True, help="Send the statements of a capture there, those that write too.")
 @click.option(
     "--drivers",

@@ -17,12 +17,16 @@ from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.postgres.binaries import VERSION_MIN, PgBinaries, find_binaries
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import psycopg
 
     from pgdyno.endpoint import Endpoint
     from pgdyno.store.record import ServerRecord
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
+NAMED_MAX = 4
+"""Tables that an error names; sysbench may have thousands."""
 _IDENTITY = """
 SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int,
        pg_catalog.current_setting('transaction_read_only') = 'on', pg_catalog.pg_is_in_recovery()
@@ -144,25 +148,10 @@ class RemoteServer:
         a part of them, missing rights and a server that cannot be written to are refused, and so is the making without
         ``yes_create``. :class:`InputError` says which.
         """
-        if writes and self.read_only:
-            raise InputError(
-                "this server takes no writes (it is a standby, or read-only), and the workload writes",
-                remedy="use the script select-only, or another server",
-            )
+        by_hand = f"`pgbench -i -s {scale}`"
+        if self.lacks_tables("pgbench", TABLES, by_hand, writes=writes, yes_create=yes_create):
+            return True
         with self.connect() as connection:
-            there = [
-                name
-                for name in TABLES
-                if row_of(connection, "SELECT pg_catalog.to_regclass(%s) IS NOT NULL", (name,))[0]
-            ]
-            if not there:
-                self._require_creatable(connection, scale, yes_create=yes_create)
-                return True
-            if len(there) < len(TABLES):
-                raise InputError(
-                    f"the database has {', '.join(there)} but not the others of pgbench's tables",
-                    remedy="use another database; existing tables are not replaced",
-                )
             _require_rights(connection, writes=writes)
             found = int(row_of(connection, "SELECT count(*) FROM pgbench_branches")[0])
         if found != scale:
@@ -172,16 +161,43 @@ class RemoteServer:
             )
         return False
 
+    def lacks_tables(self, family: str, names: Sequence[str], by_hand: str, *, writes: bool, yes_create: bool) -> bool:
+        """Whether the tables of a program have to be made before a run; ``False`` when all are there.
+
+        ``by_hand`` is the command that makes them. A part of them is refused, and what :meth:`require_tables` says of rights and the making.
+        """
+        if writes and self.read_only:
+            raise InputError(
+                "this server takes no writes (it is a standby, or read-only), and the workload writes",
+                remedy="use a workload that reads only, such as pgbench's select-only, or another server",
+            )
+        with self.connect() as connection:
+            there = [
+                name
+                for name in names
+                if row_of(connection, "SELECT pg_catalog.to_regclass(%s) IS NOT NULL", (name,))[0]
+            ]
+            if not there:
+                self._require_creatable(connection, family, by_hand, yes_create=yes_create)
+                return True
+        if len(there) < len(names):
+            more = f" and {len(there) - NAMED_MAX} more" if len(there) > NAMED_MAX else ""
+            raise InputError(
+                f"the database has {', '.join(there[:NAMED_MAX])}{more} but not the others of {family}'s tables",
+                remedy="use another database; existing tables are not replaced",
+            )
+        return False
+
     def _require_creatable(
-        self, connection: psycopg.Connection[tuple[Any, ...]], scale: int, *, yes_create: bool
+        self, connection: psycopg.Connection[tuple[Any, ...]], family: str, by_hand: str, *, yes_create: bool
     ) -> None:
         if not yes_create:
             raise InputError(
-                f"the database {self.record.dbname} has no pgbench tables, and pgdyno does not create them without --yes-create",
-                remedy=f"create them with `pgbench -i -s {scale}`, or use --yes-create",
+                f"the database {self.record.dbname} has no {family} tables, and pgdyno does not create them without --yes-create",
+                remedy=f"create them with {by_hand}, or use --yes-create",
             )
         if self.read_only:
-            raise InputError("this server is read-only, and pgbench's tables are missing", remedy="use its primary")
+            raise InputError(f"this server is read-only, and {family}'s tables are missing", remedy="use its primary")
         session.require_own(connection, self.connect, "making tables")
         allowed = row_of(connection, "SELECT pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE')")[0]
         if not allowed:

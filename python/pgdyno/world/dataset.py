@@ -25,7 +25,7 @@ from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.store import record
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.workload.tables import BulkTables, SchemaTables, Tables
+from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, SysbenchTables, Tables
 from pgdyno.world import own_database
 from pgdyno.world.existing_schema import schema_is_missing
 from pgdyno.world.load_estimate import load_estimate_s
@@ -160,25 +160,31 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
     """
     asked = [(one.arm, one.arm.workload.needed_tables()) for one in arms]
     tables = next((needed for _, needed in asked if needed is not None), None)
-    if isinstance(tables, SchemaTables):
-        for arm, needed in asked:
-            if needed is not None and needed != tables:
-                raise experiment.error(arm, ("workload",), "an existing server has its tables once, for all arms")
-        server = arms[0].server
-        assert server is not None
-        return tables if schema_is_missing(server, tables, yes_create=yes_create) else None
     if tables is None:
-        return None  # what scripts of the user's need is not known; a test of sysbench finds its tables or says which it misses
+        return None  # what scripts of the user's need is not known
     for arm, needed in asked:
-        if isinstance(needed, SchemaTables):
+        if isinstance(needed, PgbenchTables) and isinstance(tables, PgbenchTables):
+            if (needed.scale, needed.fillfactor) != (tables.scale, tables.fillfactor):
+                raise experiment.error(arm, ("workload", "scale"), "an existing server has its tables at one scale")
+        elif needed is not None and not _are(needed, tables):
             raise experiment.error(arm, ("workload",), "an existing server has its tables once, for all arms")
-        if needed is not None and (needed.scale, needed.fillfactor) != (tables.scale, tables.fillfactor):
-            raise experiment.error(arm, ("workload", "scale"), "an existing server has its tables at one scale")
     server = arms[0].server
     assert server is not None
     writes = any(one.arm.workload.writes for one in arms)
-    lacks = server.require_tables(tables.scale, writes=writes, yes_create=yes_create)
+    if isinstance(tables, SchemaTables):
+        lacks = schema_is_missing(server, tables, yes_create=yes_create)
+    elif isinstance(tables, PgbenchTables):
+        lacks = server.require_tables(tables.scale, writes=writes, yes_create=yes_create)
+    else:
+        names, by_hand = [*tables.rows], "`sysbench ... prepare`"
+        lacks = server.lacks_tables(tables.family, names, by_hand, writes=writes, yes_create=yes_create)
     return tables if lacks else None
+
+
+def _are(needed: Tables, tables: Tables) -> bool:
+    """Whether tables are what is needed; sysbench's tests find their rows whatever those have in ``k``."""
+    of_sysbench = isinstance(needed, SysbenchTables) and isinstance(tables, SysbenchTables)
+    return needed.rows == tables.rows if of_sysbench else needed == tables
 
 
 def create_tables(

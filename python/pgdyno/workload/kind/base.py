@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.outcome import Outcome, Runner
     from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import PgbenchTables, SchemaTables
+    from pgdyno.workload.tables import Tables
 
 __all__ = ["SESSIONS_DEFAULT", "KeyTable", "LoadManner", "LoadTable", "Refusal", "Workload", "at_key"]
 
@@ -129,7 +129,7 @@ class Workload(KeyTable, ABC):
     def data_set(self) -> DataSet:
         """The tables that it begins with."""
 
-    def needed_tables(self) -> PgbenchTables | SchemaTables | None:
+    def needed_tables(self) -> Tables | None:
         """The tables that an existing server must have; None where that is not known, or is found out by the run."""
         return None
 

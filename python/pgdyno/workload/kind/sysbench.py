@@ -93,6 +93,10 @@ class Sysbench(Filled):
             keys=self.keys,
         )
 
+    def needed_tables(self) -> SysbenchTables:
+        """See :meth:`Workload.needed_tables`."""
+        return self.data_set()
+
     @property
     def size_key(self) -> str:
         """See :meth:`Workload.size_key`."""
