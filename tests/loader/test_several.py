@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import pgdyno
+from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.errors import InputError
 from pgdyno.loader import index_cost, server
 from pgdyno.loader.asked import CHUNK_BYTES, Asked
@@ -16,8 +19,6 @@ from pgdyno.loader.source import Source
 from pgdyno.loader.transfer import Transferred, _end, connections
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .database import Database
 
 ROWS = 20_000
@@ -109,6 +110,18 @@ def test_a_load_begins_with_no_more_sessions_than_there_may_be(monkeypatch: pyte
     assert connections(Asked(("a.csv",), "dbname=a", connections=3, connections_max=8)) == (3, 8)
     monkeypatch.setattr("os.cpu_count", lambda: 448)
     assert connections(Asked(("a.csv",), "dbname=a")) == (256, 256)
+
+
+def test_it_is_the_servers_processors_that_count(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 192)
+    assert connections(Asked(("a.csv",), "dbname=a", server_processors=8)) == (7, 14)
+    there = len(cpus_of(Path("/sys/devices/system/cpu/online").read_text(encoding="ascii").strip()))
+    with server.connect(database.dsn) as connection:
+        assert server.processors(connection) == 192, "through a socket it is this machine"
+        elsewhere: Any = SimpleNamespace(info=SimpleNamespace(host="db.example"), execute=connection.execute)
+        assert server.processors(elsewhere) == there, "a superuser may read the server's files"
+        connection.execute("SET ROLE pg_monitor")
+        assert server.processors(elsewhere) == server.VCPUS_USUAL
 
 
 def test_the_sessions_that_are_told_are_those_at_the_end() -> None:

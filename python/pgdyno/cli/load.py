@@ -68,7 +68,7 @@ NEVER: dict[str, tuple[str, str]] = {
     "--max-rejects", type=int, default=1000, show_default=True, help="End the load after more rejected rows than this."
 )
 @click.option(
-    "-c", "--connections", type=int, help="Initial number of sessions [processors here less one; at least 2]."
+    "-c", "--connections", type=int, help="Initial number of sessions [the server's processors less one; at least 2]."
 )
 @click.option("--connections-max", type=int, help="Maximum number of sessions, if they help [twice as many].")
 @click.option(

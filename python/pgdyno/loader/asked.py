@@ -88,9 +88,11 @@ class Asked:
     """File for rows that the server refuses. None: the first one ends the load."""
     max_rejects: int = MAX_REJECTS
     connections: int | None = None
-    """Initial number of sessions. None: one fewer than this machine's processors, but at least two."""
+    """Initial number of sessions. None: one fewer than the server's processors, but at least two."""
     connections_max: int | None = None
     """Maximum number of sessions, if each further one helps. None: ``connections`` if given, else twice the default."""
+    server_processors: int | None = None
+    """Those of the server, which are asked for when it is reached. None: as many as this machine has."""
     chunk_bytes: int = CHUNK_BYTES
     rate_bytes_per_s: int | None = None
     """Maximum rate of uncompressed input."""

@@ -27,6 +27,7 @@ from pgdyno.loader import format as formats
 from pgdyno.loader.asked import CHUNK_BYTES
 from pgdyno.loader.ready import Ready
 from pgdyno.loader.sample import Sample
+from pgdyno.loader.server import VCPUS_USUAL
 from pgdyno.loader.source import Source
 from pgdyno.loader.transfer import INTERVAL_MS, follow
 
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
     from pgdyno.loader.transfer import Sent, Tell, Transferred
 
-SESSIONS = 4
-"""Default number of parallel objects: the processors here say nothing about the server's, and four vCPUs are those of an
-xlarge, the smallest size of many instance classes. A session that has none waits."""
+SESSIONS = VCPUS_USUAL
+"""Default number of parallel objects. A session that has no processor waits."""
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 """Variables that say where objects are; AWS's own programs look at them in this order."""
 HEADER_MATCH_FROM = 150000

@@ -86,7 +86,8 @@ class _Load:
         """The table when a load without a ledger began."""
         self.connection = self._connect()
         # Further sessions go where this one is, and are encrypted if it is.
-        self.asked = replace(asked, into=pinned(asked.into, self.connection))
+        into, cpus = pinned(asked.into, self.connection), server.processors(self.connection)
+        self.asked = replace(asked, into=into, server_processors=asked.server_processors or cpus)
         self._ending = Ending(self.asked)
         self._waiting = Waiting(self.asked.into, self._note)
         self._waiting.watch(self.connection)
@@ -276,7 +277,7 @@ class _Load:
         new = ready.rows_total
         if new is None and self.asked.indexes == "auto":
             return [], "kept: the number of rows in a stream is not known"
-        sessions, cores = connections(self.asked)[0], os.cpu_count() or 1
+        sessions, cores = connections(self.asked)[0], self.asked.server_processors or 1
         builds = builds_at_a_time(len(costs), cores)
         predicted = index_cost.predict(costs, before, new or 0.0, sessions=sessions, builds=builds, cores=cores)
         drop, why = index_cost.choose(self.asked.indexes, predicted, len(able))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +120,7 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
             remedy="download the beginning of an object, and try with that",
         )
     with contextlib.closing(server.connect(asked.into)) as connection, server_errors():
+        asked = replace(asked, server_processors=asked.server_processors or server.processors(connection))
         ready = get_ready(connection, asked)
         found = measure(connection, ready)
         notes = _notes(connection, ready)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import endpoint, session
+from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.loader.format import UNSPLITTABLE
 from pgdyno.postgres import remote
@@ -30,6 +32,13 @@ _CHECKPOINTER_FROM = 150000
 _ENCODING = "SELECT pg_encoding_to_char(pg_char_to_encoding(%s))"
 _CANCEL_AGAIN_S = 1.0
 """An order to cancel that comes between two statements is lost."""
+VCPUS_USUAL = 4
+"""Where nothing is known of a server: those of an xlarge, the smallest size of many instance classes."""
+_PROCESSORS = """
+SELECT CASE WHEN current_setting('is_superuser') = 'on' OR pg_has_role('pg_read_server_files', 'USAGE')
+            AND has_function_privilege('pg_read_file(text,bigint,bigint,boolean)', 'EXECUTE')
+       THEN pg_read_file('/sys/devices/system/cpu/online', 0, 1000, true) END
+"""
 _FACTS = """
 SELECT current_setting('server_version_num')::int, current_setting('server_version'),
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
@@ -148,6 +157,22 @@ def facts(connection: Connection) -> Facts:
     if not may and number >= _CHECKPOINTER_FROM:
         may = bool(one(connection, "SELECT pg_has_role('pg_checkpoint', 'USAGE')")[0])
     return Facts(number, str(version).split()[0], read_only, superuser, database, commit, role, may)
+
+
+def processors(connection: Connection) -> int:
+    """The server's processors: this machine's through its socket, else those that it sees, where the role may read that.
+
+    What is there cannot be asked of a provider's server, so :data:`VCPUS_USUAL` where nothing says.
+    """
+    import psycopg
+
+    if connection.info.host.startswith(("/", "@")):
+        return os.cpu_count() or VCPUS_USUAL
+    with contextlib.suppress(psycopg.Error):  # a server without such a file, or whose rights are others
+        (said,) = one(connection, _PROCESSORS)
+        if said:
+            return len(cpus_of(said.strip()))
+    return VCPUS_USUAL
 
 
 def check_encoding(connection: Connection, name: str) -> str:

@@ -82,8 +82,9 @@ class Transferred:
 
 
 def connections(asked: Asked) -> tuple[int, int]:
-    """Sessions to begin and to end with: processors less one, as Amazon's document on loading advises, then adapted."""
-    usual = min(CONNECTIONS_LIMIT, max(CONNECTIONS_MIN, (os.cpu_count() or 2) - 1))
+    """Sessions to begin and to end with: the server's processors less one, as Amazon's document on loading advises, then adapted."""
+    processors = asked.server_processors or os.cpu_count() or CONNECTIONS_MIN
+    usual = min(CONNECTIONS_LIMIT, max(CONNECTIONS_MIN, processors - 1))
     # Who says only how many there may be does not want more to begin with.
     begin = asked.connections or min(usual, asked.connections_max or usual)
     most = asked.connections_max or asked.connections or min(CONNECTIONS_LIMIT, begin * CONNECTIONS_MAX_FACTOR)
