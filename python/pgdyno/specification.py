@@ -104,6 +104,8 @@ class VolumeSpec:
     """The limit of each member, in bytes per second."""
     columns: int
     """Members of an array that add up; 1 of a single volume."""
+    copies: int
+    """Volumes with the same content, in each column of an array; those in another zone are counted too."""
     attachments: int
     """Volumes of the instance that it takes; none where it is the instance's own storage."""
     usd_per_month: float | None
@@ -121,7 +123,7 @@ class VolumeSpec:
         """From the engine's document, or from one that was recorded, which may be older and lack parts."""
         limits, burst = document.get("limits") or {}, document.get("burst") or {}
         params, array = document.get("params") or {}, document.get("array") or {}
-        columns = int(array.get("columns") or 1)
+        columns, copies = (int(array.get(name) or 1) for name in ("columns", "copies"))
         failures = document.get("annual_failure_rate_percent")
         return cls(
             spec=str(document.get("spec", "")),
@@ -136,7 +138,8 @@ class VolumeSpec:
             charged_iops=_charged(params, "iops"),
             charged_bytes=_charged(params, "throughput"),
             columns=columns,
-            attachments=0 if document.get("volatile") else columns * int(array.get("copies") or 1),
+            copies=copies if array.get("multi_az_ms") is None else 2 * copies,
+            attachments=0 if document.get("volatile") else columns * copies,
             usd_per_month=document.get("usd_per_month"),
             price_region=document.get("price_region"),
             prices=_prices(document.get("prices")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -36,11 +37,15 @@ from .synthetic import GP3, IO2BX, WARMUP_S, Plan, make_experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.analysis.run_figures import RunFigures
+
 SECOND_NS = 1_000_000_000
 GP2 = Rate(300.0, 3000.0)
 SPENT_PER_S = GP2.maximum - GP2.sustained
 NAME = "the data volume's IOPS credits"
 SECONDS = 60
+KEPT = 5_400_000
+"""Credits of a full gp2: 2,000 s of its burst above the baseline of 100 GiB."""
 
 
 def edges(seconds: int = SECONDS) -> np.ndarray:
@@ -256,6 +261,43 @@ def test_a_run_over_a_knee_is_divided_there(tmp_path: Path) -> None:
     (steady,) = document(found).arms[0].steady
     assert [one.gone for one in steady.regimes] == [(), (NAME,)]
     assert (steady.begin_s, steady.end_s) == (figures.steady.begin_s, SECONDS)
+
+
+def made_of(tmp_path: Path, array: dict[str, Any], **counters: Any) -> RunFigures:
+    """A minute of a gp2 of 100 GiB, or of an array of such volumes, in which requests wait for the limit."""
+    arm = replace(GP3, spec="gp2:size=100GiB", kind="gp2", iops_limit=300, burst_iops=3000)
+    directory = make_experiment(tmp_path, Plan(arms=(arm,), replicates=1, measure_s=SECONDS))
+    (run,) = directory.glob("runs/*")
+    record = json.loads((run / "run.json").read_text())
+    limits = {
+        "iops_limit": {"rate_per_s": 3000, "depth_ns": 0},
+        "iops_credit": {"rate_per_s": 300, "capacity": KEPT, "initial": KEPT},
+    }
+    record["world"]["volumes"]["data"]["spec"] |= {"array": array, "params": limits}
+    (run / "run.json").write_text(json.dumps(record))
+    waited = np.arange(WARMUP_S + SECONDS + 1) * 0.97 * SECOND_NS
+    rewrite(run / "probe" / "volume.parquet", exceeded_iops_ns=waited, **counters)
+    return summarise(directory).arms[0].replicates[0].figures
+
+
+@pytest.mark.parametrize("zones", [1, 2])
+def test_an_array_has_credits_as_long_as_the_member_that_has_the_least(tmp_path: Path, zones: int) -> None:
+    """A copy in the other zone has no part in reads, and keeps what it has; both of a RAID-10 spend alike."""
+    left = KEPT - SPENT_PER_S * np.arange(WARMUP_S + SECONDS + 1)
+    array = {"columns": 1, "copies": 2 // zones, "multi_az_ms": 1.0 if zones == 2 else None}
+    other = KEPT if zones == 2 else left
+    found = made_of(tmp_path, array, io_credits=left + other, burst_balance_ppm=1e6 * left / KEPT)
+    ((name, lasts_s),) = found.credit.lasts
+    assert name == NAME
+    assert lasts_s == pytest.approx(2000 - WARMUP_S - SECONDS, abs=1)
+
+
+def test_credits_of_all_copies_are_gone_with_less_than_all_of_them_spend(tmp_path: Path) -> None:
+    """Of a record without each member's balance: 0.4 seconds of both copies' spending is left, where half a second is nothing."""
+    left = np.full(WARMUP_S + SECONDS + 1, 0.4 * 2 * SPENT_PER_S)
+    found = made_of(tmp_path, {"columns": 1, "copies": 2, "multi_az_ms": None}, io_credits=left)
+    (regime,) = found.credit.regimes
+    assert regime.gone == (NAME,)
 
 
 def test_an_instances_reserve_is_credit_too(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pgdyno.errors import EXIT_USAGE, InputError
 from pgdyno.host import volume
 from pgdyno.host.clean import clean
 from pgdyno.host.waiting import wait_until
+from pgdyno.metrics import samples
 
 from .needs import needs_fuse
 
@@ -111,6 +112,10 @@ def test_four_modifications_in_a_day_and_another_type(data: volume.AttachedVolum
         data.modify(f"gp3:size=10GiB,iops={iops}", optimizing_s=0)
     data.modify("io2bx:size=10GiB,iops=5000", optimizing_s=0)
     assert data.stats()["spec"].startswith("io2bx:size=10GiB,iops=5000")
+    live = samples.of_volume(data)
+    assert [spec["limits"]["iops"] for _, spec in live.earlier] == [3000, 4000, 4500, 5000]
+    assert live.spec_at(live.begin_ns)["limits"]["iops"] == 3000
+    assert live.spec_at(live.end_ns)["type"] == "io2bx"
     with pytest.raises(InputError, match="four times in 24 hours"):
         data.modify("gp3:size=10GiB", optimizing_s=0)
 

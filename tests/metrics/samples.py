@@ -38,13 +38,18 @@ def make_samples(
     spec: dict[str, Any] | None = None,
     levels: dict[str, tuple[float, float]] | None = None,
     volume: str = "data",
+    earlier: tuple[tuple[int, dict[str, Any]], ...] = (),
     **growth_per_s: float,
 ) -> Samples:
-    """A sample each second. ``levels`` go from the first value to the second, evenly; a growth of NaN is a counter that is not there."""
+    """A sample each second. ``levels`` go from the first value to the second, evenly; a growth of NaN is a counter that is not there.
+
+    ``earlier`` is what it was before: (seconds after the first sample, specification).
+    """
     offsets = np.append(np.arange(0, seconds, 1.0), seconds)
     t_ns = ANCHOR.monotonic_ns + np.rint(offsets * SECOND_NS).astype(np.int64)
     rates = GROWTH_PER_S | growth_per_s
+    before = tuple((ANCHOR.monotonic_ns + after_s * SECOND_NS, was) for after_s, was in earlier)
     columns = {name: 7_000 + offsets * rate for name, rate in rates.items() if not math.isnan(rate)}
     for name, (first, last) in (levels or {}).items():
         columns[name] = np.linspace(first, last, len(offsets))
-    return Samples(volume, GP3 if spec is None else spec, ANCHOR, Counters(t_ns, columns))
+    return Samples(volume, GP3 if spec is None else spec, ANCHOR, Counters(t_ns, columns), before)

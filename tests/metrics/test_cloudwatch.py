@@ -55,6 +55,18 @@ def test_provisioned_iops_volumes_say_what_was_delivered_and_consumed() -> None:
     assert value("VolumeConsumedReadWriteOps", samples) == pytest.approx(120_000)
 
 
+def test_before_a_modification_the_share_is_of_what_was_provisioned_then() -> None:
+    slower = IO2 | {"limits": {"iops": 3000, "throughput_mib_per_s": 4000}}
+    samples = make_samples(spec=IO2, earlier=((50, GP3), (110, slower)))
+    shares = [BY_NAME["VolumeThroughputPercentage"].value(samples, one) for one in minutes(samples)]
+    assert shares == [
+        None,
+        pytest.approx(50.0),
+        pytest.approx(100 * 1_500 / 16_000),
+        pytest.approx(100 * 1_500 / 16_000),
+    ]
+
+
 def test_the_credits_of_fast_snapshot_restore_are_those_at_the_minutes_end() -> None:
     levels = {"restore_credits_millionths": (7.13e6, 7.13e6), "restore_credits_most_millionths": (8e6, 8e6)}
     samples = make_samples(levels=levels)

@@ -52,6 +52,16 @@ def test_a_long_queue_is_said_by_the_rule_of_one_for_every_1000() -> None:
     assert "in 0 of 4 minutes" in remarks_of(make_samples(queue_time_ns=2.5 * SECOND_NS))[0]
 
 
+def test_minutes_before_a_modification_are_judged_by_the_limits_of_then() -> None:
+    """A queue of 3.5 is too long for 3,000 IOPS and not for 6,000; the minute of the modification ends with the new ones."""
+    faster = GP3 | {"limits": {"iops": 6000, "throughput_mib_per_s": 125}}
+    said = remarks_of(make_samples(queue_time_ns=3.5 * SECOND_NS, spec=faster, earlier=((100, GP3),)))
+    assert said[:2] == [
+        "queue: above 3 (one for every 1,000 of 3,000 IOPS) in 1 of 1 minutes",
+        "queue: above 6 (one for every 1,000 of 6,000 IOPS) in 0 of 3 minutes",
+    ]
+
+
 @pytest.mark.parametrize(("size_kib", "first"), [(16, "IOPS bind first"), (128, "throughput binds first")])
 def test_what_binds_first_depends_on_the_size_of_operations(size_kib: int, first: str) -> None:
     """gp3: 3,000 IOPS of 42.7 KiB are its 125 MiB/s."""

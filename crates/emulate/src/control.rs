@@ -25,6 +25,9 @@ use crate::pipeline::Pipeline;
 use crate::precautions;
 use crate::state_dir::VolumeDir;
 
+/// As long as minutes are kept.
+const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
+
 /// What can be asked of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
@@ -93,7 +96,16 @@ pub(crate) struct Served {
     elastic: Mutex<Elastic>,
     /// Of `elastic`, which is held for as long as a modification takes.
     history: History,
+    /// What it was before each modification of the last day, the first one first.
+    earlier: Mutex<Vec<Earlier>>,
     pipeline: Arc<Pipeline>,
+}
+
+/// What a volume was, and until when, in the time of its users as minutes have it.
+#[derive(Clone, Debug, Serialize)]
+struct Earlier {
+    until_ns: u64,
+    spec: Storage,
 }
 
 impl Served {
@@ -106,6 +118,7 @@ impl Served {
             facts: Mutex::new(facts),
             history: elastic.history(),
             elastic: Mutex::new(elastic),
+            earlier: Mutex::default(),
             pipeline,
         };
         served.write_facts()?;
@@ -118,6 +131,10 @@ impl Served {
 
     fn elastic(&self) -> MutexGuard<'_, Elastic> {
         self.elastic.lock().expect("who modifies does not panic")
+    }
+
+    fn earlier(&self) -> MutexGuard<'_, Vec<Earlier>> {
+        self.earlier.lock().expect("who has the earlier volumes does not panic")
     }
 
     /// At once or not at all: others read the file while it is written.
@@ -155,8 +172,14 @@ impl Served {
         let facts = self.facts();
         let clock = &self.pipeline.core.clock;
         let (monotonic_ns, unix_ns) = clock.seen(clock.now());
-        json!({"name": facts["name"], "spec": facts["spec"]["spec"], "minutes": samples,
+        json!({"name": facts["name"], "spec": facts["spec"]["spec"], "minutes": samples, "earlier": *self.earlier(),
             "anchor": {"monotonic_ns": monotonic_ns, "unix_ns": unix_ns}})
+    }
+
+    /// This instant on the clock of its users.
+    fn seen_now(&self) -> u64 {
+        let clock = &self.pipeline.core.clock;
+        clock.seen(clock.now()).0
     }
 
     fn mark(&self, text: &str) -> Result<Value> {
@@ -181,7 +204,14 @@ impl Served {
             device: path("block_device").unwrap_or(Path::new("")),
             mount: path("mount").zip(kind),
         };
+        let until_ns = self.seen_now();
+        let was = elastic.storage.clone();
         let done = elastic.modify(wanted, &self.pipeline, seen);
+        if elastic.storage != was {
+            let mut earlier = self.earlier();
+            earlier.retain(|one| one.until_ns.saturating_add(DAY_NS) > until_ns);
+            earlier.push(Earlier { until_ns, spec: was });
+        }
         // Whatever became of the file system, the volume may be another one now.
         self.facts()["spec"] = json!(elastic.storage);
         self.write_facts()?;

@@ -18,7 +18,7 @@ from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, Bought
 from pgdyno.analysis.counters import Counters
 from pgdyno.analysis.finding import Finding
 from pgdyno.analysis.volume_figures import device_counters, of_role, volume_roles, volume_spec
-from pgdyno.specification import Rate
+from pgdyno.specification import Rate, VolumeSpec
 from pgdyno.text import duration, number
 
 if TYPE_CHECKING:
@@ -40,8 +40,11 @@ LASTS_MAX_S = 86_400.0
 """Credits that last longer than a day of a load are earned again in its quiet hours."""
 RESERVE_SPENT_PPM_PER_S = 1e6 / 1800
 """Millionths of an instance's reserve that its maximum spends in a second: it lasts 30 minutes (docs/concept/volume/instance_limit)."""
+_LEAST = "burst_balance_ppm"
+"""Counter of an array: the balance of the member that has the least, in millionths of what it keeps at most."""
 _NS = 1_000_000_000
 _MIB = float(1 << 20)
+_PPM = 1e6
 
 
 @dataclass(frozen=True)
@@ -139,16 +142,23 @@ def _of_volumes(run: Run, edges: np.ndarray[Any, Any]) -> Iterator[Spent]:
         bought = Bought.of(spec) if any((spec.get("burst") or {}).values()) else None
         if bought is None:
             continue
-        counters = Counters.of(of_role(run.table("probe/volume"), role))
-        kinds = (("IOPS", bought.iops, "io_credits", 1.0),
-                 ("throughput", bought.mib_per_s, "throughput_credits_bytes", _MIB))  # fmt: skip
-        for limit, rate, balance, unit in kinds:
-            if rate is None or not rate.bursts:
-                continue
+        counters, volume = Counters.of(of_role(run.table("probe/volume"), role)), VolumeSpec.of(spec)
+        kinds = (("IOPS", bought.iops, volume.charged_iops, "io_credits", 1.0),
+                 ("throughput", bought.mib_per_s, volume.charged_bytes, "throughput_credits_bytes", _MIB))  # fmt: skip
+        bursting = [kind for kind in kinds if kind[1] is not None and kind[1].bursts]
+        for limit, rate, each, balance, unit in bursting:
+            assert rate is not None
             name = f"the {role} volume's {limit} credits"
             waited = f"exceeded_{limit.lower()}_ns"
-            spent_per_s = (rate.maximum - rate.sustained) * unit
-            found = recorded(name, counters, balance, waited, spent_per_s, edges)
+            found = None
+            if volume.columns * volume.copies > 1 and len(bursting) == 1 and each.bursts:
+                # The members of an array spend at different rates, a remote copy by writes alone; the first that has none left holds
+                # up the array.
+                found = recorded(name, counters, _LEAST, waited, _PPM / each.steady_seconds, edges)
+            if found is None:
+                # The balance is a sum over all volumes, also those with the same content.
+                spent_per_s = volume.copies * (rate.maximum - rate.sustained) * unit
+                found = recorded(name, counters, balance, waited, spent_per_s, edges)
             if found is None:
                 found = inferred(name, device_counters(run, role), limit, rate, edges)
             if found is not None:

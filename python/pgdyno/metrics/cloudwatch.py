@@ -103,25 +103,25 @@ def _throughput_kib_per_s(samples: Samples, period: Period) -> float | None:
     return None if moved is None else formulas.bandwidth_kib_per_s(moved, period.seconds)
 
 
-def provisioned_iops(samples: Samples) -> float | None:
-    """The IOPS that the volume sustains; None if it has no limit or is not emulated."""
-    limit = samples.spec.get("limits", {}).get("iops")
+def provisioned_iops(samples: Samples, period: Period) -> float | None:
+    """The IOPS that the volume sustained when the minute ended; None if it has no limit or is not emulated."""
+    limit = samples.spec_at(period.end_ns).get("limits", {}).get("iops")
     return None if limit is None else float(limit)
 
 
-def _is_provisioned(samples: Samples) -> bool:
-    return str(samples.spec.get("type", "")).startswith(PROVISIONED_IOPS)
+def _is_provisioned(samples: Samples, period: Period) -> bool:
+    return str(samples.spec_at(period.end_ns).get("type", "")).startswith(PROVISIONED_IOPS)
 
 
 def _provisioned_percent(samples: Samples, period: Period) -> float | None:
-    delivered, provisioned = _iops(samples, period), provisioned_iops(samples)
-    if delivered is None or provisioned is None or not _is_provisioned(samples):
+    delivered, provisioned = _iops(samples, period), provisioned_iops(samples, period)
+    if delivered is None or provisioned is None or not _is_provisioned(samples, period):
         return None
     return formulas.provisioned_percent(delivered, provisioned)
 
 
 def _consumed(samples: Samples, period: Period) -> float | None:
-    return _whole_growth("io_units")(samples, period) if _is_provisioned(samples) else None
+    return _whole_growth("io_units")(samples, period) if _is_provisioned(samples, period) else None
 
 
 def _exceeded(counter: str) -> Value:

@@ -42,6 +42,8 @@ class Samples:
     """The resolved specification; empty for a device that was there."""
     anchor: Anchor
     counters: Counters
+    earlier: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+    """What the volume was before each of its modifications, with the instant until which, the first one first."""
 
     @property
     def begin_ns(self) -> int:
@@ -52,6 +54,10 @@ class Samples:
     def end_ns(self) -> int:
         """The last instant."""
         return int(self.counters.t_ns[-1])
+
+    def spec_at(self, t_ns: int) -> Mapping[str, Any]:
+        """What the volume was at an instant."""
+        return next((spec for until_ns, spec in self.earlier if t_ns <= until_ns), self.spec)
 
     def at(self, name: str, t_ns: int) -> float | None:
         """Value of a counter at an instant; None when it was not sampled."""
@@ -90,7 +96,9 @@ def of_volume(attached: AttachedVolume) -> Samples:
     kept = attached.minutes()
     now = attached.stats()
     rows = [*kept["minutes"], {"t_ns": now["seen_ns"], "counters": now["counters"]}]
-    return Samples(attached.name, attached.spec, Anchor(**kept["anchor"]), _counters(rows))
+    # A daemon that is older than this command does not say it.
+    earlier = tuple((int(one["until_ns"]), one["spec"]) for one in kept.get("earlier", ()))
+    return Samples(attached.name, attached.spec, Anchor(**kept["anchor"]), _counters(rows), earlier)
 
 
 def _counters(rows: list[dict[str, Any]]) -> Counters:

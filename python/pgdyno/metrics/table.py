@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.metrics import formulas
 from pgdyno.metrics.cloudwatch import BY_NAME, provisioned_iops
+from pgdyno.specification import VolumeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,20 +114,23 @@ def remarks(samples: Samples, found: Sequence[Minute]) -> list[str]:
 
 
 def _queue(samples: Samples, found: Sequence[Minute]) -> list[str]:
-    provisioned = provisioned_iops(samples)
-    if provisioned is None:
-        return []
-    long = [one for one in found if formulas.is_queue_too_long(one.queue_length or 0.0, provisioned)]
-    wanted = formulas.queue_length_wanted(provisioned)
+    """A line for each IOPS limit that the volume had in these minutes."""
+    by_limit: dict[float, list[Minute]] = {}
+    for one in found:
+        provisioned = provisioned_iops(samples, one.period)
+        if provisioned is not None:
+            by_limit.setdefault(provisioned, []).append(one)
     return [
-        f"queue: above {wanted:g} (one for every 1,000 of {provisioned:,.0f} IOPS) in {len(long)} of {len(found)} minutes"
+        f"queue: above {formulas.queue_length_wanted(limit):g} (one for every 1,000 of {limit:,.0f} IOPS) in"
+        f" {sum(formulas.is_queue_too_long(one.queue_length or 0.0, limit) for one in minutes)} of {len(minutes)} minutes"
+        for limit, minutes in by_limit.items()
     ]
 
 
 def _binds_first(samples: Samples, found: Sequence[Minute]) -> list[str]:
     """At the size of the last minute's operations, what the IOPS move against what the throughput allows."""
     limits = samples.spec.get("limits", {})
-    provisioned, allowed = provisioned_iops(samples), limits.get("throughput_mib_per_s")
+    provisioned, allowed = limits.get("iops"), limits.get("throughput_mib_per_s")
     size_kib = next((one.size_kib for one in reversed(found) if one.size_kib is not None), None)
     if provisioned is None or allowed is None or size_kib is None:
         return []
@@ -158,9 +162,8 @@ def _balance(samples: Samples, kind: str, limit: str, counter: str) -> str | Non
     if credit is None or burst is None or balance is None:
         return None
     # The parameters are those of each member of an array; the balance is that of all members and of their remote copies.
-    array = samples.spec.get("array") or {"columns": 1, "copies": 1}
-    zones = 1 if array.get("multi_az_ms") is None else 2
-    members = array["columns"] * array["copies"] * zones
+    volume = VolumeSpec.of(samples.spec)
+    members = volume.columns * volume.copies
     baseline_per_s, capacity = members * credit["rate_per_s"], members * credit["capacity"]
     lasts_s = formulas.burst_duration_s(balance, members * burst["rate_per_s"], baseline_per_s)
     full_s = formulas.refill_duration_s(capacity - balance, baseline_per_s)
