@@ -8,18 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pgdyno.analysis.rows import query
     from pgdyno.loader import load
 
 __version__ = "0.1.0"
 """The same number as in Cargo.toml (a test compares them)."""
 
-__all__ = ["__version__", "load"]
+__all__ = ["__version__", "load", "query"]
 
 
 def __getattr__(name: str) -> Any:
-    """``pgdyno.load``, imported when it is used: nothing else should pay for it."""
+    """``pgdyno.load`` and ``pgdyno.query``, imported when they are used: nothing else should pay for them."""
     if name == "load":
         from pgdyno.loader import load
 
         return load
+    if name == "query":
+        from pgdyno.analysis.rows import query
+
+        return query
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -88,6 +88,19 @@ def how_to_uninstall() -> str:
     return f"run `{shlex.quote(sys.executable)} -m pip uninstall pgdyno`"
 
 
+def how_to_report() -> str:
+    """A remedy for a bug: where to report it, if whoever made this package said where its sources are."""
+    import importlib.metadata  # a tenth of a second of CPU, and seldom needed
+
+    try:
+        addresses = importlib.metadata.metadata("pgdyno").get_all("Project-URL", [])
+    except importlib.metadata.PackageNotFoundError:
+        addresses = []
+    repository = dict(one.split(", ", 1) for one in addresses).get("Repository")
+    where = "to whoever gave you pgdyno" if repository is None else f"at {repository}/issues"
+    return f"report it {where}, with the lines above"
+
+
 def how_to_run_as_root(arguments: Sequence[str] | None = None) -> str:
     """A remedy: the command line that runs this pgdyno as root, by default with the arguments of this process.
 

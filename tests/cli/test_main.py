@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import os
 import signal
 import subprocess
 import sys
 import tomllib
+from email.message import Message
 from pathlib import Path
 
 import click
 import psycopg
 import pytest
 
-from pgdyno import __version__, errors
+from pgdyno import __version__, errors, installation
 from pgdyno.cli import main as cli_main
 from pgdyno.errors import HostError, InputError, RunInvalid
 
@@ -87,6 +89,27 @@ def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().err
     assert "Traceback" in said
     assert f"error: this is a bug in pgdyno {__version__}: ZeroDivisionError: by zero" in said
+    assert "remedy: report it " in said
+
+
+@pytest.mark.parametrize(
+    ("addresses", "where"),
+    [
+        ([], "to whoever gave you pgdyno"),
+        (
+            ["Changelog, https://h.example/o/x/changes", "Repository, https://h.example/o/x"],
+            "at https://h.example/o/x/issues",
+        ),
+    ],
+)
+def test_a_bug_is_reported_where_the_package_says(
+    monkeypatch: pytest.MonkeyPatch, addresses: list[str], where: str
+) -> None:
+    made = Message()
+    for address in addresses:
+        made["Project-URL"] = address
+    monkeypatch.setattr(importlib.metadata, "metadata", lambda _: made)
+    assert installation.how_to_report() == f"report it {where}, with the lines above"
 
 
 def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:

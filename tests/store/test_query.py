@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+import pgdyno as package
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
 from pgdyno.store import RunWriter, open_run, write_experiment
@@ -91,6 +92,15 @@ def test_a_run_older_than_the_column_volume_was_about_its_data_volume(tmp_path: 
 def test_every_table_has_a_view(results: Path) -> None:
     assert len(describe_views()) == len(TABLES) + 1
     assert {row[0] for row in query(results, "SHOW TABLES", judge).rows} == set(describe_views())
+
+
+def test_rows_for_a_notebook_are_those_of_the_command(results: Path) -> None:
+    sql = "SELECT arm, block, tps FROM runs ORDER BY position"
+    rows = package.query(sql, results)
+    assert rows == query(results, sql, judge).dictionaries()
+    assert [row["tps"] for row in rows] == [10.0, 20.0, 30.0, 40.0]
+    with pytest.raises(InputError, match="a query is one SELECT"):
+        package.query("DROP VIEW runs", str(results))
 
 
 @pytest.mark.parametrize(

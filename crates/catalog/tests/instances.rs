@@ -121,6 +121,7 @@ fn a_refusal_offers_what_can_be_had() {
         ("r6g", "r6g has medium", "r6g.medium or r6g.large or r6g.xlarge"),
         ("r5bb.large", "1,395 are known", "r5b.large or r5.large or r5a.large"),
         ("", "none is given", "m7i.large or vcpus=2,memory=8GiB"),
+        ("db.r6g.large", "\"db.r6g.large\" is a class of RDS", "r6g.large"),
         ("db.postgres.enormous", "1,395 are known", "m7i.large or vcpus=2,memory=8GiB"),
         (
             "m5.xlarge@2019-01",

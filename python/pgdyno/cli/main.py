@@ -170,11 +170,13 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _print_bug(error: BaseException) -> int:
     import traceback
 
+    from pgdyno import installation
+
     traceback.print_exception(error)
     return _print_error(
         PgdynoError(
             f"this is a bug in pgdyno {__version__}: {type(error).__name__}: {error}",
-            remedy="report it with the lines above; `pgdyno doctor --clean` removes what it may have left behind",
+            remedy=f"{installation.how_to_report()}; `pgdyno doctor --clean` removes what it may have left behind",
             exit_code=EXIT_FAILURE,
         )
     )

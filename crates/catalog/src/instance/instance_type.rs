@@ -205,6 +205,11 @@ fn unknown_month(name: &str, as_of: &str, history: &[History]) -> SpecError {
 
 fn unknown_type(name: &str, catalog: &'static InstanceCatalog) -> SpecError {
     let lower = name.to_ascii_lowercase();
+    let of_rds = lower.strip_prefix("db.").and_then(|ec2| catalog.rows.iter().find(|row| row.name == ec2));
+    if let Some(row) = of_rds {
+        let message = format!("{} is a class of RDS, and the catalogue has the types of EC2 that they run on", quoted(name));
+        return SpecError { message, remedy: row.name.to_owned() };
+    }
     let family = lower.split('.').next().unwrap_or_default();
     let size_of =
         |row: &Row| row.name.split_once('.').filter(|(its, _)| *its == family).map(|(_, size)| size.to_owned());
