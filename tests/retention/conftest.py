@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from ..host.conftest import state
+from ..support.volumes import uncalibrated
 
-__all__ = ["state"]
+__all__ = ["state", "uncalibrated"]
