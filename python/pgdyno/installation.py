@@ -89,7 +89,7 @@ def how_to_uninstall() -> str:
 
 
 def how_to_report() -> str:
-    """A remedy for a bug: where to report it, if whoever made this package said where its sources are."""
+    """A remedy for a bug: where to report it; the maker of the package may have said where its sources are."""
     import importlib.metadata  # a tenth of a second of CPU, and seldom needed
 
     try:
@@ -97,7 +97,7 @@ def how_to_report() -> str:
     except importlib.metadata.PackageNotFoundError:
         addresses = []
     repository = dict(one.split(", ", 1) for one in addresses).get("Repository")
-    where = "to whoever gave you pgdyno" if repository is None else f"at {repository}/issues"
+    where = "where you got pgdyno" if repository is None else f"at {repository}/issues"
     return f"report it {where}, with the lines above"
 
 

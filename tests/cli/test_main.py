@@ -95,7 +95,7 @@ def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("addresses", "where"),
     [
-        ([], "to whoever gave you pgdyno"),
+        ([], "where you got pgdyno"),
         (
             ["Changelog, https://h.example/o/x/changes", "Repository, https://h.example/o/x"],
             "at https://h.example/o/x/issues",

@@ -207,7 +207,8 @@ fn unknown_type(name: &str, catalog: &'static InstanceCatalog) -> SpecError {
     let lower = name.to_ascii_lowercase();
     let of_rds = lower.strip_prefix("db.").and_then(|ec2| catalog.rows.iter().find(|row| row.name == ec2));
     if let Some(row) = of_rds {
-        let message = format!("{} is a class of RDS, and the catalogue has the types of EC2 that they run on", quoted(name));
+        let message =
+            format!("{} is a class of RDS, and the catalogue has the types of EC2 that they run on", quoted(name));
         return SpecError { message, remedy: row.name.to_owned() };
     }
     let family = lower.split('.').next().unwrap_or_default();
