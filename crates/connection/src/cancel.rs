@@ -22,7 +22,7 @@ impl CancelKey {
     }
 
     /// Asks the server to cancel, and waits until it has taken note. A server that gave no key cannot be asked.
-    pub(crate) fn cancel(&self, to: &Server) -> Result<(), LoginError> {
+    pub fn cancel(&self, to: &Server) -> Result<(), LoginError> {
         if self.key.is_empty() {
             return Ok(());
         }

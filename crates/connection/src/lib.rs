@@ -26,6 +26,7 @@ mod tls;
 mod verifier;
 pub mod wire;
 
+pub use cancel::CancelKey;
 pub use check::{Attempt, check};
 pub use connect::LoginError;
 pub use connection::Connection;

@@ -25,7 +25,7 @@ pub struct Session {
     /// As the server writes it: `18.1`.
     pub server_version: String,
     /// With which its statements can be cancelled.
-    pub(crate) cancel_key: CancelKey,
+    pub cancel_key: CancelKey,
 }
 
 impl Session {

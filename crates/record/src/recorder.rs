@@ -18,6 +18,8 @@ pub(crate) struct Recorder<'a, W> {
     sessions: HashMap<u64, Session>,
     begin_ns: u64,
     tell_ns: u64,
+    /// Whether it was told that the file takes no more.
+    told_full: bool,
     /// It ends then.
     end_ns: Option<u64>,
     out: &'a mut W,
@@ -26,7 +28,8 @@ pub(crate) struct Recorder<'a, W> {
 impl<'a, W: Write> Recorder<'a, W> {
     pub(crate) fn new(store: Store, now_ns: u64, seconds: Option<f64>, out: &'a mut W) -> Self {
         let end_ns = seconds.map(|seconds| now_ns.saturating_add((seconds * SECOND_NS as f64) as u64));
-        Self { store, sessions: HashMap::new(), begin_ns: now_ns, tell_ns: now_ns + SECOND_NS, end_ns, out }
+        let (sessions, tell_ns) = (HashMap::new(), now_ns + SECOND_NS);
+        Self { store, sessions, begin_ns: now_ns, tell_ns, told_full: false, end_ns, out }
     }
 
     /// Ends what is still open.
@@ -78,7 +81,11 @@ impl<W: Write> Tap for Recorder<'_, W> {
                 "tls_refused": store.tls_refused,
             });
             say(self.out, &json!({"progress": progress}));
+            if let Some(error) = self.store.failed.as_ref().filter(|_| !self.told_full) {
+                say(self.out, &json!({"full": error.to_string()}));
+                self.told_full = true;
+            }
         }
-        self.store.failed.is_none() && self.end_ns.is_none_or(|end_ns| now_ns < end_ns)
+        self.end_ns.is_none_or(|end_ns| now_ns < end_ns)
     }
 }

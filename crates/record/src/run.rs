@@ -34,23 +34,22 @@ pub struct RecordSpec {
 }
 
 /// Relays and records until SIGTERM or SIGINT, or what [`RecordSpec`] says. Writes JSON lines to `out`: `ready` when clients may connect,
-/// `progress` about once a second, `summary` when the capture is whole.
+/// `progress` about once a second, `full` when the file takes no more, `summary` when the capture is finished. A full disk ends no session: clients are
+/// relayed on, and what was recorded until then is kept.
 ///
 /// # Errors
 /// An address or a file that cannot be used, and a recording without a statement, of which nothing is left.
 pub fn run(spec: &RecordSpec, out: &mut impl Write) -> Result<()> {
     let stop = pgdyno_signals::block()
         .map_err(|error| Fault::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
-    let writer = Writer::create(&spec.output).map_err(fault)?;
+    let writer = Writer::create(&spec.output).map_err(fault)?.reserving();
     let relay = Relay::bind(&RelaySpec::at_once(spec.listen, spec.to.clone(), spec.ends_with_stdin))?;
     let address = relay.address();
     say(out, &json!({"ready": {"host": address.ip(), "port": address.port()}}));
     let mut recorder = Recorder::new(Store::new(writer), monotonic_ns(), spec.seconds, out);
     let relayed = relay.run_with(stop, &mut recorder)?;
     let (mut store, took_s) = recorder.finish(monotonic_ns());
-    if let Some(error) = store.failed.take() {
-        return Err(fault(CaptureError::unwritable(&spec.output, &error)));
-    }
+    let failed = store.failed.take();
     let (tls_refused, replication) = (store.tls_refused, store.replication);
     let (writer, mut account) = store.into_parts();
     account.files = vec![(spec.name.clone(), "relayed".to_owned())];
@@ -63,7 +62,11 @@ pub fn run(spec: &RecordSpec, out: &mut impl Write) -> Result<()> {
         "connections_max": relayed.connections_max,
         "unreachable": relayed.unreachable,
         "cpu_s": relayed.cpu_ns as f64 / 1e9,
+        "ended_early": failed.as_ref().map(ToString::to_string),
     });
+    if let Some(error) = failed.as_ref().filter(|_| account.calls == 0) {
+        return Err(fault(CaptureError::unwritable(&spec.output, error)));
+    }
     if account.calls == 0 {
         let why = if tls_refused > 0 {
             format!("{tls_refused} connections wanted TLS, which cannot be recorded")
@@ -75,7 +78,8 @@ pub fn run(spec: &RecordSpec, out: &mut impl Write) -> Result<()> {
             format!("let the application connect to port {} with sslmode=disable or prefer", address.port()),
         ));
     }
-    writer.finish(&account).map_err(fault)?;
+    let unwritable = |error| failed.map_or(error, |first| CaptureError::unwritable(&spec.output, &first));
+    writer.finish(&account).map_err(|error| fault(unwritable(error)))?;
     told["account"] = json!(account);
     say(out, &json!({"summary": told}));
     Ok(())

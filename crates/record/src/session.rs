@@ -229,8 +229,7 @@ impl Session {
 
     pub(crate) fn write_last(&mut self, store: &mut Store) {
         if let Some(call) = self.last.take() {
-            self.facts.calls += 1;
-            store.call(&mut self.number, &call);
+            self.facts.calls += u64::from(store.call(&mut self.number, &call));
         }
     }
 

@@ -11,7 +11,7 @@ pub(crate) struct Store {
     pub account: Account,
     /// Microseconds from the monotonic clock to 1970, as they were at the beginning: the calendar may be set meanwhile.
     since_1970_us: i64,
-    /// What the file could not take. Nothing is written after it.
+    /// What the file could not take. No statement is kept after it.
     pub failed: Option<io::Error>,
     pub client_bytes: u64,
     /// Sessions of replication, which pass.
@@ -39,8 +39,16 @@ impl Store {
         self.since_1970_us + us(ns)
     }
 
-    /// Keeps a statement of a session, which gets its number with the first.
-    pub(crate) fn call(&mut self, number: &mut Option<usize>, call: &Call) {
+    /// Keeps a statement of a session, which gets its number with the first. Whether it was kept.
+    pub(crate) fn call(&mut self, number: &mut Option<usize>, call: &Call) -> bool {
+        if self.failed.is_some() {
+            return false;
+        }
+        let number = *number.get_or_insert_with(|| self.writer.begin());
+        if let Err(error) = self.writer.call(number, call) {
+            self.failed = Some(error);
+            return false;
+        }
         let account = &mut self.account;
         let first = account.calls == 0;
         account.first_us = if first { call.due_us } else { account.first_us.min(call.due_us) };
@@ -49,10 +57,7 @@ impl Store {
         account.without_ending += u64::from(call.ending == Ending::Unknown);
         account.without_values += u64::from(call.without_values);
         account.cut += u64::from(call.cut);
-        if self.failed.is_none() {
-            let number = *number.get_or_insert_with(|| self.writer.begin());
-            self.failed = self.writer.call(number, call).err();
-        }
+        true
     }
 
     /// Keeps a part of the rows of a COPY; where it is.
@@ -60,8 +65,9 @@ impl Store {
         if self.failed.is_some() {
             return None;
         }
+        let kept = self.writer.rows(part).map_err(|error| self.failed = Some(error)).ok()?;
         self.account.copied_bytes += part.len() as u64;
-        self.writer.rows(part).map_err(|error| self.failed = Some(error)).ok()
+        Some(kept)
     }
 
     /// Whether a text must not be kept; then it is counted.
@@ -72,14 +78,19 @@ impl Store {
     }
 
     /// A session has ended.
-    pub(crate) fn end(&mut self, number: Option<usize>, facts: SessionFacts) {
+    pub(crate) fn end(&mut self, number: Option<usize>, mut facts: SessionFacts) {
+        if self.failed.is_some() && facts.end_us > self.account.last_us {
+            // What it did since then is not here.
+            (facts.end_us, facts.ended) = (self.account.last_us.max(facts.begin_us), false);
+        }
         self.account.not_ended += u64::from(!facts.ended);
         let Some(number) = number else {
             self.account.idle += 1;
             return;
         };
-        if self.failed.is_none() {
-            self.failed = self.writer.end(number, facts).err();
+        // It has room for what is kept already.
+        if let Err(error) = self.writer.end(number, facts) {
+            self.failed.get_or_insert(error);
         }
     }
 

@@ -1,12 +1,16 @@
 //! A place of a pool: its sessions one after another, each with its statements at their times.
 
+use std::num::NonZeroU64;
+
 use pgdyno_capture::{Call, CaptureError, CaptureFile, Ending, SessionFacts};
 use pgdyno_clock::monotonic_ns;
+use pgdyno_connection::{CancelKey, Server};
 
 use crate::keys::{Exchange, Needed, Rows};
 use crate::lanes::Lane;
 use crate::left_out;
 use crate::link::{Answer, Link};
+use crate::patience::Patience;
 use crate::seconds::Answered;
 use crate::shared::{Pace, Shared};
 use crate::tally::Tally;
@@ -14,6 +18,8 @@ use crate::tally::Tally;
 /// Drives the sessions of a lane. Returns what came of them.
 pub(crate) fn drive(lane: &Lane, mut file: CaptureFile, shared: &Shared) -> Result<Tally, CaptureError> {
     let mut tally = Tally::new();
+    // Timers are late by 50 µs unless a thread asks for less; where it may not, they are.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     for &session in &lane.sessions {
         let facts = &shared.sessions[session];
         let Some(server) = shared.server_of(facts) else { continue };
@@ -22,7 +28,18 @@ pub(crate) fn drive(lane: &Lane, mut file: CaptureFile, shared: &Shared) -> Resu
         facts.application.clone_into(&mut server.application_name);
         let link = Link::open(&server).ok().map(|link| link.typed(&shared.types).copying(shared.copied.as_ref()));
         let at = (session, 0);
-        let mut driven = Session { facts, shared, link, at, last: None, transaction: None, tally: &mut tally };
+        let cancel_key = link.as_ref().map(|link| link.cancel_key.clone()).unwrap_or_default();
+        let mut driven = Session {
+            facts,
+            shared,
+            server: &server,
+            link,
+            cancel_key,
+            at,
+            last: None,
+            transaction: None,
+            tally: &mut tally,
+        };
         driven.tally.sessions += 1;
         driven.tally.lost += u64::from(driven.link.is_none());
         file.calls(session, |call| {
@@ -46,8 +63,10 @@ struct Last {
 struct Session<'a> {
     facts: &'a SessionFacts,
     shared: &'a Shared,
+    server: &'a Server,
     /// None once it was lost: what is left of the session cannot be what it was.
     link: Option<Link>,
+    cancel_key: CancelKey,
     /// The session and the number of the call in it.
     at: (usize, u32),
     last: Option<Last>,
@@ -85,7 +104,8 @@ impl Session<'_> {
             return;
         }
         let sent_ns = monotonic_ns();
-        let behind_ns = sent_ns.saturating_sub(due_ns);
+        // It may be sent some microseconds before its time, and nothing is answered before it was sent.
+        let (behind_ns, from_ns) = (sent_ns.saturating_sub(due_ns), sent_ns.min(due_ns));
         // Where the session was ready before, nothing but the driver is late.
         self.tally.sent(behind_ns / 1000, (ready_ns < due_ns && !waited).then_some(behind_ns / 1000));
         let answer = self.send(call, needed.as_ref());
@@ -93,7 +113,7 @@ impl Session<'_> {
         if answer == Answer::Lost {
             self.tally.lost += u64::from(self.link.take().is_some());
         }
-        let (response_us, service_us) = (now_ns.saturating_sub(due_ns) / 1000, (now_ns - sent_ns) / 1000);
+        let (response_us, service_us) = ((now_ns - from_ns) / 1000, (now_ns - sent_ns) / 1000);
         let end = self.tally.answered(call, answer, response_us, service_us);
         let answered = Answered { end, behind_us: behind_ns / 1000, response_us, service_us };
         self.shared.seconds(|seconds| seconds.count(now_ns, answered));
@@ -104,7 +124,12 @@ impl Session<'_> {
     /// Sends a call with this run's keys, and learns those of its answer.
     fn send(&mut self, call: &Call, needed: Option<&(&Exchange, Needed)>) -> Answer {
         let Some(link) = &mut self.link else { return Answer::Lost };
-        let stops = || self.shared.stops();
+        let limit = needed.and_then(|(keys, _)| keys.wait_max());
+        let patience = Patience::new(&call.text, (&self.cancel_key, self.server), limit);
+        let stops = || {
+            patience.look();
+            self.shared.stops()
+        };
         let Some((keys, needed)) = needed else { return link.call(call, None, &stops) };
         let call = keys.exchanged(call, needed);
         if !keys.is_maker(self.at) {

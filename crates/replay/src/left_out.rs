@@ -25,6 +25,10 @@ const REACHING_OUT: [&str; 20] = [
     "PG_CREATE_PHYSICAL_REPLICATION_SLOT",
     "PG_CREATE_LOGICAL_REPLICATION_SLOT",
 ];
+/// Letters of the shortest of them: each statement is looked at, and most words are shorter.
+const SHORTEST: usize = 6;
+/// Functions of that extension begin with it.
+const DBLINK: &str = "DBLINK_";
 const CHANGING_THE_SERVER: [&str; 6] = ["DATABASE", "SYSTEM", "ROLE", "USER", "GROUP", "SERVER"];
 
 /// Why a call is not sent; none if it is.
@@ -35,25 +39,28 @@ pub(crate) fn why(call: &Call) -> Option<&'static str> {
     if call.cut {
         return Some("its text or values are cut");
     }
-    let words = words(&call.text);
-    let first = words.first().map_or("", String::as_str);
-    if first == "COPY" && call.protocol != Protocol::Named {
-        let from = words.iter().any(|word| word == "FROM");
-        if from && words.iter().any(|word| word == "STDIN") {
+    let has = |any: &dyn Fn(&str) -> bool| words(&call.text).any(any);
+    let first = words(&call.text).next().unwrap_or_default();
+    let begins_with = |any: &[&str]| any.iter().any(|one| first.eq_ignore_ascii_case(one));
+    if begins_with(&["COPY"]) && call.protocol != Protocol::Named {
+        let from = has(&|word| word.eq_ignore_ascii_case("FROM"));
+        let stdin = has(&|word| word.eq_ignore_ascii_case("STDIN"));
+        if from && stdin {
             return call.rows.is_none().then_some("rows of COPY are in no log");
         }
-        if !words.iter().any(|word| word == "STDIN" || word == "STDOUT") {
+        if !stdin && !has(&|word| word.eq_ignore_ascii_case("STDOUT")) {
             return Some("it reads or writes files of the server");
         }
     }
-    if matches!(first, "NOTIFY" | "CHECKPOINT") {
+    if begins_with(&["NOTIFY", "CHECKPOINT"]) {
         return Some("it concerns other sessions");
     }
-    let changes = matches!(first, "CREATE" | "ALTER" | "DROP");
-    if changes && words.get(1).is_some_and(|word| CHANGING_THE_SERVER.contains(&word.as_str())) {
+    if begins_with(&["CREATE", "ALTER", "DROP"])
+        && words(&call.text).nth(1).is_some_and(|word| is_one_of(word, &CHANGING_THE_SERVER))
+    {
         return Some("it changes the server and not its tables");
     }
-    if words.iter().any(|word| REACHING_OUT.contains(&word.as_str()) || (word.starts_with("DBLINK_"))) {
+    if has(&|word| word.len() >= SHORTEST && (is_one_of(word, &REACHING_OUT) || is_dblink(word))) {
         return Some("it leaves the server, or ends what others do");
     }
     None
@@ -71,8 +78,16 @@ pub(crate) fn is_setting(call: &Call) -> bool {
         && why(call).is_none()
 }
 
-/// The words of a text in capitals. Those in literals and comments count too: a statement too many is left out, and said.
-fn words(text: &str) -> Vec<String> {
+fn is_one_of(word: &str, any: &[&str]) -> bool {
+    any.iter().any(|one| word.eq_ignore_ascii_case(one))
+}
+
+fn is_dblink(word: &str) -> bool {
+    word.get(..DBLINK.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(DBLINK))
+}
+
+/// The words of a text. Those in literals and comments count too: a statement too many is left out, and said.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
-    text.split(|letter| !is_word(letter)).filter(|word| !word.is_empty()).map(str::to_ascii_uppercase).collect()
+    text.split(move |letter| !is_word(letter)).filter(|word| !word.is_empty())
 }

@@ -4,7 +4,7 @@
 //! asked: which part of a capture  ->  lanes: which session takes whose place  ->  lane: a thread, its sessions one after another
 //!     ->  link: one statement
 //!     keys: the server's keys in the places of production's
-//!     types: of parameters     made: rows of COPY     left_out: what is not sent, and why     tally, seconds: what came of it     shared: where and when     run: all of it
+//!     types: of parameters     made: rows of COPY     left_out: what is not sent, and why     patience: locks that are not given     tally, shapes, seconds: what came of it     shared: where and when     run: all of it
 //! ```
 //!
 //! `sample` draws its transactions instead, for any number of clients.
@@ -16,11 +16,15 @@ mod lanes;
 mod left_out;
 mod link;
 mod made;
+mod patience;
 mod run;
 mod sample;
 mod seconds;
+mod shapes;
 mod shared;
 mod tally;
+#[cfg(test)]
+mod testing;
 mod types;
 
 pub use asked::{AskedSpec, plan};

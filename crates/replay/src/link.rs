@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pgdyno_capture::{Call, CaptureFile, Ending, Protocol};
-use pgdyno_connection::{Frame, Inbox, LoginError, Server, ServerError, Session, Stream, log_in, wire};
+use pgdyno_connection::{CancelKey, Frame, Inbox, LoginError, Server, ServerError, Session, Stream, log_in, wire};
 
 use crate::keys::Rows;
 
@@ -30,6 +30,8 @@ pub(crate) enum Answer {
 
 /// See the module.
 pub(crate) struct Link {
+    /// With which its statements can be cancelled.
+    pub cancel_key: CancelKey,
     stream: Stream,
     inbox: Inbox,
     out: Vec<u8>,
@@ -45,12 +47,13 @@ pub(crate) struct Link {
 impl Link {
     /// Connects and logs in.
     pub(crate) fn open(to: &Server) -> Result<Self, LoginError> {
-        let Session { stream, inbox, .. } = log_in(to)?;
+        let Session { stream, inbox, cancel_key, .. } = log_in(to)?;
         let unusable = |error: io::Error| LoginError::Absent(format!("its socket cannot be used: {error}"));
         rustix::io::ioctl_fionbio(&stream, false).map_err(|error| unusable(error.into()))?;
         stream.set_timeout(Some(LOOK)).map_err(unusable)?;
         let (prepared, types) = (HashMap::new(), Arc::default());
-        Ok(Self { stream, inbox, out: Vec::with_capacity(4096), prepared, types, copied: None, made: None })
+        let out = Vec::with_capacity(4096);
+        Ok(Self { cancel_key, stream, inbox, out, prepared, types, copied: None, made: None })
     }
 
     /// Prepares statements with these types of their parameters.

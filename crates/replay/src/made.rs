@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgdyno_capture::{Call, Ending, shape};
+use pgdyno_workload::SplitMix;
 use serde::Deserialize;
 
 /// One COPY by the shape of its text.
@@ -62,7 +63,7 @@ impl Copies {
         let number = copy.calls.fetch_add(1, Ordering::Relaxed);
         let rows = copy.rows_until(number + 1) - copy.rows_until(number);
         // Mixed twice: states that are a step apart would draw the same values, one behind the other.
-        let mut draws = Draws(Draws(self.seed ^ Draws(number).next()).next());
+        let mut draws = SplitMix::new(SplitMix::new(self.seed ^ SplitMix::new(number).bits()).bits());
         let mut out = Vec::new();
         for _ in 0..rows {
             for (place, column) in copy.columns.iter().enumerate() {
@@ -101,17 +102,17 @@ impl Copy {
 }
 
 impl Column {
-    fn put(&self, draws: &mut Draws, out: &mut Vec<u8>) {
+    fn put(&self, draws: &mut SplitMix, out: &mut Vec<u8>) {
         match self {
             Self::Number(next) => out.extend_from_slice(next.fetch_add(1, Ordering::Relaxed).to_string().as_bytes()),
             Self::Uuid => out.extend_from_slice(uuid(draws).as_bytes()),
             Self::Drawn { values, sums, nulls } => {
                 let whole = sums.last().copied().unwrap_or(0.0);
-                if draws.share() < *nulls || values.is_empty() {
+                if draws.unit() < *nulls || values.is_empty() {
                     out.extend_from_slice(b"\\N");
                     return;
                 }
-                let at = draws.share() * whole;
+                let at = draws.unit() * whole;
                 let place = sums.partition_point(|sum| *sum <= at).min(values.len() - 1);
                 escape(values[place].as_bytes(), out);
             }
@@ -133,54 +134,20 @@ fn escape(value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Random, as version 4 says.
-fn uuid(draws: &mut Draws) -> String {
-    let (high, low) = (draws.next(), draws.next());
+fn uuid(draws: &mut SplitMix) -> String {
+    let (high, low) = (draws.bits(), draws.bits());
     let high = (high & !0xf000) | 0x4000;
     let low = (low & !(3 << 62)) | (1 << 63);
     let text = format!("{high:016x}{low:016x}");
     [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-")
 }
 
-/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// From 0 to below 1.
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use pgdyno_capture::Protocol;
     use serde_json::json;
 
     use super::*;
-
-    fn call(text: &str, ending: Ending) -> Call {
-        Call {
-            due_us: 0,
-            protocol: Protocol::Text,
-            name: String::new(),
-            text: text.to_owned(),
-            values: Vec::new(),
-            transaction: 1,
-            ending,
-            without_values: false,
-            cut: false,
-            rows: None,
-            answer: Vec::new(),
-        }
-    }
+    use crate::testing::call;
 
     fn copies(rows: f64) -> Copies {
         let spec = json!([{"shape": "COPY t FROM STDIN", "rows": rows, "columns": [

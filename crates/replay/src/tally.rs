@@ -7,12 +7,10 @@ use pgdyno_measure::Latency;
 use serde_json::{Value, json};
 
 use crate::link::Answer;
+use crate::shapes::{SHAPES_MAX, Shape, Shapes};
 
 /// One hour; what takes longer is counted there.
 pub(crate) const LATENCY_US_MAX: u64 = 3_600_000_000;
-/// Statements that are told apart in errors and times; the others are one.
-const SHAPES_MAX: usize = 5_000;
-const OTHERS: &str = "(other statements)";
 
 /// How a statement that was sent ended, beside what was recorded of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,28 +44,6 @@ impl End {
     }
 }
 
-/// Statements of one shape.
-#[derive(Default)]
-struct Shape {
-    calls: u64,
-    /// From when they were due to their answers.
-    response_us: u64,
-    /// Those of whose end both sides know how long they took, and that time.
-    timed: u64,
-    us: u64,
-    recorded_us: u64,
-}
-
-impl Shape {
-    fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.response_us += other.response_us;
-        self.timed += other.timed;
-        self.us += other.us;
-        self.recorded_us += other.recorded_us;
-    }
-}
-
 /// Counts of a replay, or of a part of it: they add up.
 pub(crate) struct Tally {
     ends: [u64; End::ALL.len()],
@@ -84,7 +60,7 @@ pub(crate) struct Tally {
     left_out_us: u64,
     /// New errors by statement and SQLSTATE.
     errors: BTreeMap<(String, String), u64>,
-    shapes: BTreeMap<String, Shape>,
+    shapes: Shapes,
     /// From when a statement was due to its answer.
     response: Latency,
     /// From when it was sent to its answer, and the same in production.
@@ -112,7 +88,7 @@ impl Tally {
             recorded_us: 0,
             left_out_us: 0,
             errors: BTreeMap::new(),
-            shapes: BTreeMap::new(),
+            shapes: Shapes::default(),
             response: latency(),
             service: latency(),
             recorded: latency(),
@@ -159,14 +135,13 @@ impl Tally {
             (Answer::Failed(_) | Answer::Lost, _) => End::NewlyFailed,
         };
         self.ends[end as usize] += 1;
-        let key = self.key(&call.text);
+        let (name, shape) = self.shapes.of(call);
         if end == End::NewlyFailed {
             let error =
                 if let Answer::Failed(now) = &answer { String::from_utf8_lossy(now) } else { "connection".into() };
-            *self.errors.entry((key.clone(), error.into_owned())).or_default() += 1;
+            *self.errors.entry((name.clone(), error.into_owned())).or_default() += 1;
         }
         self.response.record(response_us);
-        let shape = self.shapes.entry(key).or_default();
         shape.calls += 1;
         shape.response_us += response_us;
         if let (Answer::Done, Some(before)) = (answer, before) {
@@ -177,11 +152,6 @@ impl Tally {
             shape.recorded_us += before;
         }
         end
-    }
-
-    fn key(&self, text: &str) -> String {
-        let found = shape(text);
-        if self.shapes.len() < SHAPES_MAX || self.shapes.contains_key(&found) { found } else { OTHERS.to_owned() }
     }
 
     /// Adds what another lane did.
@@ -206,9 +176,7 @@ impl Tally {
         for (key, count) in &other.errors {
             *self.errors.entry(key.clone()).or_default() += count;
         }
-        for (key, theirs) in &other.shapes {
-            self.shapes.entry(key.clone()).or_default().add(theirs);
-        }
+        self.shapes.add(&other.shapes);
         self.response.add(&other.response);
         self.service.add(&other.service);
         self.recorded.add(&other.recorded);
@@ -219,7 +187,7 @@ impl Tally {
     /// As it is written. No value is in it: statements are named by their shapes, errors by their SQLSTATE.
     pub(crate) fn document(&self) -> Value {
         let error = |((shape, sqlstate), count): (&(String, String), &u64)| json!({"statement": shape, "sqlstate": sqlstate, "count": count});
-        let statement = |(shape, found): (&String, &Shape)| {
+        let statement = |(shape, found): &(String, Shape)| {
             json!({
                 "statement": shape,
                 "calls": found.calls,
@@ -244,7 +212,7 @@ impl Tally {
             "connections_lost": self.lost,
             "copies_made": self.copies_made,
             "errors": self.errors.iter().map(error).collect::<Vec<_>>(),
-            "by_statement": self.shapes.iter().map(statement).collect::<Vec<_>>(),
+            "by_statement": self.shapes.sorted().into_iter().map(statement).collect::<Vec<_>>(),
             "response_us": self.response.figures(),
             "service_us": self.service.figures(),
             "recorded_service_us": self.recorded.figures(),
@@ -267,25 +235,8 @@ fn recorded(call: &Call) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use pgdyno_capture::Protocol;
-
     use super::*;
-
-    fn call(text: &str, ending: Ending) -> Call {
-        Call {
-            due_us: 0,
-            protocol: Protocol::Text,
-            name: String::new(),
-            text: text.to_owned(),
-            values: Vec::new(),
-            transaction: 1,
-            ending,
-            without_values: false,
-            cut: false,
-            rows: None,
-            answer: Vec::new(),
-        }
-    }
+    use crate::testing::call;
 
     #[test]
     fn each_statement_is_counted_once_by_what_came_of_it() {

@@ -13,8 +13,8 @@ use crate::shared::Shared;
 
 /// Texts that are looked at; an application has some hundred, and one that writes values into texts sends no parameters.
 const TEXTS_MAX: usize = 20_000;
-/// `ambiguous_function` and `indeterminate_datatype`.
-const AMBIGUOUS: [&[u8; 5]; 2] = [b"42725", b"42P18"];
+/// `ambiguous_function`, `indeterminate_datatype`, and `datatype_mismatch`: a parameter of INSERT … SELECT DISTINCT is a text unless it is told.
+const AMBIGUOUS: [&[u8; 5]; 3] = [b"42725", b"42P18", b"42804"];
 /// Numbers in `pg_type`.
 const BOOL: u32 = 16;
 const INT8: u32 = 20;

@@ -43,7 +43,7 @@ pub use kind::sysbench::{C_GROUPS, PAD_GROUPS, Sysbench, SysbenchSpec, SysbenchT
 pub use kind::tpcc;
 pub use mixture::{Mixing, ScriptInfo};
 pub use program::{Program, Reply, Step};
-pub use random::{Purpose, Random};
+pub use random::{Purpose, Random, SplitMix};
 pub use retries::Retries;
 pub use session::Identity;
 pub use template::{

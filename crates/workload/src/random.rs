@@ -4,10 +4,22 @@
 //! another client, or on how often it was tried.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
-struct SplitMix(u64);
+#[derive(Clone, Debug)]
+pub struct SplitMix(u64);
 
 impl SplitMix {
-    fn next(&mut self) -> u64 {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Uniform in `[0, 1)`, of 53 bits.
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// 64 uniform bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let a = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let b = (a ^ (a >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -44,16 +56,16 @@ impl Random {
     /// The sequence of one seed.
     pub fn new(seed: u64) -> Self {
         let mut source = SplitMix(seed);
-        let (low, high) = (source.next(), source.next());
+        let (low, high) = (source.bits(), source.bits());
         // All zeros would stay zeros for ever.
         if low == 0 && high == 0 { Self { low: 1, high: 0 } } else { Self { low, high } }
     }
 
     /// The sequence of one client's transaction, or of whatever else has a number.
     pub fn derived(seed: u64, purpose: Purpose, client: u32, ordinal: u64) -> Self {
-        let stream = SplitMix(seed ^ ((purpose as u64) << 56)).next();
-        let client = SplitMix(stream ^ u64::from(client)).next();
-        Self::new(SplitMix(client ^ ordinal).next())
+        let stream = SplitMix(seed ^ ((purpose as u64) << 56)).bits();
+        let client = SplitMix(stream ^ u64::from(client)).bits();
+        Self::new(SplitMix(client ^ ordinal).bits())
     }
 
     /// 64 uniform bits.

@@ -27,10 +27,12 @@ def record(
     seconds: float | None,
     ready: Callable[[str, int], None],
     progress: Callable[[Mapping[str, Any]], None],
+    full: Callable[[str], None],
 ) -> Mapping[str, Any]:
     """Relay clients of ``listen`` to the server ``to``, and keep what they send in ``output``. Ends after ``seconds``, or by Ctrl-C.
 
-    ``ready`` gets the address when clients may connect, ``progress`` the counts about once a second; the result is what was recorded.
+    ``ready`` gets the address when clients may connect, ``progress`` the counts about once a second, ``full`` once why the file cannot grow: then
+    clients stay connected and are not recorded. The result is what was recorded; ``ended_early`` in it says why that is not all.
     :class:`InputError` where an address cannot be used, and where no statement came: then there is no capture.
     """
     server = target(to)
@@ -49,11 +51,11 @@ def record(
         summary: Mapping[str, Any] = {}
         try:
             ready(str(spawned.ready["host"]), int(spawned.ready["port"]))
-            summary = _follow(spawned, progress)
+            summary = _follow(spawned, progress, full)
         except KeyboardInterrupt:
             # On a terminal it has heard the same signal; else this is how it learns of it.
             spawned.close_stdin()
-            summary = _follow(spawned, progress)
+            summary = _follow(spawned, progress, full)
         finally:
             _close(spawned)
         if not summary:
@@ -61,12 +63,16 @@ def record(
         return summary
 
 
-def _follow(spawned: _engine.Spawned, progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+def _follow(
+    spawned: _engine.Spawned, progress: Callable[[Mapping[str, Any]], None], full: Callable[[str], None]
+) -> Mapping[str, Any]:
     """What the engine says until it ends; the last is the summary."""
     summary: Mapping[str, Any] = {}
     for document in _said(spawned):
         if "progress" in document:
             progress(document["progress"])
+        if "full" in document:
+            full(document["full"])
         summary = document.get("summary", summary)
     spawned.process.wait()
     return summary

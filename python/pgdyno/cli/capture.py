@@ -89,7 +89,8 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
     Let the application connect to --listen in place of the server. Each statement is kept with its values, its times in microseconds
     and its SQLSTATE; passwords are not. Nothing on the server is changed. At the end open connections are cut, so that the
     application connects again. Only clear text can be recorded: clients with sslmode=require or stricter are refused, those
-    with prefer or disable are not. Every message takes some tens of microseconds longer.
+    with prefer or disable are not. Every message takes some tens of microseconds longer. If the file's disk fills up, clients stay
+    connected and are no longer recorded; the capture has what came before, and the command ends with an error.
 
     \b
     Example:
@@ -99,20 +100,27 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
     from pgdyno.capture.record import record as run_record
     from pgdyno.cli.capture_recorded import Recording, print_recorded
     from pgdyno.cli.output import print_json
+    from pgdyno.errors import OutputError
     from pgdyno.quantity import parse_seconds
 
     seconds = None if run_for is None else parse_seconds(run_for, "--for")
     with Recording(seconds) as shown:
-        found = run_record(listen, to, output, seconds=seconds, ready=shown.ready, progress=shown.progress)
+        told: dict[str, Any] = {"ready": shown.ready, "progress": shown.progress, "full": shown.full}
+        found = run_record(listen, to, output, seconds=seconds, **told)
     owner.give(output)
     if as_json:
         print_json(dict(found) | {"capture": str(output)})
-        return
-    print_recorded(found)
-    click.echo(
-        f"{output} holds {found['account']['calls']:,} statements with their values; only its owner may read it",
-        err=True,
-    )
+    else:
+        print_recorded(found)
+        click.echo(
+            f"{output} holds {found['account']['calls']:,} statements with their values; only its owner may read it",
+            err=True,
+        )
+    if found["ended_early"] is not None:
+        raise OutputError(
+            f"{output} has only the beginning of the recording ({found['ended_early']}); it can be used as it is",
+            remedy="record again into a file on a disk with more room",
+        )
 
 
 @command.command()

@@ -54,6 +54,10 @@ class Recording:
         if self._line is not None:
             self._line.update(self._task, description=_words(counted))
 
+    def full(self, why: str) -> None:
+        """The file cannot grow."""
+        self._say(f"the capture is full ({why}): clients stay connected and are no longer recorded; Ctrl-C ends it")
+
     def _say(self, text: str) -> None:
         if self._line is not None:
             self._line.console.print(text, highlight=False, markup=False)

@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     metavar="BEFORE AFTER",
     help="`pgdyno capture stats` of before and after the capture: compare each statement's work with production's.",
 )
+@click.option(
+    "--copy",
+    "copy_",
+    type=click.Choice(["left_out", "made"]),
+    help="COPY FROM STDIN of a log, which has no rows: leave it out, or make rows by the columns' statistics [left_out].",
+)
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Number of clients.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of the driver.")
 @shared.protocol
@@ -212,6 +218,7 @@ _OF_DATABASE = {
     "user": "--user",
     "capture": "--capture",
     "stats": "--stats",
+    "copy_": "--copy",
 }
 """Flags that need --restore."""
 
@@ -224,6 +231,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "user": ("workload", "database", "user"),
     "capture": ("workload", "capture"),
     "stats": ("workload", "stats"),
+    "copy_": ("workload", "copy"),
     "clients": ("workload", "clients"),
     "threads": ("workload", "threads"),
     "protocol": ("workload", "protocol"),

@@ -8,6 +8,7 @@
 //! that comes again is in the table of texts once, and calls name it by its number. The index is JSON.
 
 mod read;
+mod room;
 mod write;
 
 use serde::{Deserialize, Serialize};

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
+use super::room::Room;
 use super::{
     ANSWER, CUT, DONE, FAILED, INLINE, Index, Indexed, Last, MAGIC, MORE, NAMED, ROWS, UNNAMED, WITHOUT_VALUES,
 };
@@ -25,6 +26,11 @@ const BUFFERED_BYTES_MAX: usize = 32 << 20;
 const TEXTS_MAX: usize = 500_000;
 const TABLE_BYTES_MAX: usize = 64 << 20;
 const LEVEL: i32 = 1;
+/// What the index says of a session and of a frame, at most, before it is packed: names have 63 bytes each.
+const SESSION_BYTES: u64 = 768;
+const FRAME_BYTES: u64 = 24;
+/// The account, the end of the file, and what packing may add to a frame.
+const SLACK_BYTES: u64 = 64 << 10;
 
 /// What is known of a text.
 enum Known {
@@ -55,6 +61,11 @@ pub struct Writer {
     buffers: HashMap<usize, Buffer>,
     buffered: usize,
     index: Index,
+    frames: u64,
+    /// None where a full disk is no end: what is read from a log can be read again.
+    room: Option<Room>,
+    /// A frame was not written whole.
+    broken: bool,
 }
 
 impl Writer {
@@ -88,10 +99,31 @@ impl Writer {
             buffers: HashMap::new(),
             buffered: 0,
             index: Index::default(),
+            frames: 0,
+            room: None,
+            broken: false,
         };
         made.out.write_all(MAGIC).map_err(refused)?;
         made.at = MAGIC.len() as u64;
         Ok(made)
+    }
+
+    /// Takes room on the disk ahead of what comes, so that [`Self::finish`] has what it needs after [`Self::call`] or [`Self::rows`] was refused
+    /// for lack of it.
+    #[must_use]
+    pub fn reserving(mut self) -> Self {
+        self.room = Some(Room::default());
+        self
+    }
+
+    /// Takes room for so many bytes more.
+    fn reserve(&mut self, more: usize) -> io::Result<()> {
+        let Some(room) = &mut self.room else { return Ok(()) };
+        let waiting = (self.buffered + self.table.len() + more) as u64;
+        let index = SESSION_BYTES * self.index.sessions.len() as u64 + FRAME_BYTES * self.frames;
+        // A frame that cannot be packed grows by less than a 128th, and each session has one more.
+        let packed = waiting + waiting / 128 + (1 << 10) * self.buffers.len() as u64;
+        room.reach(self.out.get_ref(), self.at + packed + index + SLACK_BYTES)
     }
 
     /// A new session; returns its number.
@@ -102,6 +134,7 @@ impl Writer {
 
     /// The next call of a session.
     pub fn call(&mut self, session: usize, call: &Call) -> io::Result<()> {
+        self.reserve(bytes_of(call))?;
         let number = self.text(&call.text)?;
         let buffer = self.buffers.entry(session).or_default();
         let before = buffer.bytes.len();
@@ -120,6 +153,7 @@ impl Writer {
 
     /// A part of the rows of a COPY. Returns where it is, for [`Call::rows`].
     pub fn rows(&mut self, part: &[u8]) -> io::Result<u64> {
+        self.reserve(part.len())?;
         self.frame(part)
     }
 
@@ -138,6 +172,9 @@ impl Writer {
     }
 
     fn close(&mut self, account: &Account) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other("a part of it was not written"));
+        }
         self.flush_texts()?;
         self.index.account = account.clone();
         let text = serde_json::to_vec(&self.index)?;
@@ -146,6 +183,9 @@ impl Writer {
         self.out.write_all(MAGIC)?;
         self.out.flush()?;
         let file = self.out.get_ref();
+        if self.room.is_some() {
+            file.set_len(file.metadata()?.len())?; // gives the room back that is left
+        }
         file.sync_all()?;
         match self.working.take() {
             None => {
@@ -210,6 +250,13 @@ impl Writer {
 
     /// Writes a frame; returns where it is.
     fn frame(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let written = self.put_frame(bytes);
+        self.broken |= written.is_err();
+        self.frames += 1;
+        written
+    }
+
+    fn put_frame(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let mut packer = zstd::bulk::Compressor::new(LEVEL)?;
         packer.include_checksum(true)?;
         let stored = packer.compress(bytes)?;
@@ -230,6 +277,14 @@ impl Drop for Writer {
             let _ = std::fs::remove_file(working);
         }
     }
+}
+
+/// What a call takes in a block or in the table of texts, at most.
+fn bytes_of(call: &Call) -> usize {
+    let values: usize = call.values.iter().flatten().map(String::len).sum();
+    let answer: usize = call.answer.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let numbers = 16 + call.values.len() + call.answer.len() + call.rows.as_ref().map_or(0, Vec::len);
+    call.text.len() + call.name.len() + values + answer + 10 * numbers
 }
 
 /// Of two hashes with different beginnings, as one of 64 bits would meet itself in a billion texts.

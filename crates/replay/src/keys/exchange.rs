@@ -137,6 +137,11 @@ impl Exchange {
         })
     }
 
+    /// How long a statement may wait for what another session has; none is not limited.
+    pub(crate) fn wait_max(&self) -> Option<Duration> {
+        Some(self.wait_max).filter(|most| !most.is_zero())
+    }
+
     /// The keys that a call needs and that were made during the capture.
     pub(crate) fn needed(&self, call: &Call) -> Needed {
         let mut found = Vec::new();

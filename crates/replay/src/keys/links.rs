@@ -117,6 +117,9 @@ impl Links {
 
     /// Passes the keys of a call that were made during the capture, with their places and makers, to `each`.
     pub(crate) fn needed(&self, call: &Call, mut each: impl FnMut(Place, Key, Made)) {
+        if self.made.is_empty() {
+            return;
+        }
         let mut text = Text::default();
         let mut number = 0;
         keys_of(call, |place, key| {
