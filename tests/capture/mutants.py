@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from ..support.commands import pgdyno
-from .logged import captured, copied_of_role, counters, log_of
+from .counted import copy_of, counted
+from .logged import captured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -164,12 +165,7 @@ class Mutants:
 
     def replay(self, *changes: str, capture: Path | None = None) -> dict[str, Any]:
         """Replay on a new copy that is changed first."""
-        with self.cluster.connect() as admin:
-            admin.execute("DROP DATABASE IF EXISTS mutant")
-            admin.execute("CREATE DATABASE mutant TEMPLATE mutants_before")
-        with self.cluster.connect(dbname="mutant") as admin:
-            for change in changes:
-                admin.execute(change.encode())
+        copy_of(self.cluster, "mutants_before", "mutant", *changes)
         where = ("--dsn", self.cluster.dsn, "--database", "mutants=mutant", "--yes-write", "--stats", *self.stats)
         found: dict[str, Any] = json.loads(pgdyno("capture", "replay", capture or self.capture, *where, "--json").out)
         return found
@@ -204,11 +200,8 @@ def captured_mutants(cluster: Cluster, folder: Path) -> Mutants:
             list(pool.map(lambda number: _use(dsn, number), range(SESSIONS)))
             list(pool.map(lambda name: _use_alone(dsn, name), OWN_SESSION))
 
-    before = counters(cluster, "mutants", folder / "before.json")
-    logged = log_of(cluster, "mutants", use)
-    log = copied_of_role(logged.files["csv"], "tester", folder / "production.csv")
-    after = counters(cluster, "mutants", folder / "after.json")
-    return Mutants(cluster, log, captured(folder, log)[0], (before, after))
+    found = counted(cluster, "mutants", folder, use, "tester")
+    return Mutants(cluster, found.log, found.capture, found.stats)
 
 
 def without(rows: Iterable[Row], is_lost: Callable[[Row], bool]) -> Iterator[Row]:

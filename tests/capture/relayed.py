@@ -41,11 +41,11 @@ class Recording:
         """For clients of this role."""
         return f"host=127.0.0.1 port={self.port} user={user} dbname={self.database} gssencmode=disable"
 
-    def end(self) -> dict[str, Any]:
+    def end(self, code: int = 0, says: str = "") -> dict[str, Any]:
         """End it, as Ctrl-C does too, which a shell in the background may ignore; what it printed."""
         self.process.send_signal(signal.SIGTERM)
         out, err = self.process.communicate(timeout=PATIENCE_S)
-        assert self.process.returncode == 0, err
+        assert self.process.returncode == code and says in err, err
         self.found = json.loads(out)
         return self.found
 

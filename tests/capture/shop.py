@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from ..support.commands import Ended, pgdyno
-from .logged import captured, counters, log_of, sessions
+from .counted import copy_of, counted
+from .logged import sessions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,13 +71,7 @@ class Shop:
 
     def copy(self, name: str, *, change: str = "") -> str:
         """A copy of the database before the capture, changed as asked."""
-        with self.cluster.connect() as admin:
-            admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-            admin.execute(f"CREATE DATABASE {name} TEMPLATE before".encode())
-        if change:
-            with self.cluster.connect(dbname=name) as admin:
-                admin.execute(change.encode())
-        return name
+        return copy_of(self.cluster, "before", name, change)
 
     def rows(self, database: str) -> Any:
         """What the statements left in a database."""
@@ -106,10 +101,7 @@ def captured_shop(cluster: Cluster, folder: Path) -> Shop:
             list(pool.map(lambda number: client(dsn, number), range(CLIENTS)))
             setter.execute("SELECT count(*) FROM customers")
 
-    before = counters(cluster, "shop", folder / "before.json")
-    logged = log_of(cluster, "shop", use)
-    after = counters(cluster, "shop", folder / "after.json")
-    capture, _ = captured(folder, logged.files["csv"])
-    first_us = json.loads(pgdyno("capture", "show", capture, "--json", code=0).out)["first_us"]
-    (own,) = sessions(capture, SETTER)
-    return Shop(cluster, capture, (own["calls"][1]["due_us"] - first_us) / 1e6 - 0.0005, (before, after))
+    found = counted(cluster, "shop", folder, use)
+    first_us = json.loads(pgdyno("capture", "show", found.capture, "--json", code=0).out)["first_us"]
+    (own,) = sessions(found.capture, SETTER)
+    return Shop(cluster, found.capture, (own["calls"][1]["due_us"] - first_us) / 1e6 - 0.0005, found.stats)

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from tools.captured.logged import log_of
+
 from ..support.commands import pgdyno
-from .logged import captured, log_of
+from .counted import copy_of
+from .logged import captured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,9 +124,7 @@ class Sold:
 
     def replay(self, name: str, *options: str, template: str = "unsold") -> dict[str, Any]:
         """Replay it on a new copy."""
-        with self.cluster.connect() as admin:
-            admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-            admin.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+        copy_of(self.cluster, template, name)
         where = ("--dsn", self.cluster.dsn, "--database", f"sold={name}", "--yes-write", "--json")
         found: dict[str, Any] = json.loads(pgdyno("capture", "replay", self.capture, *where, *options).out)
         return found

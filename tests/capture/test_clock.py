@@ -15,10 +15,11 @@ from pgdyno.analysis.replay import reasons
 from pgdyno.errors import HostError
 from pgdyno.experiment import read_experiment
 from pgdyno.postgres.shifted import library
-from pgdyno.store import open_experiment
 
 from ..support.commands import pgdyno
-from .logged import captured, counters, dumped, log_of, logging_cluster
+from .counted import counted
+from .experiment import ran
+from .logged import logging_cluster
 from .test_replay_kind import FILE
 
 if TYPE_CHECKING:
@@ -47,24 +48,7 @@ END $$;
 WINDOW = "SELECT id FROM orders WHERE placed_at > now() - interval '60 days' AND placed_at < now() - interval '59 days'"
 VISIT = "INSERT INTO visits (note) VALUES ('a visit')"
 SHAPE = WINDOW.replace("'60 days'", "?").replace("'59 days'", "?")
-EXPERIMENT = """
-schema_version = 1
-replicates = 1
-[instance]
-memory = "384MiB"
-[world]
-volume = "null"
-[workload]
-kind = "replay"
-capture = "{capture}"
-stats = ["{before}", "{after}"]
-databases = ["past"]
-[workload.database]
-from = "past_before.dump"
-globals = "past_before.roles"
-[factors]
-"workload.clock" = ["now", "capture"]
-"""
+FACTORS = '[factors]\n"workload.clock" = ["now", "capture"]'
 
 
 @dataclass(frozen=True)
@@ -100,11 +84,8 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
                 owner.execute(SCHEMA.encode())
                 owner.execute("VACUUM ANALYZE")
             admin.execute("CREATE DATABASE past_before TEMPLATE past")
-        before = counters(cluster, "past", folder / "before.json")
-        logged = log_of(cluster, "past", use)
-        after = counters(cluster, "past", folder / "after.json")
-        capture, _ = captured(folder, logged.files["csv"])
-        yield Past(cluster, shift, capture, (before, after))
+        found = counted(cluster, "past", folder, use)
+        yield Past(cluster, shift, found.capture, found.stats)
 
 
 def test_all_of_a_servers_clocks_are_shifted_and_its_timers_are_not(past: Past) -> None:
@@ -140,13 +121,17 @@ def test_as_of_400_days_later_statements_find_what_they_found_then_by_a_clock_of
     past: Past, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:
     del state_dir, image_dir
-    dumped(past.cluster, "past_before", tmp_path)
-    file, results = tmp_path / "experiment.toml", tmp_path / "results"
-    before, after = past.stats
-    file.write_text(EXPERIMENT.format(capture=past.capture, before=before, after=after))
-    ended = pgdyno("run", file, "--results", results, "--keep-invalid", "--json", code=0)
-    (directory,) = (found for found in results.iterdir() if (found / "experiment.json").is_file())
-    runs = {run.record.workload["clock"]: run for run in open_experiment(directory).runs}
+    found = ran(
+        past.cluster,
+        "past_before",
+        past.capture,
+        tmp_path,
+        'databases = ["past"]',
+        kind="replay",
+        stats=past.stats,
+        factors=FACTORS,
+    )
+    runs = {run.record.workload["clock"]: run for run in found.runs}
 
     def rows(clock: str) -> tuple[int, int]:
         replay = runs[clock].record.replay
@@ -165,13 +150,13 @@ def test_as_of_400_days_later_statements_find_what_they_found_then_by_a_clock_of
     shift_s = then.postgres.clock_shift_s
     assert shift_s is not None and abs(shift_s + AGO.total_seconds()) < NEAR.total_seconds()
     assert now.postgres.clock_shift_s is None
-    assert [arm["clock_shift_s"] for arm in json.loads(ended.out)["arms"]] == [None, shift_s]
+    assert [arm["clock_shift_s"] for arm in found.document["arms"]] == [None, shift_s]
     # What people read has the day.
     began = datetime.fromtimestamp(then.anchor.unix_ns / 1e9 + shift_s, UTC)
     day = f"{began:%Y-%m-%d}"
     log = next(path for path in runs["capture"].path.rglob("*.log") if "database system is ready" in path.read_text())
     assert day in log.read_text() or f"{began + NEAR:%Y-%m-%d}" in log.read_text()
-    assert day in pgdyno("report", directory, "--format", "md", code=0).out
+    assert day in pgdyno("report", found.directory, "--format", "md", code=0).out
 
 
 def test_a_clock_is_the_captures_unless_another_is_asked_for(past: Past, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pgdyno.errors import EXIT_INVALID, EXIT_USAGE
 
 from ..support.commands import pgdyno
-from .logged import captured, counters, log_of
+from .counted import copy_of, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,17 +66,12 @@ def replayed(
             owner.execute(SCHEMA.encode())
             owner.execute("VACUUM ANALYZE visits")
         admin.execute("CREATE DATABASE copying_before TEMPLATE copying")
-    before = counters(embedded_server, "copying", folder / "before.json")
-    logged = log_of(embedded_server, "copying", lambda server: copying(server.dsn_of("postgres", "copying")))
-    after = counters(embedded_server, "copying", folder / "after.json")
-    capture = captured(folder, logged.files["csv"])[0]
+    made = counted(embedded_server, "copying", folder, lambda server: copying(server.dsn_of("postgres", "copying")))
 
     def replay(*options: str) -> tuple[dict[str, Any], Any]:
-        with embedded_server.connect() as admin:
-            admin.execute("DROP DATABASE IF EXISTS copied")
-            admin.execute("CREATE DATABASE copied TEMPLATE copying_before")
+        copy_of(embedded_server, "copying_before", "copied")
         where = ("--dsn", embedded_server.dsn, "--database", "copying=copied", "--yes-write", "--json")
-        ended = pgdyno("capture", "replay", capture, *where, *options, "--stats", before, after, code=EXIT_INVALID)
+        ended = pgdyno("capture", "replay", made.capture, *where, *options, "--stats", *made.stats, code=EXIT_INVALID)
         with embedded_server.connect(dbname="copied") as session:
             rows = session.execute(
                 "SELECT count(*), count(DISTINCT shop), count(note), min(number), max(id) FROM visits WHERE id > 3000"
@@ -107,3 +102,9 @@ def test_counters_are_needed(tmp_path: Path) -> None:
     where = ("--dsn", "port=1", "--yes-write", "--copy", "made")
     ended = pgdyno("capture", "replay", tmp_path / "none.capture", *where, code=EXIT_USAGE)
     assert "--copy made needs --stats" in ended.err
+
+
+def test_compare_takes_it_too(tmp_path: Path) -> None:
+    asked = ("--restore", tmp_path / "none.dump", "--capture", tmp_path / "none.capture", "--copy", "made")
+    ended = pgdyno("compare", "gp3", "null", *asked, code=EXIT_USAGE)
+    assert "--copy" in ended.err and "needs stats" in ended.err

@@ -13,8 +13,8 @@ from pgdyno.postgres.remote import RemoteServer
 from pgdyno.store import open_experiment
 
 from ..support.commands import pgdyno
+from .counted import copy_of
 from .shop import FAILING, Shop
-from .test_sample import copied
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ def test_each_role_has_its_own_session(shop: Shop) -> None:
 
 
 def test_drive_draws_transactions_of_a_capture(sold: Sold) -> None:
-    dsn = sold.cluster.dsn_of("postgres", copied(sold, "driven"))
+    dsn = sold.cluster.dsn_of("postgres", copy_of(sold.cluster, "unsold", "driven"))
     asked: list[Any] = ["drive", sold.capture, "--dsn", dsn, "--clients", "2", "--warmup", "0s", "--duration", "2s"]
     asked += ["--user", "seller", "--database", "sold=driven"]
     assert "add --yes-write" in pgdyno(*asked, code=2).err

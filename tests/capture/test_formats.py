@@ -15,6 +15,7 @@ import pytest
 from psycopg import sql
 
 from pgdyno.postgres.cluster import Cluster
+from tools.captured.logged import Logged, log_of
 
 from ..support.commands import pgdyno
 from .logged import (
@@ -22,11 +23,9 @@ from .logged import (
     CLOUD_SQL_PREFIX,
     FULL_PREFIX,
     RDS_PREFIX,
-    Logged,
     Reached,
     captured,
     connected,
-    log_of,
     sent,
     sessions,
 )

@@ -10,8 +10,9 @@ import psycopg
 import pytest
 
 from pgdyno.host.waiting import wait_until
+from tools.captured.logged import log_of
 
-from .logged import captured, log_of
+from .logged import captured
 from .sold import GIVEN_BEFORE, MAKERS, ORDERS, Sold
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
+import random
 import socket
 import stat
 import uuid
@@ -16,14 +17,18 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from pgdyno.errors import EXIT_USAGE
+from pgdyno.errors import EXIT_HOST, EXIT_USAGE
+from tools.captured.logged import log_of
 
+from ..support import disk
 from ..support.commands import pgdyno
-from .logged import CLIENT, captured, connected, log_of, sent, sessions
+from ..support.servers import throwaway_cluster
+from .logged import CLIENT, captured, connected, sent, sessions
 from .relayed import PATIENCE_S, recording, start
 from .test_formats import application, equal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pgdyno.postgres.cluster import Cluster
@@ -294,3 +299,61 @@ def test_keys_are_those_that_the_server_answered(embedded_server: Cluster, tmp_p
         keys = replayed["keys"]
         assert (keys["learned"], keys["exchanged"], replayed["newly_failed"]) == (5, 5, 0)
         assert admin.execute("SELECT count(*) FROM made WHERE used = 1").fetchone() == (5,)
+
+
+def test_clients_log_in_by_scram_through_it_and_its_password_is_not_kept(tmp_path: Path) -> None:
+    # The server checks what the client proves; without TLS there is no channel to bind it to.
+    with throwaway_cluster(tcp="127.0.0.1") as cluster:
+        output = tmp_path / "scram.capture"
+        with recording(cluster, output, f"127.0.0.1:{cluster.port}") as relay:
+            asked: dict[str, Any] = {"require_auth": "scram-sha-256", "password": cluster.password, "autocommit": True}
+            with psycopg.connect(relay.dsn, **asked, application_name=CLIENT) as session:
+                session.execute("SELECT 'behind a password'")
+            with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+                psycopg.connect(relay.dsn, **asked | {"password": "another"})
+            with pytest.raises(psycopg.OperationalError, match="channel binding required"):
+                psycopg.connect(relay.dsn, **asked, channel_binding="require")
+            relay.end()
+    assert [[text for _, text, _, _ in one] for one in sent(output)] == [["SELECT 'behind a password'"]]
+    shown = pgdyno("capture", "show", output, "--values", "--json", code=0).out
+    assert cluster.password is not None and cluster.password not in shown
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """One of 1 MiB."""
+    with disk.small_disk(tmp_path / "small", 1) as folder:
+        yield folder
+
+
+BEYOND = 1500
+"""Statements with two kilobytes each that cannot be packed: three times the disk."""
+
+
+@pytest.mark.needs_root
+def test_a_full_disk_ends_no_session_and_what_was_recorded_can_be_used(
+    embedded_server: Cluster, small_disk: Path
+) -> None:
+    output, draw = small_disk / "full.capture", random.Random(1)
+    with (
+        recording(embedded_server, output) as relay,
+        psycopg.connect(relay.dsn, autocommit=True, application_name="filling") as session,
+        psycopg.connect(relay.dsn, autocommit=True, application_name="waiting") as other,
+    ):
+        other.execute("SELECT 'before'")
+        for number in range(BEYOND):
+            row = session.execute("SELECT %s || %s", [f"{number} ", draw.randbytes(1000).hex()]).fetchone()
+            assert row is not None and row[0].startswith(f"{number} ")
+        other.execute("SELECT 'behind'")
+        said = relay.process.stderr.readline() if relay.process.stderr is not None else ""
+        assert "the capture is full" in said and "clients stay connected" in said
+        session.execute("SELECT 'still there'")
+        found = relay.end(EXIT_HOST, "has only the beginning")
+    kept = found["account"]["calls"]
+    assert 0.1 * BEYOND < kept < BEYOND
+    (filling,) = sent(output, "filling")
+    # All of them until then, each with its values, and none behind.
+    assert [values[0] for _, _, values, _ in filling] == [f"{number} " for number in range(kept - 1)]
+    assert [[text for _, text, _, _ in one] for one in sent(output, "waiting")] == [["SELECT 'before'"]]
+    # The room that was taken ahead is given back.
+    assert output.stat().st_blocks * 512 < output.stat().st_size + (64 << 10)

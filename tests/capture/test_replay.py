@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pgdyno.analysis.replay import reasons
 from pgdyno.store.work_record import ReplayRecord, Times
+from tools.captured.logged import log_of
 
 from ..support.commands import pgdyno
+from .logged import captured, connected
 from .shop import FAILING, Shop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
 
 
 @pytest.mark.parametrize("pace", ["due", "gaps"])
@@ -102,3 +110,22 @@ def test_a_replay_that_loses_no_more_than_one_in_a_hundred_is_valid() -> None:
         {"log_entries": 10_000, "log_lost": 6},
     ):
         assert len(list(reasons(RECORD.model_copy(update=change)))) == 1, change
+
+
+LOCK = 77
+
+
+def test_an_advisory_lock_that_is_not_given_is_given_up(embedded_server: Cluster, tmp_path: Path) -> None:
+    def use(server: Cluster) -> None:
+        with connected(server) as session:
+            session.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+            session.execute("SELECT 'behind it'")
+
+    capture, _ = captured(tmp_path, log_of(embedded_server, "locks", use).files["csv"])
+    with connected(embedded_server, "who keeps it") as keeper:
+        keeper.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        where = ("--dsn", embedded_server.dsn, "--yes-write", "--wait-max", "0.5", "--json")
+        found = json.loads(pgdyno("capture", "replay", capture, *where).out)
+    # Without an end to its patience it would last until the replay's limit.
+    assert [(one["sqlstate"], one["count"]) for one in found["errors"]] == [("57014", 1)], found["errors"]
+    assert (found["newly_failed"], found["not_begun"]) == (1, 0)

@@ -22,9 +22,9 @@ from pgdyno.workload.replay.asked import Asked
 from pgdyno.workload.replay.rehearsal import rehearse
 from pgdyno.workload.replay.running import Replaying
 from pgdyno.world.reached import ReachedServer
+from tools.captured.logged import dumped
 
 from ..support.commands import pgdyno
-from .logged import dumped
 from .shop import FAILING, Shop
 
 if TYPE_CHECKING:
@@ -219,6 +219,8 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
         shop.capture,
         "--stats",
         *shop.stats,
+        "--copy",
+        "made",
         "-n",
         "1",
         "--memory",
@@ -254,6 +256,7 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
     assert "emulates what production has, so the other arms" in page
     runs = open_experiment(directory).runs
     assert {run.record.replay is not None and run.record.driver is not None for run in runs} == {True}
+    assert {run.record.workload["copy"] for run in runs} == {"made"}
     assert all("every_statement" in {check.name for check in run.record.checks} for run in runs)
     for run in runs:
         assert run.record.replay is not None and run.record.replay.likeness is not None

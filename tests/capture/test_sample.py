@@ -10,14 +10,13 @@ import pytest
 
 from pgdyno.errors import InputError
 from pgdyno.experiment import read_experiment
-from pgdyno.store import open_experiment
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.kind.sample import Sample
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.reached import ReachedServer
 
-from ..support.commands import pgdyno
-from .logged import dumped
+from .counted import copy_of
+from .experiment import ran
 from .test_replay_kind import FILE, texts_of
 
 if TYPE_CHECKING:
@@ -44,18 +43,12 @@ def sampled(cluster: Cluster, database: str, capture: Path, folder: Path, **keys
     return outcome, [*outcome.checks, *spec.proofs(server, outcome)]
 
 
-def copied(sold: Sold, name: str) -> str:
-    """A copy of the database as it was before the capture."""
-    with sold.cluster.connect() as admin:
-        admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE unsold".encode())
-    return name
-
-
 def test_transactions_have_the_keys_of_this_run_and_each_is_drawn_as_often_as_any_other(
     sold: Sold, tmp_path: Path
 ) -> None:
-    outcome, checks = sampled(sold.cluster, copied(sold, "drawn"), sold.capture, tmp_path, users=("seller",))
+    outcome, checks = sampled(
+        sold.cluster, copy_of(sold.cluster, "unsold", "drawn"), sold.capture, tmp_path, users=("seller",)
+    )
     account = outcome.account_total
     assert (account.failed, outcome.driver.errors) == (0, {})
     assert all(check.ok for check in checks), checks
@@ -81,7 +74,7 @@ def test_transactions_have_the_keys_of_this_run_and_each_is_drawn_as_often_as_an
 
 def test_sent_as_captured_they_are_not_there(sold: Sold, tmp_path: Path) -> None:
     keys: dict[str, Any] = {"users": ("seller",), "keys": "captured"}
-    outcome, _ = sampled(sold.cluster, copied(sold, "undrawn"), sold.capture, tmp_path, **keys)
+    outcome, _ = sampled(sold.cluster, copy_of(sold.cluster, "unsold", "undrawn"), sold.capture, tmp_path, **keys)
     assert outcome.account_total.failed > 0.01 * outcome.account_total.scheduled
     assert outcome.driver.errors.keys() >= {"23503"}
 
@@ -98,44 +91,22 @@ def test_what_its_session_had_set_holds_for_a_transaction_and_the_rate_is_the_as
     assert all(check.ok for check in checks), checks
 
 
-EXPERIMENT = """
-schema_version = 1
-replicates = 1
-[instance]
-memory = "384MiB"
-[world]
-volume = "null"
-[workload]
-kind = "sample"
-capture = "{capture}"
-users = ["seller"]
-clients = 2
-warmup = "1s"
-duration = "3s"
-[workload.database]
-from = "unsold.dump"
-globals = "unsold.roles"
-"""
-
-
 @pytest.mark.needs_fuse
 def test_a_sample_runs_on_volumes_and_its_record_has_no_value(
     sold: Sold, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:
     del state_dir, image_dir
-    dumped(sold.cluster, "unsold", tmp_path)
-    file = tmp_path / "experiment.toml"
-    file.write_text(EXPERIMENT.format(capture=sold.capture))
-    results = tmp_path / "results"
-    pgdyno("run", file, "--results", results, "--keep-invalid", "--json", code=0)
-    (directory,) = (found for found in results.iterdir() if (found / "experiment.json").is_file())
-    (run,) = open_experiment(directory).runs
+    keys = ('users = ["seller"]', "clients = 2", 'warmup = "1s"', 'duration = "3s"')
+    found = ran(sold.cluster, "unsold", sold.capture, tmp_path, *keys, kind="sample")
+    (run,) = found.runs
     assert run.record.account.failed == 0 < run.record.account.succeeded
     assert {check.name: check.ok for check in run.record.checks}["keys_given"]
     assert run.record.workload["capture"] == sold.capture.name
     assert run.record.metric == "tps"
     # What the server said of each statement, and what pgdyno kept of it, has none of the notes.
-    kept = {path: texts_of(path) for path in directory.rglob("*") if path.is_file() and path.name != "experiment.toml"}
+    kept = {
+        path: texts_of(path) for path in found.directory.rglob("*") if path.is_file() and path.name != "experiment.toml"
+    }
     assert [path for path, text in kept.items() if "ships 0-" in text or "pays 0-" in text] == []
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.likeness import unlike
-from pgdyno.store import open_experiment
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.replay.asked import Asked
@@ -15,8 +14,8 @@ from pgdyno.workload.replay.counted import counted, grown
 from pgdyno.workload.replay.running import Replaying
 from pgdyno.world.reached import ReachedServer
 
-from ..support.commands import pgdyno
-from .logged import dumped, logging_cluster
+from .experiment import ran
+from .logged import logging_cluster
 from .things import SESSIONS, Things, captured_things
 
 if TYPE_CHECKING:
@@ -81,36 +80,13 @@ def test_a_sample_does_the_work_of_a_replay_whatever_its_seed(many: Things, tmp_
     assert beyond == {}
 
 
-CONTROL = """
-schema_version = 1
-replicates = 2
-[instance]
-memory = "512MiB"
-[world]
-volume = "null"
-[workload]
-kind = "replay"
-capture = "{capture}"
-stats = ["{before}", "{after}"]
-users = ["many_worker"]
-[workload.database]
-from = "many_before.dump"
-globals = "many_before.roles"
-"""
-
-
 @pytest.mark.needs_fuse
 def test_the_same_replay_twice_on_a_volume_without_limits_does_what_production_did(
     many: Things, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:
     del state_dir, image_dir
-    dumped(many.cluster, "many_before", tmp_path)
-    file, results = tmp_path / "experiment.toml", tmp_path / "results"
-    before, after = many.stats
-    file.write_text(CONTROL.format(capture=many.capture, before=before, after=after))
-    pgdyno("run", file, "--results", results, "--keep-invalid", "--json", code=0)
-    (directory,) = (found for found in results.iterdir() if (found / "experiment.json").is_file())
-    runs = open_experiment(directory).runs
+    asked: dict[str, Any] = {"kind": "replay", "stats": many.stats, "replicates": 2}
+    runs = ran(many.cluster, "many_before", many.capture, tmp_path, 'users = ["many_worker"]', **asked).runs
     assert len(runs) == 2
     for run in runs:
         assert run.record.replay is not None and run.record.replay.likeness is not None

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pgdyno.postgres.cluster import Cluster
+from tools.captured.logged import Logged, log_of
 
-from .logged import FULL_PREFIX, Logged, captured, connected, log_of, sent
+from .logged import FULL_PREFIX, captured, connected, sent
 
 TEXT = st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60)
 PIECES = st.sampled_from(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from ..support.commands import Ended, pgdyno
-from .logged import captured, copied_of_role, counters, log_of
+from .counted import copy_of, counted
+from .logged import captured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,13 +56,7 @@ class Things:
 
     def copy(self, name: str, change: str = "") -> str:
         """A copy of the database before the capture, changed as asked."""
-        with self.cluster.connect() as admin:
-            admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
-            admin.execute(f"CREATE DATABASE {name} TEMPLATE {self.name}_before".encode())
-        if change:
-            with self.cluster.connect(dbname=name) as admin:
-                admin.execute(change.encode())
-        return name
+        return copy_of(self.cluster, f"{self.name}_before", name, change)
 
     def replay(self, name: str, *options: str, change: str = "", capture: Path | None = None) -> Ended:
         """Replay on a new copy that is changed first."""
@@ -101,11 +96,8 @@ def captured_things(cluster: Cluster, folder: Path, *, name: str = "things", rou
         with ThreadPoolExecutor(SESSIONS) as pool:
             list(pool.map(lambda number: work(dsn, number, rounds), range(SESSIONS)))
 
-    before = counters(cluster, name, folder / "before.json")
-    logged = log_of(cluster, name, use)
-    log = copied_of_role(logged.files["csv"], f"{name}_worker", folder / "production.csv")
-    after = counters(cluster, name, folder / "after.json")
-    return Things(cluster, name, log, captured(folder, log)[0], (before, after))
+    found = counted(cluster, name, folder, use, f"{name}_worker")
+    return Things(cluster, name, found.log, found.capture, found.stats)
 
 
 def document(ended: Ended) -> dict[str, Any]:

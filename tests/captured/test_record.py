@@ -10,8 +10,10 @@ import pytest
 from pgdyno import _engine
 from tools.captured import claim, log, page
 from tools.captured.measure import REPLAYED
-from tools.captured.record import Reading, Record, Relayed, Sent
+from tools.captured.record import Beside, Reading, Record, Relayed, Sent, Tool
 from tools.driver.record import SETTLED_S, Memory, Pair, Sample
+
+from ..support.claims import broken
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +57,7 @@ def record(
         other_cores=others,
         reading=Reading(megabytes=150.0, cpu_s=150.0 / mb_per_s, took_s=2.0, peak_kib=read_mib * 1024),
         pairs=[pair(load.name, ratio * change) for load in REPLAYED for change in (0.98, 1.0, 1.02)],
+        timed=[pair(load.name, 2 * ratio * change) for load in REPLAYED for change in (0.98, 1.0, 1.02)],
         fastest=sent(cpu_s=fastest_cpu_s),
         idle=sent(late_us=late_us),
         many=sent(lanes=2000, failed=failed),
@@ -66,7 +69,7 @@ def record(
 
 
 @pytest.mark.parametrize(
-    ("changed", "broken"),
+    ("changed", "names"),
     [
         (record(), set()),
         (record(mb_per_s=99), {"reading"}),
@@ -78,18 +81,32 @@ def record(
         (record(grown_kib=2000), {"memory"}),
     ],
 )
-def test_a_claim_is_broken_by_its_own_figure(changed: Record, broken: set[str]) -> None:
-    judged = claim.judge(changed)
-    assert [one.name for one in judged] == list(claim.NAMES)
-    assert {one.name for one in judged if not one.holds} == broken
+def test_a_claim_is_broken_by_its_own_figure(changed: Record, names: set[str]) -> None:
+    assert broken(claim.judge(changed), claim.NAMES) == names
 
 
 def test_the_page_has_every_claim_and_says_what_else_the_machine_did() -> None:
     text = page.render(record(), claim.judge(record(ratio=1.2)))
     assert text.count("**no**") == len(REPLAYED)
     assert all(f"| {name} |" in text for name in claim.NAMES)
+    assert "| `tpcb-like` | 30.0 | 30.0 | 1.00 |" in text and "| `tpcb-like` | 60.0 | 30.0 | 2.00 |" in text
     assert "70 µs more" in text and "Other processes" not in text
     assert "**Other processes took 1.2 of 2 cores**" in page.render(record(others=1.2), claim.judge(record()))
+
+
+def test_another_tool_is_on_the_page_where_it_was_measured() -> None:
+    figures = {"orders_missing": 0, "cpu_s": 0.5, "took_s": 20.1, "late_s_max": 0.02}
+    tools = [
+        Tool(name="pgdyno 1", statements=20_000, errors=40, **figures),
+        Tool(name="pgreplay 9", statements=20_100, errors=1_777, **figures | {"orders_missing": 321}),
+        Tool(name="broken", statements=0, errors=0, said="Segmentation fault", **figures),
+    ]
+    found = Beside(transactions=8_000, statements=20_000, failed=40, seconds=20, tools=tools)
+    text = page.render(record().model_copy(update={"beside": found}), claim.judge(record()))
+    assert "| pgdyno 1 | 20,000 | 40 | 0 | 25 |" in text
+    assert "| pgreplay 9 | 20,100 | 1,777 | 321 | 25 |" in text
+    assert "| broken | none: Segmentation fault |" in text
+    assert "pgreplay is not installed here" in page.render(record(), claim.judge(record()))
 
 
 def read(source: Path, output: Path) -> dict[str, object]:

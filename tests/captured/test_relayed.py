@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..capture.logged import captured, log_of, logging_cluster, sent
+from tools.captured.logged import log_of
+
+from ..capture.logged import captured, logging_cluster, sent
 from ..capture.relayed import recording
 
 if TYPE_CHECKING:

@@ -60,3 +60,13 @@ def place() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def databases(monkeypatch: pytest.MonkeyPatch, state_dir: Path) -> Iterator[Path]:
+    """A folder of kept databases for one test, on a disk."""
+    del state_dir
+    with tempfile.TemporaryDirectory(prefix="kept-") as folder:
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("PGDYNO_DATABASE_DIR", f"{folder}/databases")
+        yield Path(folder) / "databases"

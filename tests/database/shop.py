@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.host.journal import Journal
 from pgdyno.postgres import layout
 from pgdyno.postgres.cluster import Cluster
-from pgdyno.postgres.restore import Restorer
 from pgdyno.workload.database import DatabaseTable, OwnDatabase
 from pgdyno.world.restored import restore
 from pgdyno.world.restoring import Restored, Site
+from tools.captured.production import build
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.postgres.binaries import PgBinaries
 
-SHOP = Path(__file__).resolve().parents[2] / "experiments" / "shop"
 SIZE = 0.03
 """1,800 orders: the shop's structure in 3 MB."""
 _VOLATILE = re.compile(r"^(?:\\(?:un)?restrict .*|-- Dumped (?:from|by) .*)\n", re.MULTILINE)
@@ -67,12 +66,7 @@ def make(cluster: Cluster, folder: Path) -> Shop:
     with (cluster.data_dir / "pg_hba.conf").open("a") as rules:
         rules.write("local replication all trust\n")
     cluster.connect().execute("SELECT pg_reload_conf()").connection.close()
-    restorer = Restorer(cluster, folder / "log")
-    assert not restorer.psql([(SHOP / "globals.sql").read_bytes()], "postgres").messages
-    with cluster.connect() as connection:
-        connection.execute("CREATE DATABASE shop TEMPLATE template0")
-    script = f"\\set size {SIZE}\n".encode() + (SHOP / "shop.sql").read_bytes()
-    assert not restorer.psql([script], "shop", stop=True).messages
+    build(cluster, folder / "log", SIZE)
     shop = Shop(cluster, folder)
     shop.program("pg_dumpall", "--globals-only", "-f", str(shop.globals))
     return shop

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from pgdyno.cli.main import cli
-from pgdyno.errors import HostError, InputError
+from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment import Experiment, read_experiment
 from pgdyno.host import clean
 from pgdyno.host.waiting import wait_until
@@ -26,19 +25,11 @@ from pgdyno.world.keep import remove
 from pgdyno.world.own_database import rehearse
 from pgdyno.world.resolved import emulated_arms
 
+from ..support.disk import small_disk
 from .shop import Shop
 
 pytestmark = pytest.mark.needs_fuse
 PATIENCE_S = 90.0
-
-
-@pytest.fixture
-def databases(monkeypatch: pytest.MonkeyPatch, state_dir: Path) -> Iterator[Path]:
-    """A folder of kept databases for one test, on a disk."""
-    with tempfile.TemporaryDirectory(prefix="kept-") as folder:
-        Path(folder).chmod(0o755)
-        monkeypatch.setenv("PGDYNO_DATABASE_DIR", f"{folder}/databases")
-        yield Path(folder) / "databases"
 
 
 def added(shop: Shop, *options: str) -> KeptDatabase:
@@ -173,3 +164,35 @@ def test_what_cannot_be_kept_is_refused(databases: Path, tmp_path: Path) -> None
     assert isinstance(missing.exception, InputError)
     assert databases_dir() == databases
     assert not databases.exists()
+
+
+ROOM_MIB = 1400
+SCRIPT = "CREATE TABLE large AS SELECT n, repeat(md5(n::text), 30) AS what FROM generate_series(1, 2000000) n;"
+"""Two gigabytes, of which its text says nothing."""
+
+
+@pytest.fixture
+def small(databases: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A disk for kept databases that has room for so many MiB."""
+    with small_disk(databases, request.param):
+        yield databases
+
+
+@pytest.mark.parametrize("small", [300], indirect=True)
+def test_a_disk_without_room_is_said_before_anything_is_made(small: Path, shop: Shop) -> None:
+    with pytest.raises(HostError, match=r"needs [\d,]+ MiB in .*, and (?:300|299) MiB are free there"):
+        added(shop)
+    assert list(small.iterdir()) == []
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("small", [ROOM_MIB], indirect=True)
+def test_a_disk_that_fills_up_while_a_database_is_kept_leaves_nothing(small: Path, tmp_path: Path) -> None:
+    source = tmp_path / "large.sql"
+    source.write_text(SCRIPT)
+    command = ["database", "add", str(source), "--name", "large", "--size", "8GiB"]
+    failed = CliRunner().invoke(cli, command)
+    assert isinstance(failed.exception, PgdynoError), failed.output
+    print(failed.exception.message)
+    assert list(small.iterdir()) == []
+    assert source.read_text() == SCRIPT

@@ -13,8 +13,9 @@ from pgdyno.errors import InputError, PgdynoError
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload.database_source import opened
+from tools.captured.application import SHOP
 
-from .shop import SHOP, SIZE, Shop, compressed, fingerprint, of_source, only_root, own, restored
+from .shop import SIZE, Shop, compressed, fingerprint, of_source, only_root, own, restored
 
 
 def check(shop: Shop, cluster: Cluster, database: str = "shop") -> None:

@@ -21,9 +21,9 @@ from pgdyno import _engine
 from pgdyno.cli import main as cli_main
 from pgdyno.workload.tpch import files as tpch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from ..support.disk import small_disk
 
+if TYPE_CHECKING:
     from pgdyno.postgres.cluster import Cluster
 
 ROWS = {
@@ -238,24 +238,15 @@ def test_a_disk_is_not_filled(
     assert "has 1.0 GiB left" in capsys.readouterr().err
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 8 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
 @pytest.mark.needs_root
-def test_a_full_disk_leaves_only_whole_files(small_disk: Path) -> None:
-    command = [str(_engine.checked()), "generate", "tpch", "--scale=0.02", f"--out={small_disk}", "--threads=2"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 2
-    assert "No space left on device" in ended.stderr and "free some space" in ended.stderr
-    whole = [json.loads(line)["file"]["path"] for line in ended.stdout.splitlines() if '"file"' in line]
-    assert sorted(str(path) for path in small_disk.iterdir()) == sorted(whole)
+def test_a_full_disk_leaves_only_whole_files(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 8) as folder:
+        command = [str(_engine.checked()), "generate", "tpch", "--scale=0.02", f"--out={folder}", "--threads=2"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 2
+        assert "No space left on device" in ended.stderr and "free some space" in ended.stderr
+        whole = [json.loads(line)["file"]["path"] for line in ended.stdout.splitlines() if '"file"' in line]
+        assert sorted(str(path) for path in folder.iterdir()) == sorted(whole)
 
 
 def test_an_interrupted_file_is_removed(tmp_path: Path) -> None:

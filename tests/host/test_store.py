@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from pgdyno.host.clean import clean
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 
+from ..support.disk import small_disk
 from .needs import needs_fuse
 
 if TYPE_CHECKING:
@@ -34,16 +34,13 @@ BLOCK = 64 << 10
 @pytest.fixture
 def small(state: Path) -> Iterator[Path]:
     """A disk of :data:`ROOM_MIB`, for a store that fills."""
-    folder = state.parent / "store"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM_MIB}m", "tmpfs", folder], check=True)
-    try:
-        yield folder
-    finally:
-        for left in volume.list_volumes(state):
-            left.detach()
-        clean(state)
-        subprocess.run(["umount", folder], check=True)
+    with small_disk(state.parent / "store", ROOM_MIB) as folder:
+        try:
+            yield folder
+        finally:
+            for left in volume.list_volumes(state):
+                left.detach()
+            clean(state)
 
 
 def fill(device: str, blocks: int) -> tuple[int, int]:
@@ -143,11 +140,6 @@ def test_what_is_no_store_is_refused(state: Path, capsys: pytest.CaptureFixture[
 
 
 def test_too_little_room_is_said_in_figures_that_differ(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = state.parent / "tiny"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=230m", "tmpfs", folder], check=True)
-    try:
+    with small_disk(state.parent / "tiny", 230) as folder:
         assert run(["volume", "attach", "gp3", "--no-mount", "--store", str(folder)]) == 3
-    finally:
-        subprocess.run(["umount", folder], check=True)
     assert f"needs 256 MiB in {folder}, and 230 MiB are free" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +22,14 @@ from pgdyno.postgres.throwaway import throwaway
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import load as load_pgbench
 from pgdyno.workload.tables import PgbenchTables
-from tools.captured import log
+from tools.captured import log, peer, production
 from tools.captured.record import Reading, Record, Relayed, Sent
 from tools.driver import process
 from tools.driver.load import LOADS, SCALE, Load, Run, native, transactions_in
 from tools.driver.record import Memory, Pair, Sample, here, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pgdyno.postgres.cluster import Cluster
 
@@ -45,6 +46,8 @@ MEMORY_PER_S = 500.0
 ACCOUNTS = SCALE * 100_000
 IDLE_SPEED = 0.25
 FASTEST = 1000.0
+REPEATS = 4
+"""Of a replay as fast as it can, which takes half a second."""
 WARM_S = 2
 OTHERS_S = 2.0
 """For how long it is watched what other processes take."""
@@ -87,6 +90,7 @@ def measure(seconds: int, pairs: int, minutes: float) -> Record:
             many, _ = _sent(cluster, _lookups(cluster, folder, LANES, LANES_PER_S, LANES_S))
             _, memory = _sent(cluster, _lookups(cluster, folder, 8, MEMORY_PER_S, 60 * minutes))
             version = str(cluster.version)
+        beside = peer.beside(folder)
     return Record(
         begin=begin,
         cores=cores,
@@ -96,7 +100,8 @@ def measure(seconds: int, pairs: int, minutes: float) -> Record:
         seconds=seconds,
         other_cores=max(before, _other_cores()),
         reading=reading,
-        pairs=measured,
+        pairs=[closed for closed, _ in measured],
+        timed=[timed for _, timed in measured],
         fastest=fastest,
         idle=idle,
         many=many,
@@ -104,6 +109,7 @@ def measure(seconds: int, pairs: int, minutes: float) -> Record:
         relayed=relayed,
         direct_ms=direct_ms,
         relayed_ms=relayed_ms,
+        beside=beside,
     )
 
 
@@ -152,47 +158,63 @@ def _recorded(cluster: Cluster, folder: Path, seconds: int) -> tuple[dict[str, P
     for load in REPLAYED:
         output = folder / f"{load.name}.capture"
         with _recording(cluster, output) as (port, said):
-            process.run(_driver(cluster, load, seconds, SEED, port), environment(cluster), seconds)
+            process.run(
+                _driver(cluster, load, seconds, SEED, port, rate_per_s=load.rate_per_s), environment(cluster), seconds
+            )
         captures[load.name] = output
         relayed.append(Relayed(load=load.name, statements=said["account"]["calls"], cpu_s=said["cpu_s"]))
     return captures, relayed
 
 
-def _driver(cluster: Cluster, load: Load, seconds: int, seed: int, port: int | None = None) -> Run:
+def _driver(
+    cluster: Cluster, load: Load, seconds: int, seed: int, port: int | None = None, rate_per_s: float | None = None
+) -> Run:
     """The driver with a load, over the server's socket, or by a port of this machine."""
     dsn = cluster.dsn if port is None else f"host=127.0.0.1 port={port} dbname={cluster.database} user={cluster.role}"
     workload = {"pgbench": {"scripts": [{"builtin": load.name}], "scale": SCALE}}
-    document = native(workload, seconds, seed, endpoint.local(dsn), rate_per_s=load.rate_per_s)
+    arrivals = {} if rate_per_s is None else {"rate_per_s": rate_per_s}
+    document = native(workload, seconds, seed, endpoint.local(dsn), **arrivals)
     return Run([str(_engine.checked()), "drive"], document)
 
 
-def _pairs(cluster: Cluster, captures: dict[str, Path], seconds: int, pairs: int) -> Iterator[Pair]:
-    """Loads in turns, each pair in an order that is drawn: what drifts on the machine meets both alike."""
+def _pairs(cluster: Cluster, captures: dict[str, Path], seconds: int, pairs: int) -> Iterator[tuple[Pair, Pair]]:
+    """Loads in turns: a pair with nothing to wait for but answers, and one at recorded times beside arrivals at the same rate."""
     order = random.Random(SEED)
     for load in REPLAYED:
         _driven(cluster, load, WARM_S, SEED)
     for number in range(pairs):
         for load in REPLAYED:
-            replay_first = order.random() < 0.5
-            found: dict[bool, Sample] = {}
-            for is_replay in (replay_first, not replay_first):
-                found[is_replay] = (
-                    _sample(_sent(cluster, captures[load.name])[0])
-                    if is_replay
-                    else _driven(cluster, load, seconds, SEED + number)
-                )
-            pair = Pair(load=load.name, native=found[True], original=found[False], native_first=replay_first)
-            said = f"{pair.native.cpu_us:.1f} µs, the driver {pair.original.cpu_us:.1f} µs, {pair.ratio:.3f}"
-            print(f"{number + 1}/{pairs} {load.name}: {said}", file=sys.stderr, flush=True)
-            yield pair
+            capture, seed = captures[load.name], SEED + number
+            closed = (partial(_fastest, cluster, capture), partial(_driven, cluster, load, seconds, seed))
+            arriving = partial(_driven, cluster, load, seconds, seed, rate_per_s=load.rate_per_s)
+            found = [_pair(load, *closed, order), _pair(load, partial(_timed, cluster, capture), arriving, order)]
+            for pair, what in zip(found, ("as fast as it can", "at recorded times"), strict=True):
+                said = f"{pair.native.cpu_us:.1f} µs, the driver {pair.original.cpu_us:.1f} µs, {pair.ratio:.3f}"
+                print(f"{number + 1}/{pairs} {load.name}, {what}: {said}", file=sys.stderr, flush=True)
+            yield found[0], found[1]
 
 
-def _driven(cluster: Cluster, load: Load, seconds: int, seed: int) -> Sample:
-    ended = process.run(_driver(cluster, load, seconds, seed), environment(cluster), seconds)
+def _pair(load: Load, replayed: Callable[[], Sample], driven: Callable[[], Sample], order: random.Random) -> Pair:
+    """Both, in an order that is drawn: what drifts on the machine meets both alike."""
+    replay_first = order.random() < 0.5
+    samples = [one() for one in ((replayed, driven) if replay_first else (driven, replayed))]
+    native, original = samples if replay_first else samples[::-1]
+    return Pair(load=load.name, native=native, original=original, native_first=replay_first)
+
+
+def _fastest(cluster: Cluster, capture: Path) -> Sample:
+    """Replays as fast as it can, until they are long enough to measure."""
+    sent = [_sent(cluster, capture, FASTEST)[0] for _ in range(REPEATS)]
+    return Sample(cpu_s=sum(one.cpu_s for one in sent), transactions=sum(one.statements for one in sent))
+
+
+def _driven(cluster: Cluster, load: Load, seconds: int, seed: int, rate_per_s: float | None = None) -> Sample:
+    ended = process.run(_driver(cluster, load, seconds, seed, rate_per_s=rate_per_s), environment(cluster), seconds)
     return Sample(cpu_s=ended.cpu_s, transactions=transactions_in("pgdyno", ended.printed) * STATEMENTS[load.name])
 
 
-def _sample(sent: Sent) -> Sample:
+def _timed(cluster: Cluster, capture: Path) -> Sample:
+    sent, _ = _sent(cluster, capture)
     return Sample(cpu_s=sent.cpu_s, transactions=sent.statements)
 
 
@@ -223,8 +245,7 @@ def _lookups(cluster: Cluster, folder: Path, sessions: int, per_s: float, second
     """A capture of sessions that look rows up."""
     source, output = folder / f"{sessions}.csv", folder / f"{sessions}.capture"
     log.lookups(source, (cluster.role, cluster.database), sessions, per_s, seconds, ACCOUNTS)
-    for _ in _engine.lines(["capture", "read"], {"logs": [str(source)], "output": str(output), "prefix": None}):
-        pass
+    production.read(source, output)
     source.unlink()
     return output
 

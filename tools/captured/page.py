@@ -12,7 +12,10 @@ from tools.measured import claims_table
 from tools.reference import markdown as md
 
 if TYPE_CHECKING:
-    from tools.captured.record import Record
+    from collections.abc import Sequence
+
+    from tools.captured.record import Beside, Record
+    from tools.driver.record import Pair
     from tools.fidelity.claim import Claim
 
 _HEAD = """# What captures and replays cost
@@ -22,7 +25,8 @@ _HEAD = """# What captures and replays cost
 
 - **Reading**: a csvlog of texts, values and durations of 60 sessions, by `pgdyno capture read`; CPU and peak of the engine, as the child of a small process.
 - **CPU a statement**: user and system time of the whole engine by its statements. The driver sends a script at a rate of Poisson arrivals through a relay that records; what was
-  recorded is replayed at its times, beside the driver with the same script, in an order that is drawn for each pair. A replay learns keys, exchanges them, and holds each answer against what was recorded.
+  recorded is replayed beside the driver with the same script, in an order that is drawn for each pair: as fast as it can beside clients that wait for answers alone, and at its times beside the same arrivals. A replay learns keys, exchanges
+  them, and compares each answer with what was recorded.
 - **Lateness**: how late a statement is sent for which its session had nothing to wait for but the time.
 """
 
@@ -41,6 +45,8 @@ def render(record: Record, claims: list[Claim]) -> str:
             _replays(record) + "\n",
             "## Recording\n",
             _recording(record),
+            "## Beside pgreplay\n",
+            _beside(record.beside) + "\n",
         ]
     )
 
@@ -59,13 +65,21 @@ def _where(record: Record) -> str:
 
 
 def _cpu(record: Record) -> str:
+    return (
+        "CPU a statement, half of the runs at most, with nothing to wait for but answers:\n\n"
+        + _compared(record.pairs)
+        + "\n\nAt recorded times, where a statement that waits for its time has a timer and a turn of the CPU of its own, while the driver's statements within a"
+        " transaction follow an answer:\n\n" + _compared(record.timed)
+    )
+
+
+def _compared(pairs: Sequence[Pair]) -> str:
     rows = []
     for load in REPLAYED:
-        found = compare(record.of(load))
+        found = compare([pair for pair in pairs if pair.load == load.name])
         cost = [f"{found.native_us:.1f}", f"{found.original_us:.1f}", f"{found.ratio:.2f}"]
         rows.append([f"`{load.name}`", *cost, f"{found.low:.2f} to {found.high:.2f}", str(found.pairs)])
-    header = ["statements of", "replay, µs", "driver, µs", "ratio", "95 %", "pairs"]
-    return "CPU a statement, half of the runs at most:\n\n" + md.table(header, rows)
+    return md.table(["statements of", "replay, µs", "driver, µs", "ratio", "95 %", "pairs"], rows)
 
 
 def _replays(record: Record) -> str:
@@ -113,4 +127,29 @@ def _recording(record: Record) -> str:
         md.table(["statements of", "recorded", "CPU of the relay a statement, µs"], rows)
         + f"\n\nA lookup that one client sends after the other takes {1e3 * record.direct_ms:.0f} µs over the server's socket, and"
         f" {1e3 * record.relayed_ms:.0f} µs through a relay that records (TCP to the relay, the socket behind it): {more:.0f} µs more.\n"
+    )
+
+
+def _beside(found: Beside | None) -> str:
+    """Another tool on the same log."""
+    if found is None:
+        return "Not measured: pgreplay is not installed here. Where it is, `make bench ONLY=captured` sends one log by both."
+    rows = [
+        [
+            one.name,
+            f"{one.statements:,}" if one.statements else f"none: {one.said}",
+            f"{one.errors:,}",
+            f"{one.orders_missing:,}",
+            f"{1e6 * one.cpu_s / one.statements:.0f}" if one.statements else UNKNOWN,
+            f"{one.took_s:.1f}",
+            f"{one.late_s_max:.2f}",
+        ]
+        for one in found.tools
+    ]
+    header = ["tool", "statements", "errors", "orders missing", "CPU a statement, µs", "took, s", "latest, s"]
+    return (
+        f"One log of an order shop ([experiments/shop](../../experiments/shop)) that gives its orders keys: {found.statements:,} statements of"
+        f" {found.transactions:,} transactions in {found.seconds:.0f} s, of which {found.failed:,} failed in production. Each tool sends it to a new copy of the"
+        " database; the lines of DEALLOCATE are left out for pgreplay, whose version 1.2 they end.\n\n"
+        + md.table(header, rows)
     )

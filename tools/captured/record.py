@@ -63,6 +63,35 @@ class Relayed(BaseModel, frozen=True):
         return self.cpu_s * 1e6 / self.statements
 
 
+class Tool(BaseModel, frozen=True):
+    """What one tool made of a captured load."""
+
+    name: str
+    """With its version."""
+    statements: int
+    errors: int
+    """Statements that failed, those that had failed in production among them."""
+    orders_missing: int
+    """Orders of production that are not there after it."""
+    cpu_s: float
+    took_s: float
+    late_s_max: float
+    """The latest statement, as the tool says it."""
+    said: str = ""
+    """Its last words, where it ended by an error."""
+
+
+class Beside(BaseModel, frozen=True):
+    """Another tool beside pgdyno on one log of an order shop."""
+
+    transactions: int
+    statements: int
+    failed: int
+    """In production."""
+    seconds: float
+    tools: list[Tool]
+
+
 class Record(Kept):
     """All of it."""
 
@@ -77,7 +106,9 @@ class Record(Kept):
     """What other processes took before it began, and after it had ended, the larger of both."""
     reading: Reading
     pairs: list[Pair]
-    """The replay beside the driver, by statement."""
+    """The replay beside the driver, by statement, both with nothing to wait for but answers."""
+    timed: list[Pair]
+    """The replay at its recorded times, beside the driver at the rate at which it was recorded."""
     fastest: Sent
     """As fast as it can."""
     idle: Sent
@@ -90,6 +121,8 @@ class Record(Kept):
     """Mean latency of a short statement that one client sends after the other, over the server's socket."""
     relayed_ms: float
     """The same through a relay that records."""
+    beside: Beside | None = None
+    """None where no other tool is installed."""
 
     def of(self, load: Load) -> list[Pair]:
         """The pairs of one load."""

@@ -71,15 +71,18 @@ def run_of(load: Load, tool: Tool, cluster: Cluster, seconds: int, seed: int) ->
 def native(
     workload: object, seconds: int, seed: int, server: endpoint.Endpoint | None = None, **arrivals: float
 ) -> bytes:
-    """A specification for the driver; without a ``server`` its clients are idle. ``arrivals`` is its ``rate_per_s``."""
+    """A specification for the driver; without a ``server`` its clients are idle. ``arrivals`` is its ``rate_per_s``; without it each client begins
+    when it is done with the last.
+    """
     document: dict[str, Any] = {
         "workload": workload,
         "clients": CLIENTS,
         "protocol": "prepared",
         "duration_ms": seconds * 1000,
         "seed": seed,
-        "arrivals": {"poisson": arrivals},
     }
+    if arrivals:
+        document["arrivals"] = {"poisson": arrivals}
     if server is not None:
         document["server"] = server.order("pgdyno drive")
     return json.dumps(document).encode() + b"\n"

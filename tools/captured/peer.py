@@ -1,0 +1,112 @@
+"""pgreplay, where it is installed, beside pgdyno: the same log of an order shop, sent to the same database of before."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from pgdyno import __version__
+from pgdyno.capture.replay import replay
+from pgdyno.errors import PgdynoError
+from pgdyno.postgres.binaries import find_binaries
+from pgdyno.postgres.throwaway import throwaway
+from pgdyno.workload.client import environment
+from tools.captured.production import BEFORE, DATABASE, Made, Production, produce
+from tools.captured.record import Beside, Tool
+from tools.driver import process
+from tools.driver.load import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pgdyno.postgres.cluster import Cluster
+
+PROGRAM = "pgreplay"
+SIZE = 1.0
+SECONDS = 20.0
+RATE_PER_S = 400.0
+PATIENCE_S = 10.0
+SAID_MOST = 300
+MESSAGE = 13
+"""Column of a csvlog."""
+_SENT = ("executed", "failed_as_recorded", "newly_failed", "no_longer_failed")
+
+
+def beside(folder: Path) -> Beside | None:
+    """Both tools, one after the other, each on a new copy; None where pgreplay is not installed."""
+    if shutil.which(PROGRAM) is None:
+        return None
+    with throwaway(find_binaries(None), {}) as cluster:
+        production = produce(cluster, folder, SIZE, SECONDS, RATE_PER_S, copied=True)
+        copied(cluster)
+        found = replay(str(production.capture), cluster.dsn).summary
+        ours = Tool(
+            name=f"pgdyno {__version__}",
+            statements=sum(found[name] for name in _SENT),
+            errors=found["failed_as_recorded"] + found["newly_failed"],
+            orders_missing=_missing(cluster, production),
+            cpu_s=found["cpu_s"],
+            took_s=found["took_s"],
+            late_s_max=found["behind_us"]["max"] / 1e6,
+        )
+        copied(cluster)
+        theirs = _pgreplay(cluster, production, folder)
+    return Beside(
+        transactions=production.transactions,
+        statements=production.account["calls"],
+        failed=found["failed_as_recorded"] + found["no_longer_failed"],
+        seconds=SECONDS,
+        tools=[ours, theirs],
+    )
+
+
+def copied(cluster: Cluster) -> None:
+    """Put the database as it was under its own name: pgreplay sends to databases of the log's names."""
+    with cluster.connect() as admin:
+        admin.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)".encode())
+        admin.execute(f"CREATE DATABASE {DATABASE} TEMPLATE {BEFORE}".encode())
+        admin.execute("CHECKPOINT")
+
+
+def _missing(cluster: Cluster, production: Production) -> int:
+    with cluster.connect(dbname=DATABASE) as session:
+        return production.made.orders - Made.of(session, production.size).orders
+
+
+def _pgreplay(cluster: Cluster, production: Production, folder: Path) -> Tool:
+    """The log is parsed and sent in one go. Where that breaks off, its last words are all that is known."""
+    version = subprocess.run([PROGRAM, "-v"], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    log = _without_deallocate(production.log, folder / "pgreplay.csv")
+    command = [PROGRAM, "-c", "-h", str(cluster.socket_dir), "-p", str(cluster.port), str(log)]
+    begin = time.monotonic()
+    try:
+        ended = process.run(Run(command, b""), environment(cluster), SECONDS)
+    except PgdynoError as error:
+        ended = process.Ended(0.0, f"{error.message}", 0)
+    took_s = time.monotonic() - begin
+    return Tool(
+        name=version.stdout.strip() or PROGRAM,
+        statements=_figure(r"SQL statements executed: (\d+)", ended.printed),
+        errors=_figure(r"\((\d+) or [\d.]+% of these completed with error\)", ended.printed),
+        orders_missing=_missing(cluster, production),
+        cpu_s=ended.cpu_s,
+        took_s=took_s,
+        late_s_max=_figure(r"Maximum lag behind schedule: (\d+) seconds", ended.printed),
+        said="" if ended.cpu_s else ended.printed[-SAID_MOST:],
+    )
+
+
+def _without_deallocate(log: Path, copy: Path) -> Path:
+    """Pgreplay 1.2 ends by a segmentation fault at DEALLOCATE ALL (its issue 23)."""
+    with log.open(newline="") as file, copy.open("w", newline="") as out:
+        csv.writer(out).writerows(row for row in csv.reader(file) if "DEALLOCATE" not in row[MESSAGE])
+    return copy
+
+
+def _figure(pattern: str, printed: str) -> int:
+    found = re.search(pattern, printed)
+    return int(found[1]) if found else 0
