@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host import mounts, paths
+from pgdyno.host import mounts, paths, program
 from pgdyno.host.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ FILE_KIB = 32 << 10
 """Below the second superblock of each device at 64 MiB, around which btrfs leaves a gap."""
 LENGTHS_KIB = (4, 16, 64, 128, 256, 512)
 PATIENCE_S = 10.0
+_ENVIRONMENT = os.environ | {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
+"""With the administrator's programs."""
 
 
 def asked() -> list[tuple[int, int]]:
@@ -85,17 +87,19 @@ def _striped() -> Iterator[tuple[Path, list[str]]]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btrfs-", dir=paths.image_dir())))
         devices = [stack.enter_context(_loop(folder / f"device-{number}")) for number in range(COLUMNS)]
-        _run("mkfs.btrfs", "--quiet", "--force", "--data", "raid0", "--metadata", "raid1", *devices)
+        program.run(
+            "mkfs.btrfs", "--quiet", "--force", "--data", "raid0", "--metadata", "raid1", *devices, env=_ENVIRONMENT
+        )
         target = folder / "mounted"
         target.mkdir()
         for device in devices[1:]:
-            _run("btrfs", "device", "scan", device)
+            program.run("btrfs", "device", "scan", device, env=_ENVIRONMENT)
         # Without checksums and copies on write a file stays where it was put.
-        _run("mount", "-t", "btrfs", "-o", "nodatacow,nodatasum,noatime", devices[0], str(target))
+        program.run("mount", "-t", "btrfs", "-o", "nodatacow,nodatasum,noatime", devices[0], target)
         stack.callback(_unmount, target)
         file = target / "file"
         file.touch()
-        _run("fallocate", "--length", f"{FILE_KIB}KiB", str(file))
+        program.run("fallocate", "--length", f"{FILE_KIB}KiB", file)
         with file.open("r+b") as opened:
             opened.write(os.urandom(FILE_KIB << 10))
             os.fsync(opened.fileno())
@@ -106,7 +110,7 @@ def _striped() -> Iterator[tuple[Path, list[str]]]:
 def _loop(file: Path) -> Iterator[str]:
     with file.open("wb") as image:
         image.truncate(DEVICE_BYTES)
-    path = _run("losetup", "--find", "--show", str(file)).strip()
+    path = subprocess.check_output(["losetup", "--find", "--show", file], env=_ENVIRONMENT, text=True).strip()
     loop = mounts.Loop(path, str(file))
     try:
         yield path
@@ -123,14 +127,6 @@ def _unmount(target: Path) -> None:
     )
     if not gone:
         raise RuntimeError(f"{target} is still in use")
-
-
-def _run(*command: str) -> str:
-    environment = os.environ | {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode != 0:
-        raise RuntimeError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")
-    return done.stdout
 
 
 def main() -> int:

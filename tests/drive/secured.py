@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
+from pgdyno.host import preflight
 from pgdyno.host.journal import Journal
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
@@ -85,7 +85,7 @@ def encrypted_server(pg_bin: Path) -> Iterator[Encrypted]:
         cluster = Cluster(
             find_binaries(pg_bin),
             folder / "data",
-            port=_free_port(),
+            port=preflight.free_port(),
             tcp="127.0.0.1",
             journal=Journal(folder / "state"),
         )
@@ -156,10 +156,3 @@ def openssl(folder: Path, *arguments: str, configuration: Path) -> None:
         check=True,
         capture_output=True,
     )
-
-
-def _free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

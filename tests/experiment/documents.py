@@ -9,60 +9,22 @@ from pgdyno.experiment import Experiment, read_experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
-FILE = """\
-schema_version = 1
-replicates = 2
+_MEMORY = '[instance]\nmemory = "128MiB"\n'
+_VOLUMES = '\n[factors]\n"world.volume" = ["gp3", "io2bx"]\n'
 
-[instance]
-memory = "128MiB"
 
-[workload]
-scale = 2
-clients = 4
-warmup = "1s"
-duration = "2s"
+def _file(replicates: int, where: str, duration: str, driver: str = "") -> str:
+    """Four clients on tables of scale 2, after the tables that say where."""
+    load = f'{driver}scale = 2\nclients = 4\nwarmup = "1s"\nduration = "{duration}"\n'
+    return f"schema_version = 1\nreplicates = {replicates}\n\n{where}\n[workload]\n{load}"
 
-[factors]
-"world.volume" = ["gp3", "io2bx"]
-"""
 
-FAKE = """\
-schema_version = 1
-replicates = 2
-
-[world]
-kind = "fake"
-
-[workload]
-scale = 2
-clients = 4
-warmup = "1s"
-duration = "5s"
-
-[factors]
-"world.volume" = ["gp3", "io2bx"]
-"""
+FILE = _file(2, _MEMORY, "2s") + _VOLUMES
+FAKE = _file(2, '[world]\nkind = "fake"\n', "5s") + _VOLUMES
 """Needs neither root nor PostgreSQL, and takes milliseconds."""
-
-ONE_ARM = """\
-schema_version = 1
-replicates = 1
-
-[world]
-kind = "{kind}"
-volume = "gp3:size=10GiB"
-
-[instance]
-memory = "128MiB"
-
-[workload]
-engine = "native"
-scale = 2
-clients = 4
-warmup = "1s"
-duration = "{seconds}s"
-
-"""
+ONE_ARM = _file(
+    1, '[world]\nkind = "{kind}"\nvolume = "gp3:size=10GiB"\n\n' + _MEMORY, "{seconds}s", 'engine = "native"\n'
+)
 """One run in either world; what a test is about follows."""
 
 

@@ -11,6 +11,7 @@ import pytest
 from pgdyno import installation
 from pgdyno.reproduce.library import Library, library
 from tests.analysis.synthetic import GP3, IO2BX, Arm, Plan, make_experiment
+from tests.experiment.documents import FAKE
 from tests.published.conftest import GOOD
 
 if TYPE_CHECKING:
@@ -38,22 +39,9 @@ experiment = "larger"
 full_only = true
 [[comparison]]
 """
-FILE = """\
-schema_version = 1
-replicates = 2
-
-[world]
-kind = "fake"
-
-[workload]
-scale = 2
-clients = 64
-warmup = "1s"
-duration = "5s"
-
-[factors]
-"world.volume" = ["gp3:size=100GiB", "io2bx:size=100GiB,iops=16000"]
-"""
+FILE = FAKE.replace("clients = 4", "clients = 64").replace(
+    '["gp3", "io2bx"]', '["gp3:size=100GiB", "io2bx:size=100GiB,iops=16000"]'
+)
 """The made-up world does 1,000 transactions a second on this gp3, and 4,000 on this io2bx."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from pgdyno.host import preflight
 from pgdyno.host.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def pgbouncer(cluster: Cluster, mode: str = "transaction", pool_size: int = 3) -
     with tempfile.TemporaryDirectory(prefix="pgdyno-test-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        pooler = Pooler(folder, _free_port(), "postgres", pool_size)
+        pooler = Pooler(folder, preflight.free_port(), "postgres", pool_size)
         (folder / "users.txt").write_text('"postgres" ""\n')
         (folder / "pgbouncer.ini").write_text(
             f"[databases]\n* = host={cluster.socket_dir} port={cluster.port}\n[pgbouncer]\nlisten_addr =\n"
@@ -114,10 +114,3 @@ def _answers(pooler: Pooler) -> bool:
     with contextlib.suppress(psycopg.OperationalError), _client(pooler.dsn()) as connection:
         return connection.execute("SELECT 1").fetchone() == (1,)
     return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

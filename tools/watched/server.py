@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.host import preflight, program
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.user import server_user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 SCALE = 20
 """Of pgbench's tables: 300 MB, more than shared_buffers and less than any machine's page cache."""
@@ -45,7 +46,7 @@ class Plain:
 
     def psql(self, statement: str, database: str = "bench") -> None:
         """Run a statement."""
-        _run(self.program("psql", "-q", "-d", database, "-c", statement))
+        program.run(*self.program("psql", "-q", "-d", database, "-c", statement))
 
 
 @contextlib.contextmanager
@@ -56,24 +57,27 @@ def plain(programs: Path, folder: Path) -> Iterator[Plain]:
     home.chmod(0o755)
     if user is not None:
         os.chown(home, user.uid, user.gid)
-    server = Plain(programs, home / "data", _free_port(), _has_tls(programs))
-    owner: dict[str, Any] = {} if user is None else {"user": user.uid, "group": user.gid, "extra_groups": []}
+    server = Plain(programs, home / "data", preflight.free_port(), _has_tls(programs))
+    owner: dict[str, Any] = {"cwd": "/"}
+    if user is not None:
+        owner |= {"user": user.uid, "group": user.gid, "extra_groups": []}
     try:
-        _run([programs / "initdb", "-D", server.data, "-U", "postgres", "--auth=trust"], **owner)
+        program.run(programs / "initdb", "-D", server.data, "-U", "postgres", "--auth=trust", **owner)
         settings = f"port = {server.port}\nunix_socket_directories = '{home}'\n"
         if server.tls:
             _certificate(home, **owner)
             settings += f"ssl = on\nssl_cert_file = '{home}/server.crt'\nssl_key_file = '{home}/server.key'\n"
-        _run(["sh", "-c", f"cat >> {server.data}/postgresql.conf"], input=settings.encode(), **owner)
+        with (server.data / "postgresql.conf").open("a") as file:
+            file.write(settings)
         control: list[str | Path] = [programs / "pg_ctl", "-D", server.data, "-l", home / "log", "-w"]
-        _run([*control, "start"], **owner)
+        program.run(*control, "start", **owner)
         try:
             server.psql("CREATE DATABASE bench", "postgres")
-            _run(server.program("pgbench", "-q", "-i", "-s", str(SCALE), "bench"))
+            program.run(*server.program("pgbench", "-q", "-i", "-s", str(SCALE), "bench"))
             server.psql("CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor; CREATE ROLE weak LOGIN")
             yield server
         finally:
-            _run([*control, "-m", "immediate", "stop"], **owner)
+            program.run(*control, "-m", "immediate", "stop", **owner)
     finally:
         shutil.rmtree(home)
 
@@ -84,7 +88,7 @@ def pooled(server: Plain) -> Iterator[str]:
     assert PGBOUNCER is not None
     user = server_user()
     with tempfile.TemporaryDirectory(prefix="pgdyno-watched-") as name:
-        folder, port = Path(name), _free_port()
+        folder, port = Path(name), preflight.free_port()
         folder.chmod(0o755)
         (folder / "users.txt").write_text('"monitor" ""\n')
         (folder / "pgbouncer.ini").write_text(
@@ -111,23 +115,12 @@ def _has_tls(programs: Path) -> bool:
 
 def _certificate(home: Path, **owner: Any) -> None:
     key, certificate = home / "server.key", home / "server.crt"
-    _run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key,
-          "-out", certificate], **owner)  # fmt: skip
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    program.run(*words, "-keyout", key, "-out", certificate, **owner)
     key.chmod(0o600)
-
-
-def _run(command: Sequence[str | Path], **options: Any) -> None:
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **options)
 
 
 def _listens(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
         return True
     return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import HostError
 
@@ -15,14 +15,14 @@ _SAID_MAX = 200
 """Characters of a message; the end has the reason."""
 
 
-def failure(*command: str | Path, timeout_s: float = TIMEOUT_S) -> str | None:
+def failure(*command: str | Path, timeout_s: float = TIMEOUT_S, **how: Any) -> str | None:
     """Run a program; ``None`` when it ended with 0, else what it said, in one line. :class:`HostError` where it is not
-    installed or has not ended after ``timeout_s``.
+    installed or has not ended after ``timeout_s``. ``how`` is more for :class:`subprocess.Popen`, as ``cwd``, ``env`` or ``user``.
     """
     name = str(command[0])
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=timeout_s
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=timeout_s, **how
         )
     except FileNotFoundError as error:
         raise HostError(f"{name} is not installed", remedy=f"install the package that has {name}") from error
@@ -33,8 +33,8 @@ def failure(*command: str | Path, timeout_s: float = TIMEOUT_S) -> str | None:
     return " ".join((done.stderr or done.stdout).split())[-_SAID_MAX:] or f"{name} ended with {done.returncode}"
 
 
-def run(*command: str | Path, timeout_s: float = TIMEOUT_S) -> None:
-    """Run a program. :class:`HostError` with what it said when it fails."""
-    said = failure(*command, timeout_s=timeout_s)
+def run(*command: str | Path, timeout_s: float = TIMEOUT_S, **how: Any) -> None:
+    """Run a program as :func:`failure` does. :class:`HostError` with what it said when it fails."""
+    said = failure(*command, timeout_s=timeout_s, **how)
     if said is not None:
         raise HostError(f"{command[0]} failed: {said}", remedy=f"run `{' '.join(map(str, command))}` by hand")
