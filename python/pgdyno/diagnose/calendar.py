@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.circumstances import is_watched
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.uses import What
     from pgdyno.diagnose.bought import Purchase
     from pgdyno.store import Run
-
-HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ _READERS: dict[str, Callable[[str, str, float | None], dict[str, Measured]]] = {
     "--sar": sar.read,
     CLOUDWATCH: lambda text, path, _: cloudwatch.read(text, path),
 }
-FLAGS = (*_READERS, NVME)
 RECORD_AGAIN: dict[str, str] = {
     "--iostat": "record it while the server is watched, with `S_TIME_FORMAT=ISO iostat -dxt 1`; a file without a time zone is"
     " taken to be of this machine's: TZ=UTC before the command names another",

@@ -248,12 +248,6 @@ def in_place(name: str) -> bytes:
     return f"SET allow_in_place_tablespaces = on; CREATE TABLESPACE {name} LOCATION ''; RESET allow_in_place_tablespaces;\n".encode()
 
 
-def globals_tablespaces(text: str) -> set[str]:
-    """Tablespaces that globals create."""
-    found = (_TABLESPACE_NAME.match(line) for line in text.splitlines())
-    return {one[1].strip('"') for one in found if one is not None}
-
-
 def knows_restrict(version: str) -> bool:
     """Whether psql of this version knows the commands that dumps begin and end with since August 2025 (CVE-2025-8714)."""
     numbers = [int(part) for part in re.findall(r"\d+", version)[:2]]
