@@ -25,11 +25,13 @@ DOCUMENTS = "tests/docs/test_execution.py"
 """The longest of all, and so a part of its own."""
 CLEANING_NOTHING = ("loader", "report", "analysis")
 """Folders that set no limits of the machine and clean up nothing; they take longer than what is killed."""
+BESIDE_RUST = ("tpch", "reproduce", "connection")
+"""Folders that attach no volumes and set no limits: they compute while Rust's compiler and its tests leave a core idle."""
 _LONGEST = (
-    "host", "volumes", "limits", "experiment", "tpcc", "workload", "cli", "postgres", "judged", "diagnose", "drive", "probe",
-    "load",
+    "host", "experiment", "limits", "tpcc", "project", "judged", "volumes", "workload", "capture", "hosts", "diagnose", "cli", "postgres",
+    "fidelity", "drive", "load", "database",
 )  # fmt: skip
-"""Parts that begin first of the others, so that the last to begin is a short one."""
+"""Parts that begin first of the others, the longest before the shorter ones, so that the last to begin is a short one."""
 _SHORT: dict[str, tuple[str, ...]] = {
     "limits": ("bulk_load", "compare", "fill"),
     "judged": ("aa", "attribution", "binding", "calibration", "captured", "equivalence", "size", "twin"),
@@ -46,7 +48,7 @@ BENCHES = ("controls", "diagnose_cost", "dilation", "relay", "speed", "torn")
 def beside() -> list[Together]:
     """All that is in no other list, in the order in which it begins: mostly a process for each folder."""
     elsewhere = {*MEASURING, *KILLING, DOCUMENTS, *(f"tests/{name}" for name in BENCHES)}
-    parts: dict[str, list[str]] = {name: [] for name in (*CLEANING_NOTHING, *_LONGEST)}
+    parts: dict[str, list[str]] = {name: [] for name in (*BESIDE_RUST, *CLEANING_NOTHING, *_LONGEST)}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         file = path.relative_to(ROOT)
         if not elsewhere & {file.as_posix(), *(parent.as_posix() for parent in file.parents)}:
