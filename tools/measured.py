@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import shutil
 import signal
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel
 
+from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from tools.reference import markdown as md
 
@@ -44,6 +47,40 @@ class Kept(BaseModel):
         if found is None:
             raise none_yet(bench)
         return found
+
+
+class Dated(BaseModel, frozen=True):
+    """A record of one measurement, each in a file of its own, and where it was made."""
+
+    begin: datetime
+    cores: int
+    kernel: str
+    build_hash: str
+    versions: list[str]
+
+    def save(self, folder: Path) -> Path:
+        """Write it as JSON."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.begin:%Y%m%d-%H%M%S}.json"
+        path.write_text(self.model_dump_json(indent=1), encoding="utf-8")
+        return path
+
+    @classmethod
+    def latest(cls, folder: Path) -> Self | None:
+        """The one that was written last."""
+        found = sorted(folder.glob("*.json"))
+        return cls.model_validate_json(found[-1].read_text(encoding="utf-8")) if found else None
+
+
+def here() -> tuple[int, str, str]:
+    """Cores, kernel, build of the engine."""
+    built = _engine.run_json(["version"])
+    return os.cpu_count() or 1, platform.release(), str(built["build_hash"])
+
+
+def now() -> datetime:
+    """In whole seconds, UTC."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 @contextlib.contextmanager

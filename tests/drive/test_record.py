@@ -9,7 +9,7 @@ import pytest
 
 from tools.driver import claim, page
 from tools.driver.load import LOADS, Tool, transactions_in
-from tools.driver.record import SETTLED_S, Idle, Memory, Pair, Record, Sample, compare, latest, save
+from tools.driver.record import SETTLED_S, Idle, Memory, Pair, Record, Sample, compare
 
 from ..support.claims import broken
 
@@ -100,9 +100,9 @@ def test_the_page_has_every_claim_and_each_row_its_columns() -> None:
 
 
 def test_a_record_survives_its_file(tmp_path: Path) -> None:
-    assert latest(tmp_path) is None
-    save(record(), tmp_path)
-    assert latest(tmp_path) == record()
+    assert Record.latest(tmp_path) is None
+    record().save(tmp_path)
+    assert Record.latest(tmp_path) == record()
 
 
 @pytest.mark.parametrize(

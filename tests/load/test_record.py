@@ -27,7 +27,7 @@ from tools.loader.arm import (
     SERVER,
     beside_peer,
 )
-from tools.loader.record import MEMORY_BYTES_MAX, Record, Run, beside, bounds, latest, ratio, save
+from tools.loader.record import MEMORY_BYTES_MAX, Record, Run, beside, bounds, ratio
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,9 +160,9 @@ def test_the_page_has_claims_arms_and_what_was_left_out() -> None:
 
 
 def test_a_record_is_kept_and_found_again(tmp_path: Path) -> None:
-    assert latest(tmp_path) is None
-    path = save(record(), tmp_path)
-    assert latest(tmp_path) == record()
+    assert Record.latest(tmp_path) is None
+    path = record().save(tmp_path)
+    assert Record.latest(tmp_path) == record()
     assert path.name == "20261122-094000.json"
 
 

@@ -26,7 +26,8 @@ from tools.captured import log, peer, production
 from tools.captured.record import Reading, Record, Relayed, Sent
 from tools.driver import process
 from tools.driver.load import LOADS, SCALE, Load, Run, native, transactions_in
-from tools.driver.record import Memory, Pair, Sample, here, now
+from tools.driver.record import Memory, Pair, Sample
+from tools.measured import here, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

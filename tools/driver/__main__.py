@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tools.driver import claim, measure, page
-from tools.driver.record import Record, latest, save
+from tools.driver.record import Record
 from tools.fidelity.claim import Claim
 from tools.measured import code, ended, none_yet, published
 
@@ -35,7 +35,7 @@ def main() -> int:
 def _run(asked: argparse.Namespace) -> int:
     if not asked.page:
         return code(write(measure.measure(asked.seconds, asked.pairs, asked.minutes or minutes())))
-    record = latest(RESULTS)
+    record = Record.latest(RESULTS)
     if record is None:
         raise none_yet("drive")
     return code(write(record))
@@ -49,7 +49,7 @@ def minutes() -> float:
 def write(record: Record) -> list[Claim]:
     """Judge a record, keep it, write its page, print the claims."""
     judged = claim.judge(record)
-    save(record, RESULTS)
+    record.save(RESULTS)
     return published(PAGE, page.render(record, judged), judged)
 
 

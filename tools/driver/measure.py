@@ -17,7 +17,8 @@ from pgdyno.workload.load import load as load_pgbench
 from pgdyno.workload.tables import PgbenchTables
 from tools.driver import process
 from tools.driver.load import LOADS, SCALE, Load, Run, Tool, missing, native, prepare_sysbench, run_of, transactions_in
-from tools.driver.record import Idle, Memory, Pair, Record, Sample, here, now
+from tools.driver.record import Idle, Memory, Pair, Record, Sample
+from tools.measured import here, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tools.driver.load import CLIENTS, LOADS, ROWS, SCALE, TABLES
 from tools.driver.record import Record, compare
 from tools.fidelity.claim import Claim
+from tools.reference import markdown as md
 
 _HEAD = """# What the driver costs
 
@@ -39,7 +38,7 @@ def _where(record: Record) -> str:
 
 def _claims(claims: list[Claim]) -> str:
     rows = [[claim.name, claim.bar, claim.found, "yes" if claim.holds else "**no**"] for claim in claims]
-    return _table(["claim", "bar", "found", "holds"], rows, figures=0)
+    return md.table_of_figures(["claim", "bar", "found", "holds"], rows, figures=0)
 
 
 def _cpu(record: Record) -> str:
@@ -51,7 +50,7 @@ def _cpu(record: Record) -> str:
             cost = [f"{found.native_us:.1f}", f"{found.original_us:.1f}", f"{found.ratio:.2f}", interval]
             rows.append([f"`{load.name}`", load.original, f"{load.rate_per_s:,}", *cost, str(found.pairs)])
     header = ["workload", "original", "rate, 1/s", "driver, µs", "original, µs", "ratio", "95 %", "pairs"]
-    return "CPU a transaction, half of the runs at most:\n\n" + _table(header, rows, figures=6)
+    return "CPU a transaction, half of the runs at most:\n\n" + md.table_of_figures(header, rows, figures=6)
 
 
 def _idle(record: Record) -> str:
@@ -67,7 +66,7 @@ def _idle(record: Record) -> str:
         for one in record.idle
     ]
     header = ["scheduled, 1/s", "done, 1/s", "cores", "done for each core, 1/s", "lag p99, µs"]
-    return text + _table(header, rows, figures=len(header))
+    return text + md.table_of_figures(header, rows, figures=len(header))
 
 
 def _memory(record: Record) -> str:
@@ -76,10 +75,3 @@ def _memory(record: Record) -> str:
         f"`tpcb-like` as above, {len(held)} seconds: resident memory {min(held) / 1024:.1f} to {max(held) / 1024:.1f} MiB; from the"
         f" first quarter, after it had settled, to the last its maximum changed by {record.memory.growth_kib:+,} KiB.\n"
     )
-
-
-def _table(header: list[str], rows: Iterable[list[str]], *, figures: int) -> str:
-    """Markdown; the last ``figures`` columns are aligned as numbers."""
-    words = len(header) - figures
-    lines = [header, ["---" if index < words else "---:" for index in range(len(header))], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"

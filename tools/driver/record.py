@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
-from datetime import UTC, datetime
-from pathlib import Path
 from statistics import fmean, median, stdev
 
 from pydantic import BaseModel
 
-from pgdyno import _engine
 from tools.driver.load import Load
+from tools.measured import Dated
 
 TOLERANCE_KIB = 1024
 """What memory may grow by and be called flat: pages of thread stacks and of the allocator that are first touched late."""
@@ -75,14 +71,9 @@ class Memory(BaseModel, frozen=True):
         return max(settled[-quarter:]) - max(settled[:quarter])
 
 
-class Record(BaseModel, frozen=True):
+class Record(Dated, frozen=True):
     """All of it."""
 
-    begin: datetime
-    cores: int
-    kernel: str
-    build_hash: str
-    versions: list[str]
     seconds: int
     """Length of each run of a pair."""
     pairs: list[Pair]
@@ -94,17 +85,6 @@ class Record(BaseModel, frozen=True):
     def of(self, load: Load) -> list[Pair]:
         """The pairs of one load."""
         return [pair for pair in self.pairs if pair.load == load.name]
-
-
-def here() -> tuple[int, str, str]:
-    """Cores, kernel, build of the engine."""
-    built = _engine.run_json(["version"])
-    return os.cpu_count() or 1, platform.release(), str(built["build_hash"])
-
-
-def now() -> datetime:
-    """In whole seconds, UTC."""
-    return datetime.now(UTC).replace(microsecond=0)
 
 
 class Compared(BaseModel, frozen=True):
@@ -133,17 +113,3 @@ def compare(pairs: list[Pair]) -> Compared:
         high=math.exp(middle + half),
         pairs=len(pairs),
     )
-
-
-def save(record: Record, folder: Path) -> Path:
-    """Write the record as JSON; one file for each."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{record.begin:%Y%m%d-%H%M%S}.json"
-    path.write_text(record.model_dump_json(indent=1), encoding="utf-8")
-    return path
-
-
-def latest(folder: Path) -> Record | None:
-    """The record that was written last."""
-    found = sorted(folder.glob("*.json"))
-    return Record.model_validate_json(found[-1].read_text(encoding="utf-8")) if found else None

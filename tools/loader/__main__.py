@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.fidelity.claim import Claim
 from tools.loader import arm, claim, measure, page
-from tools.loader.record import Record, latest, save
+from tools.loader.record import Record
 from tools.measured import code, ended, none_yet, published
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +44,7 @@ def _run(asked: argparse.Namespace) -> int:
         return code([judged])
     if not asked.page:
         return code(write(measure.measure(*amount)))
-    record = latest(RESULTS)
+    record = Record.latest(RESULTS)
     if record is None:
         raise none_yet("load")
     return code(write(record))
@@ -63,7 +63,7 @@ def rounds() -> int:
 def write(record: Record) -> list[Claim]:
     """Judge a record, keep it, write its page, print the claims."""
     judged = claim.judge(record)
-    save(record, RESULTS)
+    record.save(RESULTS)
     return published(PAGE, page.render(record, judged), judged)
 
 

@@ -17,7 +17,8 @@ from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.throwaway import throwaway
 from tools.loader import files
 from tools.loader.arm import ARMS, ENGINE, LEDGER, Arm, Bench, psql_path
-from tools.loader.record import Record, Run, here, now
+from tools.loader.record import Record, Run
+from tools.measured import here, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from tools.loader.arm import BASELINES, ENGINE, GZIP, PSQL, SESSIONS
 from tools.loader.record import Run, beside, bounds, rate
 from tools.measured import claims_table
+from tools.reference import markdown as md
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tools.fidelity.claim import Claim
     from tools.loader.record import Record
 
@@ -87,7 +86,7 @@ def _arms(record: Record, *, indexed: bool) -> str:
             )
     rows.sort(key=lambda row: -float(row[1]))
     header = ["arm", "MB/s", "before the CHECKPOINT", f"× {PSQL}", "server, ms/MB", "client, ms/MB", "MiB"]
-    return _table(header, rows, figures=6)
+    return md.table_of_figures(header, rows, figures=6)
 
 
 def _of(runs: list[Run], name: str) -> float:
@@ -97,10 +96,3 @@ def _of(runs: list[Run], name: str) -> float:
 
 def _megabytes(runs: list[Run]) -> float:
     return runs[0].megabytes if runs else 0.0
-
-
-def _table(header: list[str], rows: Iterable[list[str]], *, figures: int) -> str:
-    """Markdown; the last ``figures`` columns are aligned as numbers."""
-    words = len(header) - figures
-    lines = [header, ["---" if index < words else "---:" for index in range(len(header))], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"

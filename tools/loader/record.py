@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from statistics import fmean, median, stdev
 
 from pydantic import BaseModel
 
-from pgdyno import _engine
+from tools.measured import Dated
 
 MEMORY_BYTES_MAX = 256 << 20
 """What the engine may take for any input (the issue's)."""
@@ -42,14 +38,9 @@ class Run(BaseModel, frozen=True):
         return self.loaded_s + self.checkpoint_s
 
 
-class Record(BaseModel, frozen=True):
+class Record(Dated, frozen=True):
     """All of it."""
 
-    begin: datetime
-    cores: int
-    kernel: str
-    build_hash: str
-    versions: list[str]
     runs: list[Run]
     left_out: list[str]
     """Arms that this machine could not measure, and why."""
@@ -137,28 +128,3 @@ def bounds(record: Record, packed: str, plain: str) -> list[Bound]:
         reached = run.megabytes / run.loaded_s
         found.append(Bound(unpack_s=unpack_s, copy_s=copy_s, per_s=per_s, reached_per_s=reached))
     return found
-
-
-def here() -> tuple[int, str, str]:
-    """Cores, kernel, build of the engine."""
-    built = _engine.run_json(["version"])
-    return os.cpu_count() or 1, platform.release(), str(built["build_hash"])
-
-
-def now() -> datetime:
-    """In whole seconds, UTC."""
-    return datetime.now(UTC).replace(microsecond=0)
-
-
-def save(record: Record, folder: Path) -> Path:
-    """Write the record as JSON; one file for each."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{record.begin:%Y%m%d-%H%M%S}.json"
-    path.write_text(record.model_dump_json(indent=1), encoding="utf-8")
-    return path
-
-
-def latest(folder: Path) -> Record | None:
-    """The record that was written last."""
-    found = sorted(folder.glob("*.json"))
-    return Record.model_validate_json(found[-1].read_text(encoding="utf-8")) if found else None

@@ -23,6 +23,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(["| " + " | ".join(header) + " |", "|" + "---|" * len(header), *lines])
 
 
+def table_of_figures(header: Sequence[str], rows: Iterable[Sequence[str]], *, figures: int) -> str:
+    """A table whose last ``figures`` columns are aligned as numbers."""
+    words = len(header) - figures
+    lines = [header, ["---" if index < words else "---:" for index in range(len(header))], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
 def cell(text: str) -> str:
     """Text that keeps inside its cell."""
     return " ".join(text.split()).replace("|", "\\|")

@@ -20,11 +20,27 @@ if TYPE_CHECKING:
     from pgdyno.flow.plan import Plan
 
 
-class Display:
+class _Shown:
+    """Has a bar for the length of a ``with`` block, if standard error is a terminal."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class Display(_Shown):
     """Shows the steps of an experiment. What is left is estimated, and the estimate corrected by each finished run."""
 
     def __init__(self, plan: Plan, left_s: float = math.inf) -> None:
         """``left_s`` is what a budget leaves: then it ends, whatever there is to do."""
+        super().__init__()
         self._budget_s, self._further = left_s, plan.further
         self._cells = len(plan.cells)
         self._load_s = plan.load_s
@@ -34,21 +50,12 @@ class Display:
         self._done_cells = 0
         self._began = time.monotonic()
         self._cells_began: float | None = None
-        self._bar: Any = None
-        self._task: Any = None
         self._title = ""
 
     def __enter__(self) -> Self:
         """Start the bar, if standard error is a terminal."""
         self._bar, self._task = _bar("load", min(self._total_s, self._budget_s))
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.stop()
 
     def step(self, step: Step) -> None:
         """Show where the experiment is."""
@@ -107,25 +114,17 @@ class Display:
             print(f"[{time.monotonic() - self._began:5.0f} s] {text}", file=sys.stderr, flush=True)
 
 
-class Bar:
+class Bar(_Shown):
     """Progress of a single thing: a bar on a terminal, elsewhere a line for each phase (the text before a colon)."""
 
     def __init__(self) -> None:
-        self._bar: Any = None
-        self._task: Any = None
+        super().__init__()
         self._phase = ""
 
     def __enter__(self) -> Self:
         """Start the bar, if standard error is a terminal."""
         self._bar, self._task = _bar("", 1.0)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.stop()
 
     def show(self, share: float, text: str) -> None:
         """How far it is, 0 to 1, and what is done: ``load: 3 of 7 rows``."""

@@ -302,12 +302,8 @@ class Cluster:
 
     def settings(self) -> list[dict[str, str | None]]:
         """Every setting as the server reports it: name, setting, unit, source, boot_val."""
-        columns = ("name", "setting", "unit", "source", "boot_val")
         with self.connect() as connection:
-            rows = connection.execute(
-                "SELECT name, setting, unit, source, boot_val FROM pg_catalog.pg_settings ORDER BY name"
-            ).fetchall()
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+            return settings_module.of_server(connection)
 
     def give(self, folder: Path) -> None:
         """Give a directory to the server; other users may not enter it."""

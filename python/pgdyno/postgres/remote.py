@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno import endpoint, session
 from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.postgres import settings as settings_module
 from pgdyno.postgres.binaries import VERSION_MIN, PgBinaries, find_binaries
 
 if TYPE_CHECKING:
@@ -134,12 +135,8 @@ class RemoteServer:
 
     def settings(self) -> list[dict[str, str | None]]:
         """Every setting that the role may see: name, setting, unit, source, boot_val."""
-        columns = ("name", "setting", "unit", "source", "boot_val")
         with self.connect() as connection:
-            rows = connection.execute(
-                "SELECT name, setting, unit, source, boot_val FROM pg_catalog.pg_settings ORDER BY name"
-            ).fetchall()
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+            return settings_module.of_server(connection)
 
     def require_tables(self, scale: int, *, writes: bool, yes_create: bool) -> bool:
         """Whether pgbench's tables have to be made before a run; ``False`` when they are there and of this ``scale``.

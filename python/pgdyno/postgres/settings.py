@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
+
+if TYPE_CHECKING:
+    import psycopg
 
 PRELOAD = "shared_preload_libraries"
 _MIB = 1 << 20
@@ -172,3 +176,10 @@ def _mib(size_bytes: int) -> str:
 
 def _clamp(value: int, low: int, high: int) -> int:
     return max(low, min(value, high))
+
+
+def of_server(connection: psycopg.Connection[Any]) -> list[dict[str, str | None]]:
+    """Every setting that the role may see, as the server reports it: name, setting, unit, source, boot_val."""
+    columns = ("name", "setting", "unit", "source", "boot_val")
+    rows = connection.execute(f"SELECT {', '.join(columns)} FROM pg_catalog.pg_settings ORDER BY name").fetchall()
+    return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -8,7 +8,7 @@ from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, asked_by_hamm
 from pgdyno.report import volumes
 from pgdyno.report.figures import queries as figure
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
-from pgdyno.report.words import Row
+from pgdyno.report.words import Row, interval
 from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.interval import Estimate
     from pgdyno.analysis.queries import ArmQueries
     from pgdyno.analysis.run_figures import RunFigures
 
@@ -74,12 +73,12 @@ def rows(comparison: Comparison) -> list[Row]:
     return [
         Row(
             "geometric mean of query seconds",
-            tuple(_interval(arm.headline) for arm in comparison.arms),
+            tuple(interval(arm.headline) for arm in comparison.arms),
             strong=True,
         ),
         Row(
             f"times that of {comparison.arms[0].label}",
-            ("1", *(UNKNOWN if one.estimate is None else _interval(one.estimate) for one in comparison.ratios)),
+            ("1", *(UNKNOWN if one.estimate is None else interval(one.estimate) for one in comparison.ratios)),
         ),
         *_printed(comparison),
         Row("queries per hour", _of(comparison, lambda arm, _: number(_per_hour(arm)))),
@@ -184,18 +183,12 @@ def _each(comparison: Comparison) -> Grid:
     cells = tuple(
         (
             f"Q{query}",
-            *(UNKNOWN if one is None or query not in one.query_s else _interval(one.query_s[query]) for _, one in arms),
-            *(_interval(one[query]) if query in one else UNKNOWN for one in ratios),
+            *(UNKNOWN if one is None or query not in one.query_s else interval(one.query_s[query]) for _, one in arms),
+            *(interval(one[query]) if query in one else UNKNOWN for one in ratios),
         )
         for query in numbers
     )
     return Grid(heads, cells)
-
-
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return number(estimate.mean)
-    return f"{number(estimate.mean)} ({number(max(0.0, estimate.low))} to {number(estimate.high)})"
 
 
 def _of(comparison: Comparison, words: Callable[[ArmSummary, ArmQueries], str]) -> tuple[str, ...]:

@@ -9,14 +9,13 @@ from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, replay_of, trust_of
 from pgdyno.report.asked import HOSTS, clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
-from pgdyno.report.words import Row
+from pgdyno.report.words import Row, interval
 from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.interval import Estimate
     from pgdyno.analysis.replay import ArmReplay
     from pgdyno.store.work_record import ReplayedKeys, ReplayRecord
 
@@ -88,7 +87,7 @@ def trust_words(comparison: Comparison) -> list[str]:
     least, most = found.statements
     said = (
         f"{found.arm.label} emulates what production has, so the other arms can be trusted as far as it is near: the median statement"
-        f" took {_interval(found.median)} times as long as in production, the 99th percentile {_interval(found.p99)} times;"
+        f" took {interval(found.median)} times as long as in production, the 99th percentile {interval(found.p99)} times;"
         f" the means of the {found.counted:,} statements with {MOST_SHARE:.0%} of production's time are {number(least)} to"
         f" {number(most)} times production's"
     )
@@ -121,7 +120,7 @@ def rows(comparison: Comparison) -> list[Row]:
         Row("statements sent late, at most, s", _of(comparison, lambda one: number(one.behind_s_max))),
         Row(
             "mean response time, ms",
-            tuple(_interval(arm.headline) for arm in comparison.arms),
+            tuple(interval(arm.headline) for arm in comparison.arms),
         ),
         Row("mean service time, ms", _of(comparison, lambda one: number(_mean(one, lambda run: run.service.mean_ms)))),
         Row("the same in production, ms", _of(comparison, lambda one: number(one.runs[0].recorded.mean_ms))),
@@ -200,7 +199,7 @@ def _each(comparison: Comparison) -> Grid:
         first = next(one[shape] for one in every if shape in one)
         recorded = UNKNOWN if first.recorded_ms is None else number(first.recorded_ms)
         times = (
-            UNKNOWN if one is None or shape not in one.statements else _interval(one.statements[shape].response_ms)
+            UNKNOWN if one is None or shape not in one.statements else interval(one.statements[shape].response_ms)
             for _, one in arms
         )
         cells.append((_short(shape), f"{first.calls:,.0f}", recorded, *times))
@@ -229,12 +228,6 @@ def _other_work(comparison: Comparison) -> Iterator[Heading | Grid | Note]:
 
 def _short(shape: str) -> str:
     return shape if len(shape) <= _LETTERS else f"{shape[: _LETTERS - 1]}…"
-
-
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return number(estimate.mean)
-    return f"{number(estimate.mean)} ({number(max(0.0, estimate.low))} to {number(estimate.high)})"
 
 
 def _mean(one: ArmReplay, of: Callable[[ReplayRecord], float]) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.text import UNKNOWN, percent
+from pgdyno.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.interval import Estimate
     from pgdyno.store.record import RunRecord
 
 COLUMNS_MAX = 6
@@ -32,6 +33,13 @@ class Row:
     strong: bool = False
     levels: tuple[str, ...] = ()
     """For findings: the level of each cell."""
+
+
+def interval(estimate: Estimate) -> str:
+    """A mean that is not below 0, with its interval where it has one."""
+    if estimate.low is None or estimate.high is None:
+        return number(estimate.mean)
+    return f"{number(estimate.mean)} ({number(max(0.0, estimate.low))} to {number(estimate.high)})"
 
 
 def record_of(comparison: Comparison) -> RunRecord:
