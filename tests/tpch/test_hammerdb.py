@@ -22,6 +22,7 @@ from pgdyno.workload.tpch.orders import order_of
 from ..support.hammerdb import as_left, stands_in
 from ..tpcc.hammerdb_standin import ASKED, FAULT
 from .hammerdb_standin import SLOW, installed
+from .test_public import BUILT as TRIAL
 from .test_public import as_hammerdb
 from .test_runs import rows, tpch, wrong
 
@@ -34,15 +35,6 @@ if TYPE_CHECKING:
     from ..fill.filled import Database
 
 SECRET = "sw0rdfish:of-the-test"
-TRIAL = """\
-schema_version = 1
-[world]
-kind = "real"
-dsn = "{}"
-[workload]
-kind = "tpch"
-schema = "public"
-"""
 home = stands_in(installed)
 built = as_left(as_hammerdb)
 

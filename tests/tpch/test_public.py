@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..fill.filled import Database
 
-REAL = """\
+BUILT = """\
 schema_version = 1
 [world]
 kind = "real"
@@ -28,6 +28,10 @@ dsn = "{}"
 [workload]
 kind = "tpch"
 schema = "public"
+"""
+"""Keys of what is asked follow."""
+REAL = f"""\
+{BUILT}\
 scale_factor = 0.01
 clients = 2
 queries = [6, 15]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _Name = TypeVar("_Name")
 _Figures = TypeVar("_Figures", bound="VolumeFigures | MemberFigures | InstanceFigures")
+_Timed = TypeVar("_Timed", bound="VolumeFigures | MemberFigures")
 
 
 @dataclass(frozen=True)
@@ -69,22 +70,27 @@ class Means(Generic[_Figures]):
 
 
 @dataclass(frozen=True)
-class MemberSummary(Means["MemberFigures"]):
-    """One member of an array over the replicates."""
+class TimedMeans(Means[_Timed]):
+    """What a volume and a member of it have alike."""
 
     @property
     def read_ms_mean(self) -> float | None:
-        """Mean time of its reads."""
+        """Mean latency of its reads; None where it was not counted or there were none."""
         return mean_known([one.read_ms_mean for one in self.figures])
 
     @property
     def write_ms_mean(self) -> float | None:
-        """Mean time of its writes."""
+        """Mean latency of its writes."""
         return mean_known([one.write_ms_mean for one in self.figures])
 
 
 @dataclass(frozen=True)
-class VolumeSummary(Means["VolumeFigures"]):
+class MemberSummary(TimedMeans["MemberFigures"]):
+    """One member of an array over the replicates."""
+
+
+@dataclass(frozen=True)
+class VolumeSummary(TimedMeans["VolumeFigures"]):
     """One volume of an arm over the replicates."""
 
     role: str
@@ -97,16 +103,6 @@ class VolumeSummary(Means["VolumeFigures"]):
     def mib_per_s(self) -> float | None:
         """Throughput."""
         return mean_known([one.mib_per_s for one in self.figures])
-
-    @property
-    def read_ms_mean(self) -> float | None:
-        """Mean latency of its reads; None where it was not counted or there were none."""
-        return mean_known([one.read_ms_mean for one in self.figures])
-
-    @property
-    def write_ms_mean(self) -> float | None:
-        """Mean latency of its writes."""
-        return mean_known([one.write_ms_mean for one in self.figures])
 
     @property
     def members(self) -> tuple[MemberSummary, ...]:

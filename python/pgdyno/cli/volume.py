@@ -156,14 +156,7 @@ def attach(
         dilation=dilation,
     )
     attached.keep()
-    for note in volume_notes.of_attach(attached):
-        click.echo(f"note: {note}", err=True)
-    if as_json:
-        print_json(attached.facts)
-        return
-    where = f" on {attached.mount}" if attached.mount is not None else ""
-    slowed = f", {dilation} times slower" if dilation > 1 else ""
-    click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}{slowed}")
+    volume_notes.tell(attached, as_json=as_json, more=f", {dilation} times slower" if dilation > 1 else "")
 
 
 @command.command(name="list")

@@ -6,6 +6,9 @@ import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from pgdyno.cli.output import print_json
 from pgdyno.quantity import duration_words
 
 if TYPE_CHECKING:
@@ -20,6 +23,17 @@ _LONG_FORMAT_BYTES = 8 << 40
 _ALL_PPM = 1_000_000
 _GROWERS = {"ext4": "resize2fs {device}", "xfs": "xfs_growfs {mount}"}
 """What makes a mounted file system as large as its device."""
+
+
+def tell(attached: AttachedVolume, *, as_json: bool, more: str = "") -> None:
+    """Print what was attached: its facts as JSON, or where it is with ``more`` on it; what is to be noted on standard error."""
+    for note in of_attach(attached):
+        click.echo(f"note: {note}", err=True)
+    if as_json:
+        print_json(attached.facts)
+        return
+    where = f" on {attached.mount}" if attached.mount is not None else ""
+    click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}{more}")
 
 
 def before_attach(volume: VolumeSpec, file_system: str | None, image: Path | None) -> Iterator[str]:

@@ -216,13 +216,7 @@ def restore(
     attached.keep()
     if init_of(spec or found.spec) == "fsr" and init_of(str(attached.spec["spec"])) == "lazy":
         click.echo(f"note: the volume is lazy: {snapshot_fast.why_lazy(snapshots.find(name), time.time())}", err=True)
-    for note in volume_notes.of_attach(attached):
-        click.echo(f"note: {note}", err=True)
-    if as_json:
-        print_json(attached.facts)
-        return
-    where = f" on {attached.mount}" if attached.mount is not None else ""
-    click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}, from {name}")
+    volume_notes.tell(attached, as_json=as_json, more=f", from {name}")
 
 
 def _document(one: Snapshot) -> dict[str, object]:
