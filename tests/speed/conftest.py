@@ -49,10 +49,10 @@ class Speed:
         return f"{self.who}: {self.iops:,.0f} IOPS, median {self.median_us:.1f} us{daemon}"
 
 
-def of_volume(found: AttachedVolume, job: Job) -> Speed:
-    """What fio sees of an emulated volume, and what the volume's daemon spends on it."""
+def of_volume(found: AttachedVolume, job: Job, device: str | None = None) -> Speed:
+    """What fio sees of an emulated volume, or of another ``device`` on its file, and what the volume's daemon spends on it."""
     before = found.stats()["counters"]
-    measured = fio.run(found.block_device, job)
+    measured = fio.run(device or found.block_device, job)
     after = found.stats()["counters"]
     spent = {key: after[key] - before[key] for key in ("read_ops", "write_ops", "daemon_cpu_ns")}
     cpu_us = spent["daemon_cpu_ns"] / (spent["read_ops"] + spent["write_ops"]) / 1000

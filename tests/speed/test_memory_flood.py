@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host import volume
+from pgdyno.host import transport, volume
 from tests.speed.hold_memory import available_bytes
 
 pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse]
@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse]
 FLOOD_BYTES = 48 << 30
 FILE_BYTES = 8 << 30
 """Written over and over, so that the disk needs no more space than this."""
+IN_MEMORY = (16 << 30, 2 << 30)
+"""The same of a volume in memory, whose file is there before memory is short: such a volume takes memory for each new block."""
 BLOCK_BYTES = 8 << 20
 LEFT_BYTES = 400 << 20
 LEFT_BYTES_MAX = 500 * 10**6
@@ -57,14 +59,14 @@ def memory_held() -> Iterator[None]:
             holder.wait(HOLD_TIMEOUT_S)
 
 
-def flood(file: Path) -> list[int]:
-    """Write :data:`FLOOD_BYTES` through the page cache. Returns how much memory was left after each GiB."""
+def flood(file: Path, flood_bytes: int = FLOOD_BYTES, file_bytes: int = FILE_BYTES) -> list[int]:
+    """Write ``flood_bytes`` through the page cache. Returns how much memory was left after each GiB."""
     left = []
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        for written in range(0, FLOOD_BYTES, BLOCK_BYTES):
+        for written in range(0, flood_bytes, BLOCK_BYTES):
             number = (written // BLOCK_BYTES).to_bytes(8, "little")
-            os.pwrite(descriptor, number * (BLOCK_BYTES // 8), written % FILE_BYTES)
+            os.pwrite(descriptor, number * (BLOCK_BYTES // 8), written % file_bytes)
             if written % (1 << 30) == 0:
                 left.append(available_bytes())
         os.fsync(descriptor)
@@ -73,12 +75,12 @@ def flood(file: Path) -> list[int]:
     return left
 
 
-def wrong_blocks(file: Path) -> list[int]:
+def wrong_blocks(file: Path, flood_bytes: int = FLOOD_BYTES, file_bytes: int = FILE_BYTES) -> list[int]:
     """Blocks that do not hold what was written to them last."""
-    rounds_before = (FLOOD_BYTES - FILE_BYTES) // BLOCK_BYTES
+    rounds_before = (flood_bytes - file_bytes) // BLOCK_BYTES
     wrong = []
     with file.open("rb") as content:
-        for block in range(FILE_BYTES // BLOCK_BYTES):
+        for block in range(file_bytes // BLOCK_BYTES):
             number = (rounds_before + block).to_bytes(8, "little")
             if content.read(BLOCK_BYTES) != number * (BLOCK_BYTES // 8):
                 wrong.append(block)
@@ -100,3 +102,27 @@ def test_a_flood_of_written_pages_with_no_memory_left_hangs_nothing(state_dir: P
             assert sum(bytes_left < LEFT_BYTES_MAX for bytes_left in left) >= len(left) * 0.9
             assert wrong_blocks(mount / "flood") == []
             assert found.stats()["counters"]["refused_ops"] == 0
+
+
+@pytest.mark.skipif(not HUNG_TASKS.exists(), reason="this kernel does not count hung tasks (Linux 6.16)")
+@pytest.mark.parametrize("way", ["classic", "uring"])
+def test_a_flood_of_a_volume_in_memory_hangs_nothing(
+    state_dir: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = transport.missing()
+    if way == "uring" and missing is not None:
+        pytest.skip(missing)
+    monkeypatch.setenv("PGDYNO_TRANSPORT", way)
+    flood_bytes, file_bytes = IN_MEMORY
+    mount = state_dir.parent / "volume"
+    with volume.attached("null:size=4GiB", mount=mount) as found:
+        assert found.facts["transport"]["used"] == way
+        flood(mount / "flood", file_bytes, file_bytes)
+        hung, faults = hung_tasks(), major_faults(found.daemon.pid)
+        with memory_held():
+            left = flood(mount / "flood", flood_bytes, file_bytes)
+        print(f"\n{way}: left while writing: {min(left) >> 20} to {max(left) >> 20} MiB")
+        assert hung_tasks() == hung
+        assert major_faults(found.daemon.pid) == faults
+        assert wrong_blocks(mount / "flood", flood_bytes, file_bytes) == []
+        assert found.stats()["counters"]["refused_ops"] == 0
