@@ -22,7 +22,7 @@ use crate::log_buffer::LogBuffer;
 use crate::minutes::Minutes;
 use crate::overhead::BaseOverhead;
 use crate::restored::Restored;
-use crate::slots::{Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
+use crate::slots::{Answered, Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
 use crate::stats::{Completed, CounterRecord, Histograms, HostStats, MemberRecord, Totals};
 use crate::store::{Freezing, Store};
 use crate::transport::{HandedOver, RingReply};
@@ -33,7 +33,7 @@ use crate::write_log::Recorder;
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     pub(crate) core: Arc<Core>,
-    lane: usize,
+    pub(crate) lane: usize,
     store: Store,
     slots: Arc<Slots>,
     /// Requests whose data a worker must move; `None` when the store is in memory and the event loop moves it.
@@ -149,9 +149,9 @@ impl Pipeline {
         } else {
             self.move_data(&mut slot);
             if due == Due::Now {
-                let failed = self.slots.send(&mut slot);
+                let answered = self.slots.send(index, &mut slot);
                 drop(slot);
-                self.finish(index, false, failed);
+                self.finish(index, false, answered);
             }
         }
     }
@@ -193,9 +193,9 @@ impl Pipeline {
             // The lock is held while the data moves: a release that comes meanwhile waits for it.
             self.move_data(&mut slot);
             if due_before {
-                let failed = self.slots.send(&mut slot);
+                let answered = self.slots.send(index, &mut slot);
                 drop(slot);
-                self.finish(index, true, failed);
+                self.finish(index, true, answered);
             }
         }
     }
@@ -207,9 +207,12 @@ impl Pipeline {
         }
     }
 
-    fn finish(&self, index: SlotIndex, overrun: bool, failed: bool) {
-        let released_at = self.core.clock.now();
-        self.core.lock().finish(index, released_at, overrun, failed);
+    /// Counts a request whose answer this thread has sent.
+    fn finish(&self, index: SlotIndex, overrun: bool, answered: Answered) {
+        if let Answered::Sent { failed } = answered {
+            let released_at = self.core.clock.now();
+            self.core.lock().finish(index, released_at, overrun, failed);
+        }
     }
 
     /// Counts requests whose answers go out now, by the thread of the ring.

@@ -138,27 +138,24 @@ impl Slots {
             moving.due = Due::Now;
             return Answered::WaitsForData;
         }
-        if let Some(Reply::Ring(reply)) = slot.reply.take_if(|reply| matches!(reply, Reply::Ring(_))) {
-            let failed = self.settle(&mut slot);
-            reply.hand_over(index.id(), failed);
-            return Answered::HandedOver;
-        }
-        Answered::Sent { failed: self.send(&mut slot) }
+        self.send(index, &mut slot)
     }
 
-    /// Sends the answer, and says whether it is an I/O error.
-    pub(crate) fn send(&self, slot: &mut Slot) -> bool {
+    /// Answers a request whose data is there.
+    pub(crate) fn send(&self, index: SlotIndex, slot: &mut Slot) -> Answered {
         let failed = self.settle(slot);
         match slot.reply.take() {
-            Some(Reply::Ring(reply)) if failed => reply.error(Errno::EIO),
+            Some(Reply::Ring(reply)) => {
+                reply.hand_over(index.id(), failed);
+                return Answered::HandedOver;
+            }
             Some(Reply::Read(reply)) if failed => reply.error(Errno::EIO),
             Some(Reply::Write(reply)) if failed => reply.error(Errno::EIO),
-            Some(Reply::Ring(reply)) => reply.done(),
             Some(Reply::Read(reply)) => reply.data(&slot.buffer[..slot.len]),
             Some(Reply::Write(reply)) => reply.written(slot.len as u32),
             None => {}
         }
-        failed
+        Answered::Sent { failed }
     }
 
     /// Whether the answer is an I/O error. Before it goes out it is noted in the write log; a write that failed stays

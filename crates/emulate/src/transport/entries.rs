@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fuser::Errno;
@@ -28,6 +29,8 @@ pub(crate) struct Entries {
     answered: Mutex<Vec<(u16, Option<HandedOver>)>>,
     /// Wakes the thread of the ring.
     call: OwnedFd,
+    /// That thread finds no answer by itself: it sleeps, or is about to.
+    asleep: AtomicBool,
     _memory: [AlignedBuffer; 2],
 }
 
@@ -54,7 +57,8 @@ impl Entries {
             })
             .collect();
         let answered = Mutex::new(Vec::with_capacity(count));
-        Ok(Self { headers, payloads, payload_bytes, iovecs, answered, call, _memory: memory })
+        let asleep = AtomicBool::new(false);
+        Ok(Self { headers, payloads, payload_bytes, iovecs, answered, call, asleep, _memory: memory })
     }
 
     pub(crate) fn count(&self) -> u16 {
@@ -96,13 +100,25 @@ impl Entries {
         }
     }
 
+    /// Whether the ring's thread may sleep: there is no answer to tell. From then on until [`Self::awake`] answers call it.
+    pub(crate) fn falls_asleep(&self) -> bool {
+        // Before the list is looked at: an answer comes before that and is seen, or after it and calls.
+        self.asleep.store(true, Ordering::Relaxed);
+        self.answered.lock().expect("no holder panics").is_empty()
+    }
+
+    /// The ring's thread looks for answers again before it sleeps.
+    pub(crate) fn awake(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+
     /// What the ring's thread hears calls on.
     pub(crate) fn call_fd(&self) -> RawFd {
         self.call.as_raw_fd()
     }
 }
 
-/// A request that another thread has answered, and that counts as released when the kernel is told.
+/// A request that is answered, and that counts as released when the kernel is told.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandedOver {
     /// What the model knows it by.
@@ -166,24 +182,28 @@ impl RingReply {
         &mut self.payload()[..len]
     }
 
-    /// The transfer is done; what was read is in its data. For the ring's own thread, which then tells the kernel.
+    /// The read is done, and what was read is in its data. For the ring's own thread, which then tells the kernel.
     pub(crate) fn done(self) {
         self.finished(None);
     }
 
-    /// The transfer is done, or has failed. For other threads: that of the ring is woken to tell the kernel.
+    /// The transfer is done, or has failed. The thread of the ring tells the kernel, and is woken for it if it sleeps.
     pub(crate) fn hand_over(self, id: IoId, failed: bool) {
         let handed_over = Some(HandedOver { id, failed });
         let entries = self.entries.clone();
-        let is_first = if failed { self.answer(libc::EIO, 0, handed_over) } else { self.finished(handed_over) };
+        if failed {
+            self.answer(libc::EIO, 0, handed_over);
+        } else {
+            self.finished(handed_over);
+        }
         // Later ones are found with the first.
-        if is_first {
+        if entries.asleep.swap(false, Ordering::Relaxed) {
             // It fails only when nobody has listened for 2^64 calls.
             let _ = rustix::io::write(&entries.call, &1u64.to_ne_bytes());
         }
     }
 
-    fn finished(mut self, handed_over: Option<HandedOver>) -> bool {
+    fn finished(mut self, handed_over: Option<HandedOver>) {
         let bytes = match self.op {
             Op::Read => self.len as usize,
             Op::Write => {
@@ -192,7 +212,7 @@ impl RingReply {
                 size_of::<WriteOut>()
             }
         };
-        self.answer(0, bytes, handed_over)
+        self.answer(0, bytes, handed_over);
     }
 
     /// Answers with a structure.
@@ -210,13 +230,12 @@ impl RingReply {
         self.answer(error.code(), 0, None);
     }
 
-    /// Says whether no other answer waits to be told.
-    fn answer(mut self, error: i32, bytes: usize, handed_over: Option<HandedOver>) -> bool {
+    fn answer(mut self, error: i32, bytes: usize, handed_over: Option<HandedOver>) {
         self.is_answered = true;
-        self.put(error, bytes, handed_over)
+        self.put(error, bytes, handed_over);
     }
 
-    fn put(&self, error: i32, bytes: usize, handed_over: Option<HandedOver>) -> bool {
+    fn put(&self, error: i32, bytes: usize, handed_over: Option<HandedOver>) {
         let len = (size_of::<OutHeader>() + bytes) as u32;
         let header = self.entries.header(self.entry);
         // SAFETY: the entry is this reply's until it is in the list; an area of a header is as large as any header.
@@ -228,9 +247,7 @@ impl RingReply {
             });
             (*header).entry.payload_sz = bytes as u32;
         }
-        let mut answered = self.entries.answered.lock().expect("no holder panics");
-        answered.push((self.entry, handed_over));
-        answered.len() == 1
+        self.entries.answered.lock().expect("no holder panics").push((self.entry, handed_over));
     }
 }
 
@@ -287,20 +304,26 @@ mod tests {
         );
     }
 
-    /// The ring's thread is called for the first answer of another thread, and finds the others with it.
+    /// The ring's thread is called for the first answer while it sleeps, and finds the others with it.
     #[test]
-    fn answers_of_other_threads_call_once_and_the_rings_own_never() {
+    fn an_answer_calls_the_thread_that_sleeps_and_no_other() {
         let entries = Arc::new(Entries::new(3, 4096).expect("a descriptor"));
         let calls = || {
             let mut count = [0; 8];
             rustix::io::read(&entries.call, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
         };
-        arrives(&entries, 0, 1).reply.transfer(Op::Read, 4096).done();
-        assert_eq!((calls(), told(&entries).len()), (0, 1));
-        for (entry, failed) in [(0, false), (1, true), (2, false)] {
-            let reply = arrives(&entries, entry, u64::from(entry)).reply.transfer(Op::Read, 4096);
-            reply.hand_over(IoId(u64::from(entry)), failed);
-        }
+        let answer_all = || {
+            for (entry, failed) in [(0, false), (1, true), (2, false)] {
+                let reply = arrives(&entries, entry, u64::from(entry)).reply.transfer(Op::Read, 4096);
+                reply.hand_over(IoId(u64::from(entry)), failed);
+            }
+        };
+        answer_all();
+        assert!(!entries.falls_asleep(), "it has answers to tell");
+        entries.awake();
+        assert_eq!((calls(), told(&entries).len()), (0, 3), "it was awake");
+        assert!(entries.falls_asleep());
+        answer_all();
         assert_eq!((calls(), told(&entries).len()), (1, 3));
         assert_eq!(answer(&entries, 1).0.error, -libc::EIO);
     }

@@ -17,6 +17,8 @@ use super::abi::{COMMIT_AND_FETCH, CommandRequest, REGISTER, bytes_of};
 use super::answers;
 use super::entries::{Entries, HandedOver};
 use crate::fs::Exported;
+use crate::release;
+use crate::slots::{SLOTS, SlotIndex};
 
 /// Entries of all queues of a volume on a machine with few CPUs: what a loop device keeps in flight may all arrive on one.
 const ENTRIES: usize = 256;
@@ -87,6 +89,7 @@ struct Ring {
     /// Entries that the kernel knows.
     alive: usize,
     arrived: Vec<cqueue::Entry>,
+    due: Vec<(SlotIndex, bool)>,
     handed_over: Vec<HandedOver>,
     /// A thread that waits for requests does not wait for a disk, where the kernel can tell.
     wait_flags: EnterFlags,
@@ -104,7 +107,8 @@ impl Ring {
         let wait_flags = if io.params().is_feature_no_iowait() { EnterFlags::NO_IOWAIT } else { EnterFlags::empty() };
         let alive = usize::from(count);
         let (arrived, handed_over) = (Vec::with_capacity(4 * alive), Vec::with_capacity(alive));
-        Ok(Self { io, entries, exported, entries_of_a_queue, alive, arrived, handed_over, wait_flags })
+        let due = Vec::with_capacity(SLOTS);
+        Ok(Self { io, entries, exported, entries_of_a_queue, alive, arrived, due, handed_over, wait_flags })
     }
 
     /// Gives the kernel the entries.
@@ -137,8 +141,13 @@ impl Ring {
     fn serve(&mut self, fuse: &OwnedFd) {
         while self.alive > 0 {
             self.tell(fuse);
+            while !self.entries.falls_asleep() {
+                self.entries.awake();
+                self.tell(fuse);
+            }
             // A wait that was interrupted is an early one.
             let _ = self.io.submitter().submit_with_args_and_flags(1, &SubmitArgs::new(), self.wait_flags);
+            self.entries.awake();
             self.take_in(fuse);
         }
     }
@@ -167,9 +176,10 @@ impl Ring {
         self.arrived = arrived;
     }
 
-    /// Puts what has been answered where the next call finds it.
+    /// Puts what is due, or has been answered, where the next call finds it.
     fn tell(&mut self, fuse: &OwnedFd) {
-        let Self { io, entries, entries_of_a_queue, handed_over, exported, .. } = self;
+        let Self { io, entries, entries_of_a_queue, due, handed_over, exported, .. } = self;
+        release::of_lane(&exported.pipeline.core, exported.pipeline.lane, due);
         entries.drain_answered(|entry, commit_id, by_another| {
             handed_over.extend(by_another);
             let request = CommandRequest { flags: 0, commit_id, qid: entry / *entries_of_a_queue, padding: [0; 6] };
