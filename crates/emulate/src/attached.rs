@@ -23,13 +23,13 @@ use crate::follow::PathFollower;
 use crate::fs::{Exported, FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::lane::Mode;
 use crate::log_buffer::LogBuffer;
-use crate::loop_device::LoopDevice;
+use crate::loop_device::{LoopDevice, Proofs};
 use crate::overhead::BaseOverhead;
 use crate::pipeline::Pipeline;
 use crate::spec::{InstanceFacts, ServeSpec};
 use crate::state_dir::{VolumeDir, start_ticks};
 use crate::store::Store;
-use crate::transport::{self, Chosen, Transport};
+use crate::transport::{self, Chosen, Decided, Transport};
 
 /// As many as measured best, by little; more only take turns on the model's lock (docs/decision/0005).
 const EVENT_LOOPS: usize = 2;
@@ -40,7 +40,7 @@ const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Why requests do not come over io_uring: the kernel is too old, or its module's parameter says no.
 const NOT_OFFERED: &str = "the kernel's FUSE does not offer io_uring (Linux 6.14 with enable_uring does)";
 const ON_DISK: &str = "the volume's content is on a disk, whose workers answer";
-const ON_REQUEST: &str = "io_uring is on request until its fidelity is on record (docs/decision/0020)";
+const NOT_MEASURED: &str = "io_uring was not measured on this machine";
 /// A device that is claimed is refused after that, if what claims it can be seen.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the kernel may take to let go of a device after its last mount has ended: more than a second on a busy machine.
@@ -109,11 +109,8 @@ impl Attached {
         log: Option<LogBuffer>,
         commands: &Sender<Command>,
     ) -> Result<Value> {
-        let fuse_magic = file_system_magic(&self.folder.fuse())?;
         let file = self.folder.fuse().join(FILE_NAME);
-        let device = self.device.insert(LoopDevice::attach(&file)?);
-        let proofs = device.prove(&file, fuse_magic, storage.total.params().request_bytes() / 1024, spec.cache)?;
-        let path = device.path.clone();
+        let (path, proofs) = self.put_up_device(&file, spec, storage)?;
         let (overhead, confirmed) =
             if spec.calibrate { calibrate(&self.pipeline, &path)? } else { (BaseOverhead::default(), true) };
         let kind = match spec.formatted_with() {
@@ -141,6 +138,25 @@ impl Attached {
         let served = Served::new(&self.folder, facts.clone(), storage.clone(), self.pipeline.clone())?;
         self.listener = Some(control::serve(&self.folder, served, commands.clone())?);
         Ok(facts)
+    }
+
+    /// Puts up the device alone, for a volume that is measured and goes; a request takes as long as `mode` says.
+    pub(crate) fn bring_up_bare(&mut self, spec: &ServeSpec, storage: &Storage, mode: Mode) -> Result<PathBuf> {
+        let (path, _) = self.put_up_device(&self.folder.fuse().join(FILE_NAME), spec, storage)?;
+        self.pipeline.set_mode(mode);
+        Ok(path)
+    }
+
+    fn put_up_device(&mut self, file: &Path, spec: &ServeSpec, storage: &Storage) -> Result<(PathBuf, Proofs)> {
+        let fuse_magic = file_system_magic(&self.folder.fuse())?;
+        let device = self.device.insert(LoopDevice::attach(file)?);
+        let proofs = device.prove(file, fuse_magic, storage.total.params().request_bytes() / 1024, spec.cache)?;
+        Ok((device.path.clone(), proofs))
+    }
+
+    /// How its requests arrive.
+    pub(crate) fn chosen(&self) -> &Chosen {
+        &self.chosen
     }
 
     /// Of how many volumes of the instance it is made.
@@ -296,13 +312,17 @@ fn start_session(
     config.clone_fd = true;
     let ended = Command::SessionEnded { name: spec.name.clone() };
     let (tell, offered) = sync_channel(1);
-    let prepared = match spec.transport {
-        Transport::Classic => Err(None),
-        Transport::Auto => Err(Some(ON_REQUEST.to_owned())),
-        Transport::Uring if spec.store != "memory" => Err(Some(ON_DISK.to_owned())),
+    let (wanted, measured) = match (spec.transport, &spec.decided) {
+        (Transport::Auto, Some(Decided { transport, reason })) => (*transport, Some(reason.clone())),
+        (Transport::Auto, None) => (Transport::Classic, Some(NOT_MEASURED.to_owned())),
+        (asked, _) => (asked, None),
+    };
+    let prepared = match wanted {
+        _ if spec.transport != Transport::Classic && spec.store != "memory" => Err(Some(ON_DISK.to_owned())),
         Transport::Uring => {
             transport::prepare(exported.clone()).map_err(|error| Some(format!("the kernel gives no ring: {error}")))
         }
+        Transport::Classic | Transport::Auto => Err(measured.clone()),
     };
     let over_ring = prepared.is_ok().then_some(tell);
     let fs = VolumeFs::new(exported, commands, ended, over_ring);
@@ -321,7 +341,7 @@ fn start_session(
         Err(reason) => Err(reason),
     };
     let session = session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)?;
-    let (ring, reason) = ring.map_or_else(|reason| (None, reason), |ring| (Some(ring), None));
+    let (ring, reason) = ring.map_or_else(|reason| (None, reason), |ring| (Some(ring), measured));
     let used = if ring.is_some() { Transport::Uring } else { Transport::Classic };
     Ok((session, ring, Chosen { asked: spec.transport, used, reason }))
 }

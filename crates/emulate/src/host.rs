@@ -20,24 +20,33 @@ const ROOT_REMEDY: &str =
 /// # Errors
 /// The step that the kernel refuses, and what it says.
 pub fn check_host() -> Result<()> {
-    let refused = |what: &str, error: io::Error| {
-        let needs = if error.raw_os_error() == Some(libc::EPERM) { " (it needs CAP_SYS_ADMIN)" } else { "" };
-        Fault::of_host(format!("{what}: {error}{needs}"), REMEDY)
-    };
     let fuse = OpenOptions::new().read(true).write(true).open("/dev/fuse");
     let fuse = fuse.map_err(|error| refused("/dev/fuse cannot be opened", error))?;
-    // SAFETY: no memory is passed.
-    let namespace = checked(unsafe { libc::unshare(libc::CLONE_NEWNS) });
-    namespace.map_err(|error| refused("the kernel refuses to mount", error))?;
-    // What is mounted from here on stays in this namespace.
-    mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, c"").map_err(|error| match error.raw_os_error() {
-        Some(libc::EINVAL) => Fault::of_host("the root directory of this chroot is not a mount", ROOT_REMEDY),
-        _ => refused("the kernel refuses to make mounts private", error),
-    })?;
+    private_mounts()?;
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0\0", fuse.as_raw_fd());
     let options = CStr::from_bytes_with_nul(options.as_bytes()).expect("the one NUL is at the end");
     mount(c"pgdyno", PLACE, Some(c"fuse"), libc::MS_NOSUID | libc::MS_NODEV, options)
         .map_err(|error| refused("the kernel refuses to mount FUSE", error))
+}
+
+/// From here on what this process and its children mount is seen by them alone, and ends with them. Before any thread is
+/// started.
+///
+/// # Errors
+/// The step that the kernel refuses, and what it says.
+pub(crate) fn private_mounts() -> Result<()> {
+    // SAFETY: no memory is passed.
+    let namespace = checked(unsafe { libc::unshare(libc::CLONE_NEWNS) });
+    namespace.map_err(|error| refused("the kernel refuses to mount", error))?;
+    mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, c"").map_err(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => Fault::of_host("the root directory of this chroot is not a mount", ROOT_REMEDY),
+        _ => refused("the kernel refuses to make mounts private", error),
+    })
+}
+
+fn refused(what: &str, error: io::Error) -> Fault {
+    let needs = if error.raw_os_error() == Some(libc::EPERM) { " (it needs CAP_SYS_ADMIN)" } else { "" };
+    Fault::of_host(format!("{what}: {error}{needs}"), REMEDY)
 }
 
 fn mount(source: &CStr, target: &CStr, kind: Option<&CStr>, flags: libc::c_ulong, options: &CStr) -> io::Result<()> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Dilation;
 use crate::file_system::FileSystem;
-use crate::transport::Transport;
+use crate::transport::{Decided, Transport};
 
 /// What to serve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +61,8 @@ pub struct ServeSpec {
     /// How its requests are to reach the daemon.
     #[serde(default)]
     pub transport: Transport,
+    /// What `auto` comes to.
+    pub decided: Option<Decided>,
 }
 
 fn undilated() -> u32 {

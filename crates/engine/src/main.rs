@@ -13,6 +13,7 @@ mod replay;
 mod shifted;
 mod snapshot;
 mod state_dir;
+mod transport;
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
@@ -233,6 +234,9 @@ enum VolumeCommand {
         #[command(flatten)]
         at: StateDir,
     },
+    /// How requests arrive.
+    #[command(flatten)]
+    Transports(transport::TransportCommand),
     /// Snapshots.
     #[command(flatten)]
     Snapshots(snapshot::SnapshotCommand),
@@ -410,6 +414,7 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "heal"}))?)
         }
         VolumeCommand::Snapshots(command) => Some(command.run()?),
+        VolumeCommand::Transports(command) => Some(command.run()?),
         VolumeCommand::Detach { name, save_image, at } => {
             Some(pgdyno_emulate::detach(&at.state_dir, &name, save_image.as_deref())?)
         }

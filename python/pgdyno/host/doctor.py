@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pgdyno import _engine, installation
 from pgdyno.errors import HostError, PgdynoError
-from pgdyno.host import awake, cgroup, clean, hammerdb, memory, mounts, paths, preflight, transport
+from pgdyno.host import awake, cgroup, clean, hammerdb, memory, mounts, paths, preflight, transport, transport_auto
 from pgdyno.host.volume import list_volumes
 
 Status = Literal["ok", "warn", "fail"]
@@ -235,8 +235,13 @@ def _timers() -> Check:
 
 def _transport() -> Check:
     """One line; without it volumes are served as they are by default."""
-    missing = transport.missing()
-    found = "the kernel has it (PGDYNO_TRANSPORT=uring)" if missing is None else f"no: {missing}; volumes do without"
+    missing, decided = transport.missing(), transport_auto.remembered()
+    if missing is not None:
+        found = f"no: {missing}; volumes do without"
+    elif decided is None:
+        found = "the kernel has it; the next attach measures whether volumes use it"
+    else:
+        found = f"the kernel has it; volumes use {decided.transport}, {decided.reason}"
     return Check("FUSE over io_uring", "ok", found)
 
 

@@ -24,8 +24,18 @@ pub enum Transport {
     Classic,
     /// Over io_uring, where the kernel lets it.
     Uring,
-    /// As measured best: by calls on /dev/fuse.
+    /// As measured best on this machine.
     Auto,
+}
+
+/// What `auto` comes to on a machine, as [`measure_transports`](crate::measure_transports()) found it, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decided {
+    /// The one to use.
+    pub transport: Transport,
+    /// Why it is that one.
+    pub reason: String,
 }
 
 /// How they do, and why.
