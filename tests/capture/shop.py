@@ -28,6 +28,8 @@ FAILING = CLIENTS * SESSIONS * ROUNDS
 SCHEMA = """
 CREATE EXTENSION pg_stat_statements;
 CREATE SCHEMA shop AUTHORIZATION app;
+CREATE SCHEMA not_of_app;
+CREATE TABLE not_of_app.notes (id serial);
 SET ROLE app;
 CREATE TABLE shop.customers (id int PRIMARY KEY, visits int NOT NULL DEFAULT 0);
 INSERT INTO shop.customers SELECT n FROM generate_series(1, 500) n;

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psycopg
 
+# pg_get_serial_sequence would ask for the right to use every schema.
 _COLUMNS = """
 SELECT space.nspname, class.relname, attribute.attname, pg_catalog.format_type(attribute.atttypid, NULL),
        coalesce(pg_catalog.pg_get_expr(def.adbin, def.adrelid), ''),
-       coalesce(pg_catalog.pg_get_serial_sequence(
-           pg_catalog.format('%I.%I', space.nspname, class.relname), attribute.attname), '')
+       coalesce((
+           SELECT pg_catalog.format('%I.%I', own.nspname, sequence.relname) FROM pg_catalog.pg_depend AS link
+           JOIN pg_catalog.pg_class AS sequence ON sequence.oid = link.objid AND sequence.relkind = 'S'
+           JOIN pg_catalog.pg_namespace AS own ON own.oid = sequence.relnamespace
+           WHERE link.classid = link.refclassid AND link.refclassid = class.tableoid AND link.refobjid = class.oid
+             AND link.refobjsubid = attribute.attnum AND link.deptype IN ('a', 'i') LIMIT 1), '')
 FROM pg_catalog.pg_attribute AS attribute
 JOIN pg_catalog.pg_class AS class ON class.oid = attribute.attrelid AND class.relkind IN ('r', 'p')
 JOIN pg_catalog.pg_namespace AS space ON space.oid = class.relnamespace
