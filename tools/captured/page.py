@@ -150,6 +150,6 @@ def _beside(found: Beside | None) -> str:
     return (
         f"One log of an order shop ([experiments/shop](../../experiments/shop)) that gives its orders keys: {found.statements:,} statements of"
         f" {found.transactions:,} transactions in {found.seconds:.0f} s, of which {found.failed:,} failed in production. Each tool sends it to a new copy of the"
-        " database; the lines of DEALLOCATE are left out for pgreplay, whose version 1.2 they end.\n\n"
+        " database. pgreplay 1.2 is given the log without DEALLOCATE, which ends it, and with parameters as PostgreSQL wrote them before version 16.\n\n"
         + md.table(header, rows)
     )

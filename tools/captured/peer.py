@@ -31,8 +31,8 @@ SECONDS = 20.0
 RATE_PER_S = 400.0
 PATIENCE_S = 10.0
 SAID_MOST = 300
-MESSAGE = 13
-"""Column of a csvlog."""
+MESSAGE, DETAIL = 13, 14
+"""Columns of a csvlog."""
 _SENT = ("executed", "failed_as_recorded", "newly_failed", "no_longer_failed")
 
 
@@ -80,7 +80,7 @@ def _missing(cluster: Cluster, production: Production) -> int:
 def _pgreplay(cluster: Cluster, production: Production, folder: Path) -> Tool:
     """The log is parsed and sent in one go. Where that breaks off, its last words are all that is known."""
     version = subprocess.run([PROGRAM, "-v"], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    log = _without_deallocate(production.log, folder / "pgreplay.csv")
+    log = _readable(production.log, folder / "pgreplay.csv")
     command = [PROGRAM, "-c", "-h", str(cluster.socket_dir), "-p", str(cluster.port), str(log)]
     begin = time.monotonic()
     try:
@@ -100,10 +100,16 @@ def _pgreplay(cluster: Cluster, production: Production, folder: Path) -> Tool:
     )
 
 
-def _without_deallocate(log: Path, copy: Path) -> Path:
-    """Pgreplay 1.2 ends by a segmentation fault at DEALLOCATE ALL (its issue 23)."""
+def _readable(log: Path, copy: Path) -> Path:
+    """A log for pgreplay 1.2. It ends by a segmentation fault at DEALLOCATE ALL (its issue 23), and knows parameters by the small letter that
+    they began with before PostgreSQL 16.
+    """
     with log.open(newline="") as file, copy.open("w", newline="") as out:
-        csv.writer(out).writerows(row for row in csv.reader(file) if "DEALLOCATE" not in row[MESSAGE])
+        written = csv.writer(out)
+        for row in csv.reader(file):
+            if "DEALLOCATE" not in row[MESSAGE]:
+                row[DETAIL] = re.sub("^Parameters: ", "parameters: ", row[DETAIL])
+                written.writerow(row)
     return copy
 
 
