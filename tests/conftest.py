@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from pgdyno import _engine
@@ -21,6 +22,10 @@ from tests.report import chromium
 from tests.support import machine, pictures, pooler
 
 _run_dirs: list[Path] = []
+
+# A busy machine is no failure, and each run tries the same examples: `--hypothesis-profile=default` draws others.
+hypothesis.settings.register_profile("pgdyno", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("pgdyno")
 
 
 def pytest_configure(config: pytest.Config) -> None:

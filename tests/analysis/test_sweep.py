@@ -121,7 +121,7 @@ def test_runs_that_follow_no_law_are_said_to() -> None:
     assert fit([(1.0, 10.0), (2.0, 19.0), (4.0, 35.0), (4.0, 36.0)]) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.floats(1, 1e4), st.floats(0, 1), st.floats(0, 0.01), st.lists(st.integers(1, 200), min_size=4, max_size=12, unique=True)
 )  # fmt: skip
@@ -136,7 +136,6 @@ def test_a_fit_lies_on_points_without_noise(
     assert found.coherence >= 0
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60))
 def test_a_box_holds_half_of_the_values_and_its_whiskers_the_rest_but_the_outsiders(values: list[float]) -> None:
     box = box_of(values)

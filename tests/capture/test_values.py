@@ -31,7 +31,7 @@ def logged(embedded_server: Cluster) -> tuple[Logged, list[list[str | None]]]:
     def use(cluster: Cluster) -> None:
         with connected(cluster) as session:
 
-            @settings(max_examples=ROUNDS, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=ROUNDS, database=None, suppress_health_check=list(HealthCheck))
             @given(st.lists(st.none() | HOSTILE, min_size=1, max_size=5))
             def send(some: list[str | None]) -> None:
                 values.append(some)

@@ -172,7 +172,7 @@ def test_channel_binding_and_ways_to_log_in_are_libpqs(site: Site) -> None:
                 found.check()
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.fixed_dictionaries(
         {},

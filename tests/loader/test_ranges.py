@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.errors import HostError
@@ -48,7 +48,6 @@ class Flaky:
             raise Dropped("broken off")
 
 
-@settings(deadline=None)
 @given(
     st.binary(min_size=1, max_size=60),
     st.lists(st.integers(1, 20), max_size=10),
@@ -63,7 +62,6 @@ def test_a_range_is_whole_however_often_its_answers_break(data: bytes, breaks: l
     assert all(before[0] < after[0] and after[1] == end for before, after in pairwise(one.asked))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 80), st.integers(0, 200), st.integers(0, 200), st.integers(1, 30))
 def test_pieces_are_in_order_whatever_their_bounds(data: bytes, head: int, first: int, end: int, size: int) -> None:
     first, end = sorted((min(first, len(data)), min(end, len(data))))

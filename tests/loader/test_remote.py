@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.errors import HostError, InputError, ObjectChanged, PgdynoError
@@ -168,7 +168,6 @@ def test_cyclic_redundancy_checks_have_the_published_values(name: str) -> None:
     assert digest.digest().hex() == CHECKED[name]
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(sorted(ALGORITHMS)), st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=5), st.data()
 )

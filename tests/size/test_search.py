@@ -31,7 +31,7 @@ def test_halving_finds_the_least_number(low: int, high: int, answer: int) -> Non
 
 
 @pytest.mark.parametrize("name", PRICED)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     ops=st.floats(1, 90_000), kib=st.sampled_from([4.0, 8.0, 64.0, 256.0]), size_gib=st.integers(1, 20_000),
     members=st.sampled_from([1, 2, 4, 8]),

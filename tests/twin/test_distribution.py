@@ -13,7 +13,7 @@ from tests.twin.synthetic import bins
 counts = st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), min_size=1, max_size=60)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(found=counts, less_ns=st.floats(0, 10**9))
 def test_a_table_never_descends_and_is_never_negative(found: dict[int, int], less_ns: float) -> None:
     distribution = Distribution.of_bins({str(value): count for value, count in found.items()})
@@ -48,7 +48,7 @@ def test_few_samples_say_nothing_of_rare_times() -> None:
     assert probabilities_ppm(10_000) == PROBABILITIES_PPM
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(counts, counts)
 def test_the_sum_of_two_times_has_the_sum_of_their_means(one: dict[int, int], other: dict[int, int]) -> None:
     first, second = (Distribution.of_bins({str(v): c for v, c in each.items()}) for each in (one, other))

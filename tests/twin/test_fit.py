@@ -20,7 +20,7 @@ def both(rate: float) -> dict[Op, float]:
     return {"read": rate, "write": rate}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     iops=st.integers(400, 16_000),
     ratio_kib=st.floats(9.0, 240.0),

@@ -53,14 +53,14 @@ def bucketed(latencies_us: list[int]) -> Counter[int]:
     return Counter(histogram.bucket_us(np.array(latencies_us, dtype=np.int64)).tolist())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(loads(), st.integers(0, 3))
 def test_the_sum_is_the_union_bucket_by_bucket(drivers: list[list[Latencies]], skipped: int) -> None:
     the_sum_is_the_union(drivers, skipped)
 
 
 @pytest.mark.bench
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(loads(), st.integers(0, 3))
 def test_the_sum_of_two_thousand_loads_is_their_union(drivers: list[list[Latencies]], skipped: int) -> None:
     the_sum_is_the_union(drivers, skipped)
@@ -94,7 +94,7 @@ def _joined(drivers: list[list[Latencies]], at: int, script: int) -> list[int]:
     return [value for seconds in drivers for value in seconds[at][script]]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(loads())
 def test_the_tables_of_a_run_are_those_of_the_union(drivers: list[list[Latencies]]) -> None:
     found = added.said([driver(seconds) for seconds in drivers])

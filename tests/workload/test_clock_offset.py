@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.workload import clock_offset
@@ -47,7 +47,6 @@ class Way:
         return there
 
 
-@settings(deadline=None)
 @given(
     st.integers(-(10**14), 10**14),
     st.lists(st.integers(0, 10**9), min_size=2, max_size=40).filter(lambda d: len(d) % 2 == 0),

@@ -91,7 +91,7 @@ values = st.lists(st.integers(0, 5_000_000), max_size=8)
 latencies = st.lists(st.tuples(values, values).map(list), min_size=1, max_size=6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(latencies, latencies, st.tuples(values, values).map(list), st.integers(0, 3))
 def test_nothing_is_lost(warmup: list[Latencies], measured: list[Latencies], tail: Latencies, skipped: int) -> None:
     told, span = said(warmup, measured, tail, skipped)
