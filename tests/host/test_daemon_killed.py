@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import subprocess
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from pgdyno import _engine
 from pgdyno.host import transport, volume
 from pgdyno.host.clean import clean
+from pgdyno.host.waiting import wait_until
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
 
@@ -45,6 +48,23 @@ def test_killed_while_it_attaches(state: Path, kills: int) -> None:
         subprocess.run(["umount", "--lazy", mount], stderr=subprocess.DEVNULL, check=False)
         clean(state)
         assert not list((state / "volumes").glob("*")), "killed before it made the folder, there is none"
+
+
+@pytest.mark.parametrize("way", ["classic", "uring"])
+def test_killed_while_its_device_has_unwritten_pages(state: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while mkfs writes. What closes the device last waits for them, so /dev/fuse must be closed before it."""
+    if way == "uring" and (reason := transport.missing()) is not None:
+        pytest.skip(reason)
+    monkeypatch.setenv("PGDYNO_TRANSPORT", way)
+    found = volume.attach("null:size=1GiB", mount=None, name="v", calibrate=False)
+    with Path(found.block_device).open("wb", buffering=0) as device:
+        device.write(bytes(32 << 20))
+    os.kill(found.daemon.pid, signal.SIGKILL)
+    tasks = Path(f"/proc/{found.daemon.pid}/task")
+    try:
+        assert wait_until(lambda: not tasks.exists() or len(list(tasks.iterdir())) <= 1, GONE_S)
+    finally:
+        found.detach()
 
 
 @pytest.mark.parametrize("kills", KILLS)

@@ -23,7 +23,7 @@ use crate::follow::PathFollower;
 use crate::fs::{Exported, FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::lane::Mode;
 use crate::log_buffer::LogBuffer;
-use crate::loop_device::{LoopDevice, Proofs};
+use crate::loop_device::{LoopDevice, LowPlace, Proofs};
 use crate::overhead::BaseOverhead;
 use crate::pipeline::Pipeline;
 use crate::spec::{InstanceFacts, ServeSpec};
@@ -55,6 +55,8 @@ pub(crate) struct Attached {
     session: Option<BackgroundSession>,
     chosen: Chosen,
     threads: Vec<JoinHandle<()>>,
+    /// Until the device takes it.
+    place: Option<LowPlace>,
     device: Option<LoopDevice>,
     mount: Option<PathBuf>,
     follower: Option<PathFollower>,
@@ -70,6 +72,7 @@ impl Attached {
         storage: &Storage,
         commands: &Sender<Command>,
     ) -> Result<Self> {
+        let place = LowPlace::reserve()?;
         let folder = VolumeDir::of(&spec.state_dir, &spec.name)?;
         folder.create()?;
         let begin = || {
@@ -88,6 +91,7 @@ impl Attached {
                 session: Some(session),
                 chosen,
                 threads,
+                place: Some(place),
                 device: None,
                 mount: None,
                 follower: None,
@@ -149,7 +153,8 @@ impl Attached {
 
     fn put_up_device(&mut self, file: &Path, spec: &ServeSpec, storage: &Storage) -> Result<(PathBuf, Proofs)> {
         let fuse_magic = file_system_magic(&self.folder.fuse())?;
-        let device = self.device.insert(LoopDevice::attach(file)?);
+        let place = self.place.take().map_or_else(LowPlace::reserve, Ok)?;
+        let device = self.device.insert(LoopDevice::attach(file, place)?);
         let proofs = device.prove(file, fuse_magic, storage.total.params().request_bytes() / 1024, spec.cache)?;
         Ok((device.path.clone(), proofs))
     }

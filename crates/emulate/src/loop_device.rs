@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -46,6 +46,28 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
+/// A descriptor that is lower than every one that is opened later, for a volume's device. Reserve it before the volume's /dev/fuse is
+/// opened.
+///
+/// The kernel closes a killed process's files from the highest descriptor down (`close_files` and `task_work_run` in Linux). Who closes a block
+/// device last waits until what programs wrote to it is there. Were /dev/fuse still open then, a daemon that is killed while mkfs writes would
+/// wait for its own answer, for ever, and every `sync` of the machine with it.
+#[derive(Debug)]
+pub(crate) struct LowPlace(OwnedFd);
+
+impl LowPlace {
+    pub(crate) fn reserve() -> Result<Self> {
+        let opened = File::open("/dev/null");
+        Ok(Self(opened.context(|| "cannot open /dev/null".to_owned(), "see `pgdyno doctor`")?.into()))
+    }
+
+    fn take(self, device: &File) -> io::Result<File> {
+        let Self(mut place) = self;
+        rustix::io::dup3(device, &mut place, rustix::io::DupFlags::CLOEXEC)?;
+        Ok(place.into())
+    }
+}
+
 /// An attached loop device. It detaches itself when neither this process nor a mount holds it open.
 #[derive(Debug)]
 pub(crate) struct LoopDevice {
@@ -69,7 +91,7 @@ pub(crate) struct Proofs {
 }
 
 impl LoopDevice {
-    pub(crate) fn attach(file: &Path) -> Result<Self> {
+    pub(crate) fn attach(file: &Path, place: LowPlace) -> Result<Self> {
         let remedy = "check that the loop module is loaded (`modprobe loop`) and that /dev/loop-control exists";
         let backing = OpenOptions::new()
             .read(true)
@@ -92,7 +114,8 @@ impl LoopDevice {
                 .context(|| format!("cannot open {}", path.display()), remedy)?;
             match configure(&device, &backing) {
                 Ok(()) => {
-                    return Ok(Self { path, name: format!("loop{number}"), _open: device });
+                    let open = place.take(&device).context(|| format!("cannot hold {}", path.display()), remedy)?;
+                    return Ok(Self { path, name: format!("loop{number}"), _open: open });
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
                 Err(error) => {
