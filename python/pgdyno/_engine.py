@@ -142,11 +142,10 @@ class Spawned:
             line = _first_line(self.process.stdout, deadline)
             answer = _parse(line) if line else {}
             if "ready" not in answer:
-                late = time.monotonic() >= deadline
-                raise _error_of(answer) or self._failure(
-                    f"the engine `{' '.join(self.args)}` "
-                    + (f"was not ready within {self.timeout_s:g} s" if late else "ended before it was ready")
-                )
+                what = f"was not ready within {self.timeout_s:g} s"
+                if not line and time.monotonic() < deadline:
+                    what = f"ended with {_ending(self.process.wait(self.timeout_s))} before it was ready"
+                raise _error_of(answer) or self._failure(f"the engine `{' '.join(self.args)}` {what}")
         except BaseException:
             self.process.kill()
             self.process.wait()

@@ -79,7 +79,7 @@ def test_a_daemon_is_ready_after_its_first_line(fake: Path, tmp_path: Path) -> N
     ("script", "error", "said"),
     [
         ('echo \'{"error": {"message": "in use", "remedy": ""}}\'; sleep 60', InputError, "in use"),
-        ("echo the reason >&2; exit 1", EngineError, "ended before it was ready: the reason"),
+        ("echo the reason >&2; exit 1", EngineError, "ended with exit code 1 before it was ready: the reason"),
         ("exec sleep 60", EngineError, "was not ready within 0.5 s: it said nothing"),
     ],
 )

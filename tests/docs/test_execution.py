@@ -67,6 +67,8 @@ GIVEN: dict[str, str] = {
     r"--diagnose (watches)\b": "pgdyno diagnose service=app --keep watched >&2; echo watched",
     r"diagnose (watches/\S+)": "pgdyno diagnose service=app --keep kept >&2; ls -d kept/*-diagnose-*",
     r"--against (results/\S+)": f"ls -d results/{RECORDED}",
+    r"report (results/\*-hammerdb-oltp-\*) ": f"ls -d results/{RECORDED}",
+    r" (results/\*-hammerdb-olap-\*) --summary": f"ls -d results/{RECORDED}",
     r"load (people\.csv)": "printf 'id,name\\n1,Ann\\n2,Bo\\n' > {0}; echo {0}",
     r"load '(part-\*\.csv)'": "printf 'id,name\\n3,Cy\\n' > part-1.csv; echo '{0}'",
     r"(?:--restore|add) (shop\.dump)": "cp experiments/shop/shop.sql {}",
