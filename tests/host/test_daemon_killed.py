@@ -50,12 +50,9 @@ def test_killed_while_it_attaches(state: Path, kills: int) -> None:
         assert not list((state / "volumes").glob("*")), "killed before it made the folder, there is none"
 
 
-@pytest.mark.parametrize("way", ["classic", "uring"])
-def test_killed_while_its_device_has_unwritten_pages(state: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("state", "way")
+def test_killed_while_its_device_has_unwritten_pages() -> None:
     """As while mkfs writes. What closes the device last waits for them, so /dev/fuse must be closed before it."""
-    if way == "uring" and (reason := transport.missing()) is not None:
-        pytest.skip(reason)
-    monkeypatch.setenv("PGDYNO_TRANSPORT", way)
     found = volume.attach("null:size=1GiB", mount=None, name="v", calibrate=False)
     with Path(found.block_device).open("wb", buffering=0) as device:
         device.write(bytes(32 << 20))

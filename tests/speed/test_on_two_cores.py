@@ -10,7 +10,6 @@ import pytest
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
-from pgdyno.host import transport
 from pgdyno.report import table
 
 if TYPE_CHECKING:
@@ -23,16 +22,6 @@ pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse]
 TRIES = 3
 ROLES = ("server", "daemon", "driver", "probe", "other", "host_busy")
 """``daemon``: that of the volumes; ``other``: the kernel's workers of loop devices, and what no role accounts for."""
-
-
-@pytest.fixture(params=["classic", "uring"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How requests of the volumes arrive."""
-    missing = transport.missing()
-    if request.param == "uring" and missing is not None:
-        pytest.skip(missing)
-    monkeypatch.setenv("PGDYNO_TRANSPORT", request.param)
-    return str(request.param)
 
 
 def compared(root: Path, volumes: tuple[str, ...], clients: int, seed: int, replicates: int) -> Comparison:
