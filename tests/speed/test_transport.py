@@ -25,10 +25,13 @@ pytestmark = [
 
 PAIRS = 6
 SECONDS = 3
-CPU_RATIO = 0.9
-"""The ring's daemon takes at most this share of the CPU of the classic one, for the median of pairs at depth 32."""
-IOPS_RATIO = 0.97
-"""And loses at most so much of the rate."""
+RATIOS = {"null": (0.9, 0.97), "null:service_us=500": (1.15, 0.93)}
+"""Most CPU of the ring's daemon against the classic one for a request at depth 32, and least rate, each for the median of pairs. Where a
+request waits the ring gains nothing (0020): there it is held to what `auto` decides between."""
+DEPTH_1_US = 33
+"""Most time of a request at depth 1 on a volume that answers at once, over the ring (issue 27)."""
+DEPTH_1_RATIO = 1.1
+"""And of one that waits, against the classic way."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +73,18 @@ def measured(bench: Bench, spec: str, job: Job, monkeypatch: pytest.MonkeyPatch)
     return pairs
 
 
-@pytest.mark.parametrize("spec", ["null", "null:service_us=500"])
+@pytest.mark.parametrize("spec", RATIOS)
 @pytest.mark.parametrize("mix", ["read", "write"])
-def test_at_depth_32_the_ring_takes_less_cpu_and_loses_no_rate(
-    spec: str, mix: Mix, bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_ring_takes_at_depth_32(spec: str, mix: Mix, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = measured(bench, spec, Job("random", mix, 4, 32, SECONDS), monkeypatch)
-    assert median(pair.cpu for pair in pairs) <= CPU_RATIO
-    assert median(pair.iops for pair in pairs) >= IOPS_RATIO
+    cpu_most, iops_least = RATIOS[spec]
+    assert median(pair.cpu for pair in pairs) <= cpu_most
+    assert median(pair.iops for pair in pairs) >= iops_least
 
 
-@pytest.mark.parametrize("spec", ["null", "null:service_us=500"])
+@pytest.mark.parametrize("spec", RATIOS)
 def test_at_depth_1_the_ring_is_as_quick(spec: str, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = measured(bench, spec, Job("random", "read", 4, 1, SECONDS), monkeypatch)
-    ratios = [pair.uring.median_us / pair.classic.median_us for pair in pairs]
-    assert median(ratios) <= 1.1, ratios
+    classic_us = median(pair.classic.median_us for pair in pairs)
+    uring_us = median(pair.uring.median_us for pair in pairs)
+    assert uring_us <= (DEPTH_1_US if spec == "null" else DEPTH_1_RATIO * classic_us)
