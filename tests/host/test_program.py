@@ -30,8 +30,10 @@ def test_what_a_program_said_is_the_error(script: str, said: str) -> None:
     assert said in str(failed.value) and failed.value.remedy.endswith("by hand")
 
 
-def test_a_program_that_is_missing_or_does_not_end_is_told() -> None:
+def test_a_program_that_is_missing_or_does_not_end_by_itself_is_told() -> None:
     with pytest.raises(HostError, match=r"mkfs\.none is not installed"):
         program.run("mkfs.none", "/dev/null")
     with pytest.raises(HostError, match="sleep has not ended after 0 s"):
         program.failure("sleep", "60", timeout_s=0.1)
+    with pytest.raises(HostError, match="sh was ended by SIGKILL"):
+        program.failure("sh", "-c", "kill -9 $$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,11 @@ def failure(*command: str | Path, timeout_s: float = TIMEOUT_S, **how: Any) -> s
         raise HostError(f"{name} has not ended after {timeout_s:.0f} s", remedy="look into `dmesg`") from error
     if done.returncode == 0:
         return None
+    if done.returncode < 0:
+        raise HostError(
+            f"{name} was ended by {signal.Signals(-done.returncode).name}",
+            remedy="try again; another program, or the kernel for want of memory (`dmesg`), ended it",
+        )
     return " ".join((done.stderr or done.stdout).split())[-_SAID_MAX:] or f"{name} ended with {done.returncode}"
 
 
