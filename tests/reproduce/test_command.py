@@ -149,6 +149,8 @@ def test_a_killed_one_is_resumed_by_the_same_command(shelf: Shelf, position: int
             assert time.monotonic() < deadline
         os.kill(process.pid, signal.SIGKILL)
     assert _runs(shelf) == {"trial": position}
+    [directory] = shelf.results.iterdir()
+    (directory / "loads" / "00-scale-2.partial").mkdir(parents=True)  # as of a load that was being made
     pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
     assert _runs(shelf) == {"trial": 4}
     assert len(list(shelf.results.iterdir())) == 1

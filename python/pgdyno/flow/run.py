@@ -44,6 +44,7 @@ def execute(
         directory = planned.directory
         written = open_experiment(directory).record
     with held(directory):
+        _remove_parts(directory)
         if planned.world.spread is not None:
             with _kept(directory, planned):
                 spread.make(planned.experiment, planned.world.spread, directory, written, listener)
@@ -156,9 +157,15 @@ def _kept(directory: Path, planned: Plan) -> Iterator[None]:
 
 def _forget(directory: Path) -> None:
     (directory / "experiment.json").unlink(missing_ok=True)
-    # A run that was killed before this experiment was continued left its part.
-    for left in (directory / "loads", *(directory / "runs").glob(f"*{names.PARTIAL}")):
-        shutil.rmtree(left, ignore_errors=True)
+    _remove_parts(directory)
+    shutil.rmtree(directory / "loads", ignore_errors=True)
     for folder in (directory / "runs", directory):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
+
+
+def _remove_parts(directory: Path) -> None:
+    """Remove what a killed process left half written: a load that is made again gets another number, so nothing replaces its part."""
+    for folder in ("loads", "runs"):
+        for left in (directory / folder).glob(f"*{names.PARTIAL}"):
+            shutil.rmtree(left, ignore_errors=True)
