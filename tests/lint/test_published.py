@@ -122,6 +122,43 @@ def test_an_answer_that_no_experiment_file_can_give_is_found(write: Write, old: 
     assert any(said in one for one in found), found
 
 
+CHARTED = (
+    "[[order]]",
+    """[[chart]]
+name = "TPS by vCPUs"
+column = "cells_tps"
+x = "vcpus"
+x_title = "vCPUs"
+experiment = "trial"
+metric = "tps"
+factor = "workload.clients"
+level = "{vcpus}"
+[[chart.line]]
+name = "one"
+where = { table = "1-1" }
+[[order]]""",
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"{vcpus}"', '"{vcpus} vCPUs"', "chart `TPS by vCPUs`: trial.toml has no arm for any point of `one`"),
+        ('"{vcpus}"', '"{cores}"', "chart `TPS by vCPUs`: the table has no such column, axis or number"),
+        ('"cells_tps"', '"cells_tpm"', "chart `TPS by vCPUs`: the table has no such column, axis or number"),
+        ('"1-1" }\n[[ord', '"1-2" }\n[[ord', "chart `TPS by vCPUs`: `one` has fewer than 2 rows"),
+        ('metric = "tps"\nfactor', 'metric = "speed"\nfactor', "`speed` is not a metric of runs"),
+    ],
+)
+def test_a_chart_that_nothing_answers_is_found(write: Write, old: str, new: str, said: str) -> None:
+    found = _answered(write, CHARTED, (old, new))
+    assert any(said in one for one in found), found
+
+
+def test_a_chart_with_an_arm_for_a_point_has_no_finding(write: Write) -> None:
+    assert _answered(write, CHARTED) == []
+
+
 def test_a_comparison_without_an_answer_says_why(write: Write) -> None:
     assert _found(write(('untold = "nobody ran it"\n', ""))) == [
         "catalog/published/post.toml: `b to a` needs `answer`, `offer`, or in `untold` why there is neither"

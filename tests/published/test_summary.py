@@ -15,7 +15,7 @@ from pgdyno.published import read_documents
 from pgdyno.reproduce.library import Library
 from pgdyno.reproduce.told import tell
 from tests.report import chromium
-from tools.reference import published_chart, published_summary
+from tools.reference import published_chart, published_lines, published_summary
 
 if TYPE_CHECKING:
     from pgdyno.reproduce.told import DocumentTold
@@ -82,6 +82,18 @@ def test_another_published_figure_changes_the_verdict_and_the_picture(copies: Co
     after = copies.both()
     assert before[0] != after[0]
     assert before[1] != after[1]
+
+
+def test_the_charts_are_what_the_files_make_and_change_with_them(copies: Copies) -> None:
+    made = published_lines.pictures(copies.told())
+    assert "published-huawei-1.svg" in made
+    for name, text in made.items():
+        assert text == (ROOT / "docs" / "picture" / name).read_text(encoding="utf-8")
+    file = copies.figures / "huawei.toml"
+    text = file.read_text(encoding="utf-8")
+    assert text.count(" 8_839.4,") == 1
+    file.write_text(text.replace(" 8_839.4,", " 4_419.7,"), encoding="utf-8")
+    assert published_lines.pictures(copies.told()) != made
 
 
 def test_results_that_are_gone_are_said_and_no_dot_is_left(copies: Copies) -> None:

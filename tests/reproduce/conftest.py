@@ -39,6 +39,25 @@ experiment = "larger"
 full_only = true
 [[comparison]]
 """
+ROWS = (
+    'rows = [["1-1", 2, 10.5, 210.0], ["1-1", 4, 20, 400]]',
+    'rows = [["1-1", 200, 20, 400], ["1-1", 100, 10, 200]]',
+)
+CHART = """[[chart]]
+name = "TPS by size"
+column = "cells_tps"
+x = "vcpus"
+x_title = "GiB"
+experiment = "trial"
+metric = "tps"
+factor = "world.volume"
+level = "gp3:size={vcpus}GiB"
+full_only_above = 100
+[[chart.line]]
+name = "gp3"
+where = { table = "1-1" }
+[[arithmetic]]
+"""
 FILE = FAKE.replace("clients = 4", "clients = 64").replace(
     '["gp3", "io2bx"]', '["gp3:size=100GiB", "io2bx:size=100GiB,iops=16000"]'
 )
@@ -60,6 +79,10 @@ class Shelf:
             text = text.replace(old, new, 1)
         (self.root / "catalog" / "published" / f"{name}.toml").write_text(text)
         return library()
+
+    def charted(self, *changes: tuple[str, str]) -> Library:
+        """Write it with a chart of two points, of which the experiment file has the first."""
+        return self.write(ROWS, ("[[arithmetic]]\n", CHART), *changes)
 
     def record(self, name: str = "trial", tps: float = 3000, low: Arm = GP3, **plan: Any) -> Path:
         """Record runs of an experiment file, in which io2bx does ``tps`` and gp3 1,000 transactions a second."""

@@ -31,7 +31,7 @@ def test_nothing_complains_is_asked_for_or_overflows(
     browser: chromium.Browser, shelf: Shelf, tmp_path: Path, width_px: int, dark: bool
 ) -> None:
     shelf.record()
-    found = shelf.write()
+    found = shelf.charted()
     [document] = found.documents
     results = recorded_in(shelf.results, [found.experiment(run) for run in document.run])
     path = tmp_path / "page.html"
@@ -41,7 +41,7 @@ def test_nothing_complains_is_asked_for_or_overflows(
     assert page.requests == [path.resolve().as_uri()]
     assert page.values[WIDTH] <= width_px
     assert page.values[OUTSIDE] == ""
-    assert len(page.values[DRAWN]) == 1
+    assert len(page.values[DRAWN]) == 2
     for scales in page.values[DRAWN]:
         assert len(scales) == 1
         assert 80 <= scales[0] <= 180

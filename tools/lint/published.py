@@ -14,6 +14,7 @@ from pgdyno.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.published import Document, read_document
 from pgdyno.published.answer import Answer, Arms
+from pgdyno.published.chart import Chart
 from pgdyno.published.document import Arithmetic, Comparison, Unstated
 from pgdyno.published.formula import FormulaError
 from pgdyno.reproduce.library import arm_of
@@ -71,6 +72,7 @@ def unanswered(document: Document, experiments: Path) -> list[str]:
     names = {one.name for one in document.comparison}
     answers = [one.answer for one in document.comparison if one.answer is not None]
     used = {arms.experiment for answer in answers for arms in (answer, *answer.varied)}
+    used |= {chart.experiment for chart in document.chart}
     run = {one.experiment for one in document.run}
     return [
         *(
@@ -87,6 +89,7 @@ def unanswered(document: Document, experiments: Path) -> list[str]:
             if step not in names
         ),
         *(message for answer in answers for message in _answer(document, answer, experiments)),
+        *(message for chart in document.chart for message in _chart(document, chart, experiments)),
     ]
 
 
@@ -99,6 +102,19 @@ def _answer(document: Document, answer: Answer, experiments: Path) -> Iterator[s
             yield f"`{variant.what}` is varied, and is not among what the document does not state"
     for arms in (answer, *answer.varied):
         yield from _arms(arms, experiments / f"{arms.experiment}.toml")
+
+
+def _chart(document: Document, chart: Chart, experiments: Path) -> Iterator[str]:
+    if chart.metric not in figures_by_name():
+        yield f"`{chart.metric}` is not a metric of runs"
+    try:
+        factors = read_experiment(experiments / f"{chart.experiment}.toml").factors
+    except InputError as error:
+        yield error.message.removeprefix(f"{experiments}/")
+        return
+    for line in chart.line:
+        if not any(arm_of(factors, point.levels) for point in document.points(chart, line)):
+            yield f"chart `{chart.name}`: {chart.experiment}.toml has no arm for any point of `{line.name}`"
 
 
 def _arms(arms: Arms, path: Path) -> Iterator[str]:

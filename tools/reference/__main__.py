@@ -19,6 +19,7 @@ from tools.reference import (
     published,
     published_chart,
     published_items,
+    published_lines,
     published_summary,
     records,
     reproduce_json,
@@ -59,7 +60,11 @@ def main(arguments: list[str]) -> int:
         "docs/reference": (FOLDER, {name: write() for name, write in PAGES.items()}),
         "docs/picture": (
             picture.FOLDER,
-            {picture.FILE: picture.picture(), published_chart.FILE: published_chart.picture()},
+            {
+                picture.FILE: picture.picture(),
+                published_chart.FILE: published_chart.picture(),
+                **published_lines.pictures(published_summary.told()),
+            },
         ),
         "docs/guide": (published_summary.GUIDE, {published_summary.FILE: published_summary.page()}),
     }

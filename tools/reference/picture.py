@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pgdyno.report.theme import DARK, LIGHT
+from tools.reference.colours import schemes
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "picture"
 SOURCE = FOLDER / "demo.json"
@@ -70,8 +70,7 @@ def picture() -> str:
     title = escape(" ".join(report["verdict"].split()))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH_PX} {height_px}" width="{WIDTH_PX}" height="{height_px}"'
-        f' role="img" aria-label="{title}">\n<style>\nsvg {{ {_declared(LIGHT)} }}\n'
-        f"@media (prefers-color-scheme: dark) {{ svg {{ {_declared(DARK)} }} }}{STYLE}</style>\n"
+        f' role="img" aria-label="{title}">\n<style>\n{schemes(COLOURS)}{STYLE}</style>\n'
         f'<rect x="0.5" y="0.5" width="{WIDTH_PX - 1}" height="{height_px - 1}" rx="8" fill="var(--panel)" stroke="var(--line)"/>\n'
         + "\n".join(parts)
         + "\n</svg>\n"
@@ -100,7 +99,3 @@ def _ends(estimate: dict[str, Any]) -> tuple[float, float, float]:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
-
-
-def _declared(colours: dict[str, str]) -> str:
-    return " ".join(f"--{name}: {colours[name]};" for name in COLOURS)

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from pgdyno.report.theme import DARK, LIGHT
 from pgdyno.reproduce import words
 from pgdyno.reproduce.figure import COLOURS, domain_of, ends_of, share_of, ticks_in
 from pgdyno.reproduce.labels import BAR_PX, NEAR_PX, interval, placed
 from pgdyno.reproduce.told import DocumentTold, Told
 from pgdyno.reproduce.verdict import Word
+from tools.reference.colours import schemes
 from tools.reference.published_summary import numbered, told
 
 FILE = "published.svg"
@@ -39,8 +39,7 @@ def drawn(documents: Sequence[DocumentTold]) -> str:
     title = f"The ratios of {len(shown)} comparisons in their documents, against the same ratios here"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH_PX} {HEIGHT_PX}" width="{WIDTH_PX}" height="{HEIGHT_PX}"'
-        f' role="img" aria-label="{escape(title)}">\n<style>\nsvg {{ {_declared(LIGHT)} }}\n'
-        f"@media (prefers-color-scheme: dark) {{ svg {{ {_declared(DARK)} }} }}{STYLE}</style>\n"
+        f' role="img" aria-label="{escape(title)}">\n<style>\n{schemes(NAMES)}{STYLE}</style>\n'
         f'<rect x="0.5" y="0.5" width="{WIDTH_PX - 1}" height="{HEIGHT_PX - 1}" rx="8" fill="var(--panel)" stroke="var(--line)"/>\n'
         + "\n".join([*_Plot(shown).parts(), *_key({one.judged.word for _, one in shown})])
         + "\n</svg>\n"
@@ -104,7 +103,3 @@ def _key(words_shown: set[Word]) -> Iterator[str]:
         if word in words_shown:
             yield f'<circle cx="{x + 5}" cy="{y - 4}" r="4.5" fill="var(--{colour})"/><text x="{x + 15}" y="{y}">{word}</text>'
             x += 30 + 6 * len(word)
-
-
-def _declared(colours: dict[str, str]) -> str:
-    return " ".join(f"--{name}: {colours[name]};" for name in NAMES)

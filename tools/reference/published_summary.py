@@ -13,12 +13,14 @@ from pathlib import Path
 
 from pgdyno.catalog import Catalog
 from pgdyno.reproduce import words
+from pgdyno.reproduce.chart_svg import title
 from pgdyno.reproduce.library import Library, library
 from pgdyno.reproduce.results import Result, recorded_in
 from pgdyno.reproduce.told import DocumentTold, Told, tell
 from pgdyno.reproduce.verdict import NO_CAUSE, Sign, Word
 from pgdyno.text import UNKNOWN
 from tools.reference import markdown as md
+from tools.reference.published_lines import charts
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide"
@@ -107,6 +109,9 @@ def _paragraph(document: DocumentTold) -> str:
     for one in sorted(document.comparisons, key=lambda one: LISTED.index(one.judged.word)):
         reasons.setdefault((one.judged.word, one.judged.because), []).append(one)
     lines.append("\n".join(f"- {_because(word, why, of)}" for (word, why), of in reasons.items()))
+    for file, chart in charts(document):
+        lines += [f"![{title(chart)}](../picture/{file})", words.CHART]
+        lines.append("\n".join(f"- {text}" for text in words.of_chart(chart)))
     return "\n\n".join(lines)
 
 

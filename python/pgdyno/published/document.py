@@ -13,6 +13,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from pgdyno.published.answer import Answer, Offer, Order, Run
+from pgdyno.published.chart import Chart, Line, Point
 from pgdyno.published.formula import FormulaError, Scope, evaluate, names_in
 from pgdyno.published.part import Name, Part, Text
 
@@ -162,9 +163,38 @@ class Document(Part):
     run: tuple[Run, ...] = ()
     comparison: tuple[Comparison, ...] = ()
     order: tuple[Order, ...] = ()
+    chart: tuple[Chart, ...] = ()
     arithmetic: tuple[Arithmetic, ...] = ()
     unstated: Annotated[list[Unstated], Field(min_length=1)]
     unreadable: tuple[Unreadable, ...] = ()
+
+    @model_validator(mode="after")
+    def _charts_are_of_tables(self) -> Self:
+        for chart in self.chart:
+            for line in chart.line:
+                try:
+                    found = self.points(chart, line)
+                except (LookupError, ValueError, ArithmeticError):
+                    raise ValueError(f"chart `{chart.name}`: the table has no such column, axis or number") from None
+                if len(found) < POINTS_MIN:
+                    raise ValueError(f"chart `{chart.name}`: `{line.name}` has fewer than {POINTS_MIN} rows")
+        return self
+
+    def points(self, chart: Chart, line: Line) -> list[Point]:
+        """The points of a line, by their place on the horizontal axis."""
+        [(table, index)] = [
+            (table, index)
+            for table in self.table
+            for index, column in enumerate(table.columns, len(table.axes))
+            if f"{table.name}_{column.name}" == chart.column
+        ]
+        rows = [(dict(zip(table.axes, row, strict=False)), row[index]) for row in table.rows]
+        found = [
+            Point(float(axes[chart.x]), float(value), {chart.factor: chart.level.format(**axes)})
+            for axes, value in rows
+            if all(axes[axis] == wanted for axis, wanted in line.where.items())
+        ]
+        return sorted(found, key=lambda point: point.x)
 
     @cached_property
     def scope(self) -> Scope:
@@ -227,6 +257,8 @@ class Document(Part):
         return found.value, ABOUT if found.approximate else Decimal(0)
 
 
+POINTS_MIN = 2
+"""Of a line."""
 ABOUT = Decimal("0.05")
 """What "about" allows, as a share of the figure: documents say "just over" of what rounds to one or two digits."""
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.scaling import Scaling
+    from pgdyno.reproduce.chart import ChartTold
     from pgdyno.reproduce.told import DocumentTold, Told
 
 SCHEMA_VERSION = 1
@@ -100,6 +102,58 @@ class OrderOf(Part):
     """Right where all steps are; null where one has no ratio here."""
 
 
+class EstimateOf(Part):
+    """A figure of runs."""
+
+    mean: float
+    low: float | None
+    """End of the 95 % interval; null for one replicate."""
+    high: float | None
+    replicates: int
+
+
+class PointOf(Part):
+    """One point of a line."""
+
+    x: float
+    there: float
+    here: EstimateOf | None
+    """Null where there are no valid runs of it."""
+
+
+class LawOf(Part):
+    """The universal scalability law through the points of a line."""
+
+    contention: float
+    """Share of the work for which one waits for another, 0 to 1."""
+    coherence: float
+    """What each pair costs."""
+    deviation: float
+    """Root mean square of the difference of logarithms of points and curve."""
+
+
+class LineOf(Part):
+    """One line of a chart."""
+
+    name: str
+    points: list[PointOf]
+    law_there: LawOf | None
+    """Null for fewer than four points."""
+    law_here: LawOf | None
+
+
+class ChartOf(Part):
+    """A figure of the document over a number, beside runs."""
+
+    name: str
+    x: str
+    """What the number counts."""
+    unit: str
+    metric: str
+    experiment: str
+    lines: list[LineOf]
+
+
 class UnstatedOf(Part):
     """Something that the document does not state."""
 
@@ -132,6 +186,7 @@ class DocumentOf(Part):
     """Claims of its arithmetic."""
     claims_that_add_up: int
     experiments: list[ExperimentOf]
+    charts: list[ChartOf]
 
 
 class ReproduceDocument(Part):
@@ -174,7 +229,37 @@ def _document(one: DocumentTold) -> DocumentOf:
             )
             for each in one.results
         ],
+        charts=[_chart(each) for each in one.charts],
     )
+
+
+def _chart(one: ChartTold) -> ChartOf:
+    return ChartOf(
+        name=one.chart.name,
+        x=one.chart.x_title,
+        unit=one.unit,
+        metric=one.chart.metric,
+        experiment=one.chart.experiment,
+        lines=[
+            LineOf(
+                name=line.name,
+                points=[PointOf(x=each.x, there=each.there, here=_estimate(each.here)) for each in line.points],
+                law_there=_law(line.law_there),
+                law_here=_law(line.law_here),
+            )
+            for line in one.lines
+        ],
+    )
+
+
+def _estimate(one: Estimate | None) -> EstimateOf | None:
+    return None if one is None else EstimateOf(mean=one.mean, low=one.low, high=one.high, replicates=one.n)
+
+
+def _law(one: Scaling | None) -> LawOf | None:
+    if one is None:
+        return None
+    return LawOf(contention=one.contention, coherence=one.coherence, deviation=one.deviation)
 
 
 def _comparison(told: Told) -> ComparisonOf:

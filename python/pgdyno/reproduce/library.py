@@ -62,7 +62,9 @@ def runs_of(document: Document, *, full: bool) -> list[Run]:
 
 
 def arms_named(document: Document, experiment: Experiment, *, full: bool) -> tuple[int, ...]:
-    """The indexes of the arms that ``--quick`` runs: those that comparisons rest on. Empty means all: in ``full``, and where none is named."""
+    """The indexes of the arms that ``--quick`` runs: those that comparisons rest on, and points of charts. Empty means all: in ``full``, and
+    where none is named.
+    """
     if full:
         return ()
     answers = [one.answer for one in document.comparison if one.answer is not None]
@@ -72,6 +74,14 @@ def arms_named(document: Document, experiment: Experiment, *, full: bool) -> tup
         for pair in pairs
         if pair.experiment == experiment.name and not pair.full_only
         for levels in (pair.high, pair.low)
+    ]
+    wanted += [
+        arm_of(experiment.factors, point.levels)
+        for chart in document.chart
+        if chart.experiment == experiment.name
+        for line in chart.line
+        for point in document.points(chart, line)
+        if chart.full_only_above is None or point.x <= chart.full_only_above
     ]
     return tuple(arm.index for arm in experiment.arms if arm.levels in wanted)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pgdyno import __version__
 from pgdyno.report import figures
 from pgdyno.report.render import drawing, rendered, write_whole
-from pgdyno.report.section import Drawing, Grid, Heading, Note, Section, Sentences
-from pgdyno.reproduce import words
+from pgdyno.report.section import Block, Drawing, Grid, Heading, Note, Section, Sentences
+from pgdyno.reproduce import chart_svg, words
 from pgdyno.reproduce.figure import COLOURS, there_and_here
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ def _parts(document: DocumentTold, numbered: Sequence[tuple[int, Told]]) -> Iter
     yield Grid(HEADS, tuple(_row(place, told) for place, told in numbered), look="plain")
     if document.orders:
         yield Sentences(tuple(map(words.order, document.orders)))
+    for chart in document.charts:
+        yield Heading(chart.chart.name)
+        yield Block("chart.html", {"svg": chart_svg.svg(chart), "caption": words.CHART})
+        yield Sentences(tuple(words.of_chart(chart)))
     said = tuple(f"{place}. {' '.join(found)}" for place, told in numbered if (found := tuple(words.details(told))))
     if said:
         yield Heading("What was compared")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.paired import PairOfArms, figures_by_name, paired
 from pgdyno.published.formula import evaluate
+from pgdyno.reproduce.chart import ChartTold, chart_told
 from pgdyno.reproduce.verdict import Judged, Sign, There, Word, judged, order_of, reach_of, sign_of
 
 if TYPE_CHECKING:
@@ -113,6 +115,7 @@ class DocumentTold:
     orders: tuple[OrderTold, ...]
     results: tuple[Result, ...]
     """What there is of its experiment files."""
+    charts: tuple[ChartTold, ...] = ()
 
     @property
     def open_points(self) -> list[tuple[Unstated, list[str]]]:
@@ -134,7 +137,8 @@ def tell(
         OrderTold(one.name, tuple(one.steps), order_of([signs[step] for step in one.steps])) for one in document.order
     )
     own = tuple(results[one.experiment] for one in document.run if one.experiment in results)
-    return DocumentTold(document, comparisons, orders, own)
+    charts = tuple(chart_told(document, one, partial(teller.arm, one.experiment)) for one in document.chart)
+    return DocumentTold(document, comparisons, orders, own, charts)
 
 
 class _Teller:
@@ -147,7 +151,7 @@ class _Teller:
         self._results = results
         self._resolve = resolve
         self._metrics = metrics_of(document)
-        self._known: dict[str, tuple[KeptArm, ...]] = {}
+        self._known: dict[str, dict[tuple[int, ...], KeptArm]] = {}
 
     def told(self, one: Comparison) -> Told:
         here = self._here(one)
@@ -217,24 +221,28 @@ class _Teller:
             share=CENTS_SHARE,
         )
 
-    def _arms(self, pair: Arms) -> tuple[KeptArm, KeptArm] | str:
-        """The two arms, or why they are not there."""
-        result = self._results.get(pair.experiment)
+    def arm(self, experiment: str, wanted: Mapping[str, str]) -> KeptArm | str:
+        """The arm of these levels, or why it is not there."""
+        result = self._results.get(experiment)
         if result is None:
-            return f"{pair.experiment}.toml was not asked for"
+            return f"{experiment}.toml was not asked for"
         if result.path is None:
             return result.why
-        if pair.experiment not in self._known:
-            self._known[pair.experiment] = result.arms(self._metrics)
-        by_levels = {arm.levels: arm for arm in self._known[pair.experiment]}
-        places = [result.places(wanted) for wanted in (pair.high, pair.low)]
-        high, low = (None if place is None else by_levels.get(place) for place in places)
-        if high is None or low is None:
-            wanted = pair.high if high is None else pair.low
-            why = result.why_not(wanted)
-            label = ", ".join(wanted.values())
-            return f"{label} of {pair.experiment}.toml has no finished run{': ' if why else ''}{why}"
-        return high, low
+        if experiment not in self._known:
+            self._known[experiment] = {arm.levels: arm for arm in result.arms(self._metrics)}
+        place = result.places(wanted)
+        found = None if place is None else self._known[experiment].get(place)
+        if found is not None:
+            return found
+        why = result.why_not(wanted)
+        return f"{', '.join(wanted.values())} of {experiment}.toml has no finished run{': ' if why else ''}{why}"
+
+    def _arms(self, pair: Arms) -> tuple[KeptArm, KeptArm] | str:
+        """The two arms, or why they are not there."""
+        high, low = (self.arm(pair.experiment, wanted) for wanted in (pair.high, pair.low))
+        if isinstance(high, str):
+            return high
+        return low if isinstance(low, str) else (high, low)
 
     def _ratio(self, pair: Arms, metric: str) -> Estimate | None:
         arms = self._arms(pair)
@@ -244,8 +252,9 @@ class _Teller:
 
 
 def metrics_of(document: Document) -> set[str]:
-    """The metrics that its answers ask for."""
-    return {one.answer.metric for one in document.comparison if one.answer is not None}
+    """The metrics that its answers and charts ask for."""
+    charted = {one.metric for one in document.chart}
+    return charted | {one.answer.metric for one in document.comparison if one.answer is not None}
 
 
 def _paired(arms: tuple[KeptArm, KeptArm], metric: str) -> PairOfArms:

@@ -11,7 +11,9 @@ from pgdyno.text import UNKNOWN, ratio_interval, times
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pgdyno.analysis.scaling import Scaling
     from pgdyno.published.document import Unstated
+    from pgdyno.reproduce.chart import ChartTold
     from pgdyno.reproduce.told import DocumentTold, OrderTold, Told, Varied
 
 NOT_FITTED = (
@@ -20,6 +22,7 @@ NOT_FITTED = (
 )
 INTERVAL = "Intervals are of 95 %, of runs paired by replicate."
 NOT_VARIED = "not varied"
+CHART = "Both axes are logarithmic. Curves: the universal scalability law, where the points follow one. Absolute figures are of different machines: compare slopes."
 CHANGED = " (by runs that differ from the experiment file)"
 
 
@@ -113,6 +116,29 @@ def _varied(one: Varied) -> str:
 def order(one: OrderTold) -> str:
     """The order of several figures."""
     return f"Order of {one.name}: {one.sign}."
+
+
+def of_chart(chart: ChartTold) -> Iterator[str]:
+    """How much each line grows, there and here, with the law that it follows."""
+    for line in chart.lines:
+        there = _grown([(one.x, one.there) for one in line.points], chart, line.law_there)
+        here = _grown([(one.x, one.here.mean) for one in line.points if one.here is not None], chart, line.law_here)
+        yield f"{line.name}: {there} in the document; here {here or 'there are no runs of two points'}."
+    if chart.why:
+        yield f"No runs here, because {chart.why}."
+
+
+def _grown(points: Sequence[tuple[float, float]], chart: ChartTold, law: Scaling | None) -> str:
+    """``20.3 times the TPS from 2 to 64 vCPUs (contention 0.012, coherence 3e-05)``; empty for fewer than two points."""
+    if len(points) < 2:
+        return ""
+    (low_x, low), (high_x, high) = points[0], points[-1]
+    said = ""
+    if law is not None:
+        said = (
+            f" (contention {law.contention:.3f}, coherence {law.coherence:.2g})" if law.follows else " (by no such law)"
+        )
+    return f"{times(high / low)} times the {chart.unit} from {low_x:g} to {high_x:g} {chart.chart.x_title}{said}"
 
 
 def plausible(one: Unstated) -> str:

@@ -1,0 +1,84 @@
+"""A line of a document beside the runs that stand for its points, and the law that either follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.interval import t_interval
+from pgdyno.analysis.scaling import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.scaling import Scaling
+    from pgdyno.published import Document
+    from pgdyno.published.chart import Chart
+    from pgdyno.reproduce.kept import KeptArm
+
+
+@dataclass(frozen=True)
+class PointTold:
+    """One row of the document."""
+
+    x: float
+    there: float
+    here: Estimate | None
+    """None where there are no valid runs of it."""
+    why: str = ""
+    """Why there are none: a clause."""
+
+
+@dataclass(frozen=True)
+class LineTold:
+    """The points of one line."""
+
+    name: str
+    points: tuple[PointTold, ...]
+
+    @cached_property
+    def law_there(self) -> Scaling | None:
+        """The universal scalability law through the document's points; None for fewer than four."""
+        return fit([(one.x, one.there) for one in self.points])
+
+    @cached_property
+    def law_here(self) -> Scaling | None:
+        """The same of the runs."""
+        return fit([(one.x, one.here.mean) for one in self.points if one.here is not None])
+
+
+@dataclass(frozen=True)
+class ChartTold:
+    """One chart, there and here."""
+
+    chart: Chart
+    unit: str
+    lines: tuple[LineTold, ...]
+
+    @property
+    def why(self) -> str:
+        """Why nothing is here: a clause; empty where something is."""
+        points = [one for line in self.lines for one in line.points]
+        return "" if any(one.here for one in points) else points[0].why
+
+
+def chart_told(document: Document, chart: Chart, arm_of: Callable[[Mapping[str, str]], KeptArm | str]) -> ChartTold:
+    """A chart beside its runs. ``arm_of`` has the arm of some levels, or why there is none."""
+    lines = []
+    for line in chart.line:
+        points = []
+        for point in document.points(chart, line):
+            arm = arm_of(point.levels)
+            here, why = (None, arm) if isinstance(arm, str) else _figure(arm, chart.metric)
+            points.append(PointTold(point.x, point.y, here, why))
+        lines.append(LineTold(line.name, tuple(points)))
+    return ChartTold(chart, document.unit_of(chart.column), tuple(lines))
+
+
+def _figure(arm: KeptArm, metric: str) -> tuple[Estimate | None, str]:
+    if arm.invalid:
+        return None, f"runs are invalid: {arm.invalid[0]}"
+    found = arm.by_block(metric)
+    return (t_interval([*found.values()]), "") if found else (None, f"the runs have no `{metric}`")
