@@ -82,6 +82,8 @@ class Arm:
     """By how much the late ones were late; 0 records no distribution of lateness."""
     server_share: float | None = None
     """Of the machine's CPU; by the throughput unless said."""
+    cpu_share: float = 1.0
+    """Of its CPUs' time that the instance gives the server."""
     driver_share: float = 0.08
     steal_share: float = 0.004
     other_share: float = 0.06
@@ -418,7 +420,7 @@ def _world(arm: Arm) -> WorldRecord:
     if arm.real:
         server = ServerRecord(host="db.example.org", port=5432, dbname="bank", user="dyno")
         return WorldRecord(kind="real", server=server, host=host)
-    instance = InstanceRecord(memory_bytes=1 << 30, cpus="0-1")
+    instance = InstanceRecord(memory_bytes=1 << 30, cpus="0-1", cpu_share=arm.cpu_share)
     if arm.storage_only:
         instance = InstanceRecord(
             memory_bytes=1 << 30, cpus="0-1", type="r6g.4xlarge", vcpus=16, storage_only=True,

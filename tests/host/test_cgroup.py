@@ -46,6 +46,8 @@ def test_version_2(tmp_path: Path) -> None:
     assert (root / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
     assert (root / "pgdyno" / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
     assert (group / "memory.max").read_text() == str(1 << 30)
+    found.limit_cpu(group, 50_000, 100_000)
+    assert (group / "cpu.max").read_text() == "50000 100000"
     found.give_way(group.parent)
     assert (root / "pgdyno" / "cpu.weight").read_text() == "1"
 

@@ -63,6 +63,39 @@ def test_processes_inside_are_bounded(state: Path) -> None:
     assert not any(folder.exists() for folder in folders)
 
 
+COMPUTES = """
+import time
+begin, used = time.monotonic(), time.process_time()
+while time.monotonic() < begin + 0.5:
+    pass
+print((time.process_time() - used) / (time.monotonic() - begin))
+"""
+
+
+@needs_cgroups
+@pytest.mark.parametrize(("dilation", "period_us"), [(1, 100_000), (4, 400_000), (30, 1_000_000)])
+def test_processes_inside_get_a_share_of_the_cpus_time(state: Path, dilation: int, period_us: int) -> None:
+    if not cgroup.find_hierarchy().offers("cpu"):
+        pytest.skip("this kernel offers no cpu control group")
+    asked = Instance(
+        f"test-{os.getpid()}", 128 * MIB, first_cpu(), cpu_share=0.25, dirty_limits=False, dilation=dilation
+    )
+    with asked as instance:
+        cores = 1 if instance.cpus is not None else len(os.sched_getaffinity(0))
+        files = [
+            file.parent / name
+            for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+            for file in instance.join_files
+        ]
+        set_to = [int(word) for file in files if file.exists() for word in file.read_text().split()]
+        assert set_to == [cores * period_us // 4, period_us]
+        assert instance.facts["cpu_share"] == 0.25
+        if dilation == 1:
+            got = float(subprocess.check_output(instance.join_args([sys.executable, "-c", COMPUTES]), text=True))
+            # Parts of six periods lie in half a second; neighbours take time, and add none.
+            assert got <= 0.25 * cores + 0.2
+
+
 @needs_cgroups
 def test_leaving_waits_for_the_last_process_and_says_who_stays(state: Path) -> None:
     instance = Instance(f"test-{os.getpid()}", 128 * MIB, dirty_limits=False, timeout_s=0.2)

@@ -75,7 +75,8 @@ def bound_by_cpu(run: RunFigures) -> str | None:
     """
     world, cores = run.record.world, server_cores(run)
     server, machine = run.cpu_share.get("server"), run.cpu_share.get("host_busy", 0.0)
-    busy = 0.0 if server is None else server * world.host.cores / cores
+    share = world.instance.cpu_share
+    busy = 0.0 if server is None else server * world.host.cores / (cores * share)
     if busy >= CPU_BOUND_SHARE:
         found, theirs = f"{percent(busy)} of the server's", "are"
     elif machine >= CPU_BOUND_SHARE:
@@ -88,6 +89,7 @@ def bound_by_cpu(run: RunFigures) -> str | None:
         return None
     slowed = cores * world.dilation
     vcpus = world.instance.vcpus
+    found += "" if share == 1 else f" with {percent(share)} of their time"
     return f"({found}): the throughput is what {slowed} cores would do that {theirs} never in each other's way" + (
         "" if vcpus in (None, slowed) else f", and the instance has {vcpus}"
     )

@@ -119,6 +119,8 @@ class Experiment:
             del found["client"]["drivers"]  # likewise
         if not self.file.postgres.given_up:
             del found["postgres"]["given_up"]
+        if self.file.instance.cpu_share == 1:
+            del found["instance"]["cpu_share"]
         if not self.file.world.restored:
             del found["world"]["restored"]
         if ".".join(KIND) in self.file.factors:

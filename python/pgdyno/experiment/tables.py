@@ -159,6 +159,8 @@ class InstanceTable(KeyTable):
     """Number of vCPUs. If there are more than this host's cores, the run is labelled storage-only."""
     cpus: str | None = None
     """CPUs of this host that the server may use, for example `0-1`. Default: all, shared with the test harness."""
+    cpu_share: Annotated[float, Field(ge=0.05, le=1)] = 1.0
+    """Share of these CPUs' time that the server gets, as where other customers use the same vCPUs: with `0.5` half of each 100 ms. 1: all of it."""
 
     @field_validator("memory_bytes")
     @classmethod

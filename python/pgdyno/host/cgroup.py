@@ -53,6 +53,9 @@ class Hierarchy(Protocol):
     def limit_memory(self, group: Path, memory_bytes: int) -> None:
         """Bound memory and page cache of a group, without swap."""
 
+    def limit_cpu(self, group: Path, quota_us: int, period_us: int) -> None:
+        """Let the processes of a group have so much CPU time together in each period; then they wait for the next."""
+
     def give_way(self, group: Path) -> None:
         """Let everything outside of the group have the CPU first; what that leaves is the group's in full."""
 
@@ -96,6 +99,11 @@ class V1:
             (group / "memory.swappiness").write_text("0")
         with contextlib.suppress(OSError):
             (group / "memory.memsw.limit_in_bytes").write_text(str(memory_bytes))
+
+    def limit_cpu(self, group: Path, quota_us: int, period_us: int) -> None:
+        """Sets ``cpu.cfs_period_us`` and ``cpu.cfs_quota_us``."""
+        (group / "cpu.cfs_period_us").write_text(str(period_us))
+        (group / "cpu.cfs_quota_us").write_text(str(quota_us))
 
     def give_way(self, group: Path) -> None:
         """Sets ``cpu.shares`` to the least there is."""
@@ -150,6 +158,10 @@ class V2:
         (group / "memory.max").write_text(str(memory_bytes))
         with contextlib.suppress(OSError):
             (group / "memory.swap.max").write_text("0")
+
+    def limit_cpu(self, group: Path, quota_us: int, period_us: int) -> None:
+        """Sets ``cpu.max``."""
+        (group / "cpu.max").write_text(f"{quota_us} {period_us}")
 
     def give_way(self, group: Path) -> None:
         """Sets ``cpu.weight`` to the least there is."""

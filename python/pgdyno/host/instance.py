@@ -16,6 +16,8 @@ from pgdyno.host.journal import Journal
 
 MEMORY_BYTES_MIN = 64 << 20
 """PostgreSQL's own processes need about half of this before they cache anything."""
+PERIOD_US, PERIOD_US_MAX = 100_000, 1_000_000
+"""In which a share of the CPUs' time is given, the kernel's default, and the longest that it takes (``sched-bwc.rst``)."""
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
 _ONE_PAGE = 4096
 
@@ -23,8 +25,8 @@ _ONE_PAGE = 4096
 class Instance:
     """Bounds the memory (with its page cache) and the CPUs of the processes that are started in it.
 
-    ``cpus`` is a list as the kernel writes it (``0``, ``0-3,8``); ``None`` leaves all of them. On entry the
-    groups are made and the kernel's dirty limits set to the instance's size (``dirty_limits=False`` leaves those
+    ``cpus`` is a list as the kernel writes it (``0``, ``0-3,8``); ``None`` leaves all of them. Of their time the processes get ``cpu_share``, in
+    periods of a tenth of a second of the subject's time. On entry the groups are made and the kernel's dirty limits set to the instance's size (``dirty_limits=False`` leaves those
     alone), and the times after which it writes back made ``dilation`` times longer; on exit everything is undone. Processes that are still inside have ``timeout_s`` to end.
     """
 
@@ -34,6 +36,7 @@ class Instance:
         memory_bytes: int,
         cpus: str | None = None,
         *,
+        cpu_share: float = 1.0,
         dirty_limits: bool = True,
         dilation: int = 1,
         journal: Journal | None = None,
@@ -47,6 +50,7 @@ class Instance:
         self.name = name
         self.memory_bytes = memory_bytes // _ONE_PAGE * _ONE_PAGE
         self.cpus = cpus
+        self.cpu_share = cpu_share
         self.timeout_s = timeout_s
         self._journal = journal or Journal()
         self._wants_dirty_limits = dirty_limits
@@ -69,6 +73,8 @@ class Instance:
             for controller in cgroup.CONTROLLERS:
                 self._make(hierarchy, controller)
             hierarchy.limit_memory(self._groups["memory"], self.memory_bytes)
+            if self.cpu_share < 1:
+                hierarchy.limit_cpu(self._groups["cpu"], *self._quota())
             if "cpu" in self._groups:
                 # The volume's own threads wait for a CPU like anyone's, where a real volume has its own
                 # (docs/decision/0015).
@@ -128,6 +134,7 @@ class Instance:
             "name": self.name,
             "memory_bytes": self.memory_bytes,
             "cpus": self.cpus,
+            "cpu_share": self.cpu_share,
             "cgroup_version": self._version,
             "sysctls": self._dirty.facts if self._dirty is not None else {},
         }
@@ -146,6 +153,8 @@ class Instance:
         if not hierarchy.offers(controller):
             if controller == "cpuset" and self.cpus is not None:
                 raise _no_cpuset()
+            if controller == "cpu" and self.cpu_share < 1:
+                raise _no_cpu()
             return
         group = hierarchy.group(controller, self.name)
         if group not in self._groups.values():
@@ -153,6 +162,12 @@ class Instance:
         self._groups[controller] = group
         if controller == "cpuset":
             self._bind_cpus(group, hierarchy.version)
+
+    def _quota(self) -> tuple[int, int]:
+        """CPU time in a period, and the period, in the host's microseconds; in slowed time a period is as much longer."""
+        cores = len(parse_cpus(self.cpus) if self.cpus is not None else os.sched_getaffinity(0))
+        period_us = min(PERIOD_US * self._dilation, PERIOD_US_MAX)
+        return round(self.cpu_share * cores * period_us), period_us
 
     def _make_group(self, hierarchy: cgroup.Hierarchy, controller: cgroup.Controller, group: Path) -> None:
         taken = HostError(
@@ -189,15 +204,23 @@ def require_cpus(text: str) -> None:
         )
 
 
-def require_control_groups(*, bound: bool) -> None:
-    """This kernel has the control groups of an instance: its memory's, and the CPUs' if they are to be ``bound``."""
+def require_control_groups(*, bound: bool, shared: bool = False) -> None:
+    """This kernel has the control groups of an instance: its memory's, the CPUs' if they are to be ``bound``, and that of their time if it is ``shared``."""
     hierarchy = cgroup.find_hierarchy()
     if bound and not hierarchy.offers("cpuset"):
         raise _no_cpuset()
+    if shared and not hierarchy.offers("cpu"):
+        raise _no_cpu()
 
 
 def _no_cpuset() -> HostError:
     return HostError("this kernel offers no cpuset control group", remedy="leave the CPUs unbound")
+
+
+def _no_cpu() -> HostError:
+    return HostError(
+        "this kernel offers no cpu control group, which limits CPU time", remedy="leave instance.cpu_share at 1"
+    )
 
 
 def parse_cpus(text: str) -> set[int]:

@@ -9,12 +9,12 @@ from pgdyno.analysis.factors import VOLUME
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.section import Block, Section, listed
 from pgdyno.report.words import COLUMNS_MAX, clients_of, record_of
-from pgdyno.text import UNKNOWN, address, plain, size
+from pgdyno.text import UNKNOWN, address, percent, plain, size
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.store.record import RunRecord
+    from pgdyno.store.record import InstanceRecord, RunRecord
 
 Pairs = list[tuple[str, str]]
 
@@ -244,7 +244,7 @@ def _machine(comparison: Comparison) -> Pairs:
         memory = UNKNOWN if instance.memory_bytes is None else size(instance.memory_bytes)
         pairs += [
             ("instance's memory", memory),
-            ("instance's CPUs", instance.cpus or "all, shared with the test harness"),
+            ("instance's CPUs", _cpus(instance)),
         ]
     if world.file_system:
         systems = " and ".join(_across(comparison, lambda run: run.world.file_system or UNKNOWN))
@@ -260,6 +260,11 @@ def _machine(comparison: Comparison) -> Pairs:
         ("PostgreSQL", " and ".join(servers)),
         *_clock(comparison),
     ]
+
+
+def _cpus(instance: InstanceRecord) -> str:
+    share = "" if instance.cpu_share == 1 else f", {percent(instance.cpu_share)} of their time"
+    return f"{instance.cpus or 'all, shared with the test harness'}{share}"
 
 
 def _idle(cpus_awake: bool | None) -> str:

@@ -82,6 +82,8 @@ class InstanceRecord(Record):
     """Limit of the memory cgroup; None when nothing was limited."""
     cpus: str | None = None
     """The cpuset in the kernel's notation (``0-3,6``); None when every core was shared."""
+    cpu_share: float = 1.0
+    """Share of these CPUs' time that the server could have; 1 in older records."""
     type: str | None = None
     """Name of the instance type (``r6g.large``); None if memory and CPUs were given directly."""
     vcpus: Annotated[int, Field(ge=1)] | None = None

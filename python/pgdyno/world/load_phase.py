@@ -71,6 +71,7 @@ class LoadWorld:
     """Whose limits the volumes share; None where there are none to share."""
     memory_bytes: int
     cpus: str | None
+    cpu_share: float
     dilation: int
     settings: tuple[tuple[str, str], ...]
     """PostgreSQL's."""
@@ -91,6 +92,7 @@ class LoadWorld:
             instance_type=one.instance.type if one.instance.ebs else None,
             memory_bytes=one.memory_bytes,
             cpus=one.instance.cpus,
+            cpu_share=one.instance.cpu_share,
             dilation=world.dilation,
             settings=tuple(sorted(one.settings.items())),
             throughput_mib_per_s=None if limit is None else limit.sustained,
@@ -111,7 +113,9 @@ class LoadWorld:
 
     def instance(self, name: str, journal: Journal) -> Instance:
         """Its memory and CPUs, for the length of a ``with`` block."""
-        return Instance(name, self.memory_bytes, self.cpus, dilation=self.dilation, journal=journal)
+        return Instance(
+            name, self.memory_bytes, self.cpus, cpu_share=self.cpu_share, dilation=self.dilation, journal=journal
+        )
 
     def __str__(self) -> str:
         """As a title has it."""

@@ -237,6 +237,7 @@ def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, VolumeSpec]) 
     return record.InstanceRecord(
         memory_bytes=memory_bytes,
         cpus=asked.cpus or cpus_of(vcpus, arm.world.dilation),
+        cpu_share=asked.cpu_share,
         type=found.name if found else None,
         vcpus=vcpus,
         ebs=found.ebs if found else {},
@@ -300,5 +301,8 @@ def _require_host(experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None
     for one in arms:
         with experiment.origin.explained(one.arm.written(("world", "mount_options"))):
             require_known_options(one.arm.world.file_system, one.arm.world.mount_options)
-    require_control_groups(bound=any(one.instance.cpus is not None for one in arms))
+    require_control_groups(
+        bound=any(one.instance.cpus is not None for one in arms),
+        shared=any(one.instance.cpu_share < 1 for one in arms),
+    )
     current_limits()

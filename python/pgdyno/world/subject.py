@@ -161,7 +161,14 @@ def emulated(
         volumes, mounts = dict(attached.volumes), attached.mounts
         stack.callback(_detach, attached, watch, log.parent)
         instance = stack.enter_context(
-            Instance(name, resolved.memory_bytes, resolved.instance.cpus, dilation=world.dilation, journal=journal)
+            Instance(
+                name,
+                resolved.memory_bytes,
+                resolved.instance.cpus,
+                cpu_share=resolved.instance.cpu_share,
+                dilation=world.dilation,
+                journal=journal,
+            )
         )
         cluster = _cluster(resolved, layout.data_dir(mounts), dataset.database, listen)
         stack.push(partial(_close, cluster, log))
