@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 
+from pgdyno.errors import EXIT_USAGE
 from tests.support.commands import pgdyno
 
 
@@ -28,6 +30,26 @@ def test_a_part_of_a_name_or_of_a_provider_chooses() -> None:
     assert pgdyno("volume", "types", "--like=AWS RDS")[1].count("rds-") == 4
     code, out, err = pgdyno("volume", "types", "--like", "floppy")
     assert (code, out) == (0, "") and "no volume type" in err
+
+
+def test_volumes_stand_beside_each_other() -> None:
+    code, out, _ = pgdyno("volume", "types", "gp3:iops=8000", "io2")
+    assert code == 0
+    rows = {name: values for name, *values in (re.split(r"  +", line) for line in out.splitlines())}
+    assert rows["VOLUME"] == ["gp3:size=100GiB,iops=8000,throughput=125", "io2bx:size=100GiB,iops=16000"]
+    assert rows["IOPS for each GiB, at most"] == ["500", "1,000"]
+    assert rows["USD a month for an IOPS"] == [
+        "0 up to 3,000, then 0.005",
+        "0.065, 0.046 above 32,000, 0.032 above 64,000",
+    ]
+    assert rows["USD a month for a MiB/s"][1] == "included"
+    assert rows["USD a month, this volume"] == ["33.00", "1,052.50"]
+    assert rows["failures a year"] == ["0.1 to 0.2 %", "0.001 %"]
+    refused = pgdyno("volume", "types", "gp9")
+    assert refused[0] == EXIT_USAGE
+    assert "gp9" in refused[2]
+    [one] = json.loads(pgdyno("volume", "types", "io2", "--json")[1])["types"]
+    assert one["type"] == "io2bx"
 
 
 def test_json_has_every_type_with_its_sources() -> None:

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli import complete
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pgdyno.specification import VolumeSpec
+
 
 @click.command()
+@click.argument("volumes", metavar="[VOLUME]...", nargs=-1, shell_complete=complete.volume_types)
 @click.option("--like", metavar="PART", help="Only types with PART in their name or provider.")
 @click.option("--json", "as_json", is_flag=True, help="Print all facts as one JSON document.")
-def types(like: str | None, as_json: bool) -> None:
+def types(volumes: tuple[str, ...], like: str | None, as_json: bool) -> None:
     """List the volume types of the catalogue.
 
     A range is what a type can have, from its smallest volume to its largest; `with credits` is what it does for a while. Of
     reads and writes with limits of their own, reads come first. The price is that of a month of the type as it comes
-    (`pgdyno volume types --json` says what that is), without the instance.
+    (`pgdyno volume types --json` says what that is), without the instance. Of VOLUMEs the types stand beside each other, with a line for
+    each property.
 
     \b
     Example:
       pgdyno volume types
       pgdyno volume types --like aws
+      pgdyno volume types gp3 io2bx:iops=8000
       pgdyno volume types --json | jq -r '.types[] | select(.volatile) | .type'
     """
     from pgdyno import _engine
+    from pgdyno.errors import InputError
 
     found = _engine.run_json(["volume", "types"])["types"]
+    if volumes:
+        chosen = _resolved(volumes)
+        of_type = {one["type"]: one for one in found}
+        own = next((one.spec for one in chosen if one.type not in of_type), None)
+        if own is not None:
+            raise InputError(f"`{own}` is not of a type of the catalogue", remedy="name one of `pgdyno volume types`")
+        found = [of_type[one.type] for one in chosen]
+        if not as_json:
+            _print_rows(_beside(found, chosen))
+            return
     if like is not None:
         found = [one for one in found if like.lower() in f"{one['type']} {one['provider']}".lower()]
     if as_json:
@@ -37,10 +58,59 @@ def types(like: str | None, as_json: bool) -> None:
         click.echo(f"no volume type has `{like}` in its name; `pgdyno volume types` lists them all", err=True)
         return
     header = ["TYPE", "PROVIDER", "SIZE", "IOPS", "MIB/S", "USD/MONTH", "DURABILITY"]
-    rows = [header, *(_row(one) for one in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+    _print_rows([header, *(_row(one) for one in found)])
+
+
+def _print_rows(rows: Iterable[Sequence[str]]) -> None:
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _resolved(volumes: Sequence[str]) -> list[VolumeSpec]:
+    """The volumes; :class:`~pgdyno.errors.InputError` for one that is refused."""
+    from pgdyno.catalog import Catalog
+
+    with Catalog() as catalog:
+        return [catalog.resolve(one) for one in volumes]
+
+
+def _beside(found: Sequence[dict[str, Any]], chosen: Sequence[VolumeSpec]) -> Iterator[list[str]]:
+    """A row for each property, a column for each volume."""
+    rows = [_properties(one, volume) for one, volume in zip(found, chosen, strict=True)]
+    for name in rows[0]:
+        yield [name, *(row[name] for row in rows)]
+
+
+def _properties(one: dict[str, Any], volume: VolumeSpec) -> dict[str, str]:
+    """What there is to know of a type, and what a volume of it costs."""
+    prices, failures = volume.prices, volume.document.get("annual_failure_rate_percent")
+    each = one["throughput_mib_per_s_per_iops"]
+    return {
+        "VOLUME": volume.spec,
+        "type": one["title"],
+        "provider": one["provider"],
+        "size": " to ".join(dict.fromkeys(_size(one["size_bytes"][end]) for end in ("minimum", "maximum"))),
+        "IOPS": _iops(one),
+        "IOPS for each GiB, at most": "-" if one["iops_per_gib_max"] is None else f"{one['iops_per_gib_max']:,}",
+        "MiB/s": _rate(one["throughput_mib_per_s"], one["burst_throughput_mib_per_s_max"]),
+        "MiB/s for each IOPS, at most": "-" if each is None else f"{each:g}",
+        "USD a month for a GiB": "-" if prices is None else f"{prices.gib_month_usd:g}",
+        "USD a month for an IOPS": "-" if prices is None else _tiers(prices.iops_month_usd),
+        "USD a month for a MiB/s": "-" if prices is None else _tiers(prices.mib_per_s_month_usd),
+        "USD a month, this volume": "-" if volume.usd_per_month is None else f"{volume.usd_per_month:,.2f}",
+        "durability": "gone with the instance" if one["volatile"] else one["durability"] or "-",
+        "failures a year": "-" if not failures else f"{' to '.join(f'{end:g}' for end in dict.fromkeys(failures))} %",
+    }
+
+
+def _tiers(tiers: Sequence[tuple[float, float]]) -> str:
+    """``0 up to 3,000, then 0.005``."""
+    if not tiers:
+        return "included"
+    said = f"{tiers[0][1]:g}" if not tiers[0][0] else f"0 up to {tiers[0][0]:,.0f}, then {tiers[0][1]:g}"
+    return said + "".join(f", {usd:g} above {above:,.0f}" for above, usd in tiers[1:])
 
 
 def _row(one: dict[str, Any]) -> list[str]:
