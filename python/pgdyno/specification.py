@@ -149,6 +149,12 @@ class VolumeSpec:
         )
 
     @property
+    def members(self) -> int:
+        """Volumes of an array; 1 of a single one. Copies in another zone are not counted."""
+        array = self.document.get("array") or {}
+        return self.columns * int(array.get("copies") or 1)
+
+    @property
     def is_restored(self) -> bool:
         """Whether it gets its blocks from a snapshot, in one of the ways of ``init=``."""
         return self.document.get("initialization") is not None

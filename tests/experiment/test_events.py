@@ -13,6 +13,7 @@ from pgdyno.analysis.events import events_of
 from pgdyno.analysis.series import series_of
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment.event import EventTable
+from pgdyno.flow.plan import plan
 from pgdyno.report import document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
@@ -53,6 +54,8 @@ def event(**keys: Any) -> str:
         ({"at": "1s", "do": "fail", "fault": "pause", "add": "5ms"}, 'event[1].add: it is not for fault = "pause"'),
         ({"at": "1s", "do": "fail", "fault": "error", "reads": "120%"}, "event[1].reads: '120%' is not a share"),
         ({"at": "1s", "do": "fail", "fault": "error", "reads": "0%", "writes": "0%"}, "neither reads nor writes"),
+        ({"at": "1s", "do": "fail", "fault": "error", "member": 0}, 'event[1].member: it is not for fault = "error"'),
+        ({"at": "1s", "do": "fail", "fault": "lose", "member": -1}, "event[1].member"),
         ({"at": "2s", "do": "heal"}, "event[1].at: measuring ends after 2 s"),
         ({"at": "1s", "do": "modify", "spec": "gp3", "on": "all"}, 'do = "modify" happens to one volume'),
         ({"at": "1s", "do": "snapshot", "rate": "40MiB"}, "event[1].rate: '40MiB' is not a rate"),
@@ -79,6 +82,21 @@ def test_events_are_a_part_of_what_can_change_a_result_and_experiments_without_t
     assert "event" not in plain.identity()
     assert plain.identity() != eventful.identity()
     assert eventful.settings()["event"] == [MODIFY]
+
+
+def test_one_member_of_an_array_fails(engine: Path) -> None:
+    slow = {"at": "1s", "do": "fail", "fault": "latency", "add": "10ms", "member": 3}
+    duration = {"duration": "2s"}
+    asked = experiment(world={"volume": "raid10:4xgp3"}, workload=duration, event=[slow])
+    [one] = asked.file.event
+    assert one.fault_document()["member"] == 3
+    assert one.words == "fail data: latency 10 ms on member 3"
+    plan(asked, to_run=False)
+    with pytest.raises(InputError, match=r"event\[1\]\.member: there is no member 3") as refused:
+        plan(experiment(world={"volume": "2xgp3"}, workload=duration, event=[slow]), to_run=False)
+    assert refused.value.remedy == "name one of 0 to 1"
+    whole = {name: value for name, value in slow.items() if name != "member"}
+    assert "member" not in experiment(workload=duration, event=[whole]).identity()["event"][0]
 
 
 def happening(*asked: dict[str, Any], failing: str = "") -> tuple[Timeline, list[str], threading.Event]:

@@ -20,7 +20,7 @@ ON_SERVER = ("kill", "cut")
 """Events that happen to the server, whose clients lose their connections; the others happen to a volume."""
 _KEYS: dict[str, frozenset[str]] = {
     "modify": frozenset({"spec", "optimizing_s", "rule"}),
-    "fail": frozenset({"fault", "for_s", "add_ns", "scenario", "reads_ppm", "writes_ppm", "once"}),
+    "fail": frozenset({"fault", "member", "for_s", "add_ns", "scenario", "reads_ppm", "writes_ppm", "once"}),
     "heal": frozenset(),
     "snapshot": frozenset({"rate_mib_per_s"}),
     "kill": frozenset(),
@@ -28,10 +28,10 @@ _KEYS: dict[str, frozenset[str]] = {
 }
 """The keys that each event has beside `at`, `do` and `on`."""
 _OF_FAULT: dict[str, frozenset[str]] = {
-    "pause": frozenset({"for_s"}),
-    "latency": frozenset({"for_s", "add_ns", "scenario", "reads_ppm", "writes_ppm"}),
+    "pause": frozenset({"for_s", "member"}),
+    "latency": frozenset({"for_s", "member", "add_ns", "scenario", "reads_ppm", "writes_ppm"}),
     "error": frozenset({"for_s", "reads_ppm", "writes_ppm", "once"}),
-    "lose": frozenset(),
+    "lose": frozenset({"member"}),
 }
 ALL_PPM = 1_000_000
 
@@ -55,6 +55,8 @@ class EventTable(KeyTable):
     """`snapshot`: rate at which changed blocks are stored, for example `40MiB/s`, the default. Until they are, the snapshot is pending, and an st1 or sc1 volume does its baseline."""
     fault: Literal["pause", "latency", "error", "lose"] | None = None
     """`fail`: the fault."""
+    member: Annotated[int, Field(ge=0)] | None = None
+    """`fail`: only this member of an array, from 0, with `pause`, `latency` and `lose`. Default: all."""
     for_s: Annotated[Seconds, Field(gt=0)] | None = Field(None, alias="for")
     """`fail`: time until the fault ends. Default: until `heal`, or the end of the run."""
     add_ns: Latency | None = Field(None, alias="add")
@@ -124,6 +126,8 @@ class EventTable(KeyTable):
         parts = [str(self.fault)]
         if self.add_ns is not None:
             parts.append(f"{self.add_ns / 1e6:g} ms")
+        if self.member is not None:
+            parts.append(f"on member {self.member}")
         if self.reads_ppm != ALL_PPM or self.writes_ppm != ALL_PPM:
             parts.append(f"on {self.reads_ppm / 1e4:g} % of reads and {self.writes_ppm / 1e4:g} % of writes")
         if self.once:
@@ -140,6 +144,7 @@ class EventTable(KeyTable):
         }
         found = {
             "kind": kinds.get(str(self.fault), self.fault),
+            "member": self.member,
             "reads_ppm": self.reads_ppm,
             "writes_ppm": self.writes_ppm,
         }

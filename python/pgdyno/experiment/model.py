@@ -115,6 +115,8 @@ class Experiment:
         for event in found.get("event", ()):
             if event["do"] != "snapshot":
                 del event["rate"]  # likewise
+            if event["member"] is None:
+                del event["member"]
         if self.file.client.drivers == WHOLE:
             del found["client"]["drivers"]  # likewise
         if not self.file.postgres.given_up:

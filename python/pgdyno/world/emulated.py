@@ -71,9 +71,13 @@ class Emulated(World):
         return None
 
     def _check_events(self, resolved: ResolvedArm) -> None:
-        """Refuse a modification that no provider makes before any run is made."""
+        """Refuse a modification that no provider makes, and a member that an array does not have, before any run is made."""
         sizes = {role: spec.size_bytes for role, spec in resolved.volumes.items()}
         for number, event in enumerate(resolved.arm.file.event):
+            if event.member is not None and event.member >= (there := resolved.volumes[event.target].members):
+                raise self.experiment.origin.error(
+                    ("event", number, "member"), f"there is no member {event.member}", f"name one of 0 to {there - 1}"
+                )
             if event.spec is None:
                 continue
             place = ("event", number, "spec")
