@@ -71,8 +71,8 @@ def chart_told(document: Document, chart: Chart, arm_of: Callable[[Mapping[str, 
         points = []
         for point in document.points(chart, line):
             arm = arm_of(point.levels)
-            here, why = (None, arm) if isinstance(arm, str) else _figure(arm, chart.metric)
-            points.append(PointTold(point.x, point.y, here, why))
+            here: tuple[Estimate | None, str] = (None, arm) if isinstance(arm, str) else _figure(arm, chart.metric)
+            points.append(PointTold(point.x, point.y, *here))
         lines.append(LineTold(line.name, tuple(points)))
     return ChartTold(chart, document.unit_of(chart.column), tuple(lines))
 
