@@ -111,6 +111,23 @@ def test_sysbenchs_tables_are_made_when_asked_and_used_again(server: Cluster, tm
         connection.execute("DROP TABLE sbtest1")
     refused = run(*arguments, "--yes-create", code=2)
     assert "the database has sbtest2 but not the others of sysbench's tables" in refused.err
+    with server.connect(dbname="app") as connection:
+        connection.execute("DROP TABLE sbtest2")
+    done = run(*arguments, "--yes-create", "--yes-drop")
+    assert "removed the 2 tables of sysbench that were created for these runs" in done.err
+    with server.connect(dbname="app") as connection:
+        assert connection.execute("SELECT to_regclass('sbtest1'), to_regclass('sbtest2')").fetchone() == (None, None)
+
+
+def test_tables_that_were_there_are_not_dropped(server: Cluster, tmp_path: Path) -> None:
+    dsn = f"host={server.socket_dir} port={server.port} dbname=app user=bench"
+    fill(RemoteServer.open(dsn), PgbenchTables(scale=1), replace=False)
+    arguments = [EXAMPLE, *SHORT, "--dsn", dsn, "--results", str(tmp_path / "results"), "--keep-invalid", "--only", "1"]
+    refused = run(*arguments, "--yes-drop", code=2)
+    assert "--yes-drop removes the tables that --yes-create creates" in refused.err
+    run(*arguments, "--yes-create", "--yes-drop", "--replicates", "1")
+    with server.connect(dbname="app") as connection:
+        assert connection.execute("SELECT count(*) FROM pgbench_branches").fetchone() == (1,)
 
 
 @pytest.mark.needs_pgbouncer

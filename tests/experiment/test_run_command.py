@@ -174,6 +174,7 @@ def test_tables_cannot_be_asked_for_where_no_server_exists_already(tmp_path: Pat
     path = tmp_path / "trial.toml"
     path.write_text(FILE)
     assert "--yes-create is for an existing server" in pgdyno("run", path, "--yes-create", code=2).err
+    assert "--yes-drop is for an existing server" in pgdyno("run", path, "--yes-drop", "--dry-run", code=2).err
 
 
 @pytest.mark.needs_fuse

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the arms, the runs and their estimated time; change nothing.")
 @click.option("--dsn", help="Measure an existing server: its connection string, without a password.")
 @click.option("--yes-create", is_flag=True, help="Create the workload's tables there if they are missing.")
+@click.option("--yes-drop", is_flag=True, help="Drop those again after the last run.")
 @click.option("--yes-write", is_flag=True, help="Send the statements of a capture there, those that write too.")
 @click.option(
     "--drivers",
@@ -104,6 +105,8 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         hosts=hosts,
         spread=spread,
     )
+    if options["yes_drop"]:
+        planned.world.remove_tables()
     if options["dry_run"]:
         _print_plan(planned, as_json, budget_s)
     else:

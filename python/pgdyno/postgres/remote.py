@@ -185,6 +185,19 @@ class RemoteServer:
             )
         return False
 
+    def drop_tables(self, names: Sequence[str]) -> None:
+        """Drop tables that were created for runs. :class:`HostError` where something else depends on one, which then stays."""
+        import psycopg
+        from psycopg import sql
+
+        with self.connect() as connection:
+            for name in names:
+                try:
+                    connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+                except psycopg.Error as error:
+                    said = " ".join(str(error).split())
+                    raise HostError(f"the table {name} cannot be dropped: {said}", remedy="drop it by hand") from None
+
     def _require_creatable(
         self, connection: psycopg.Connection[tuple[Any, ...]], family: str, by_hand: str, *, yes_create: bool
     ) -> None:

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
+from pgdyno.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -121,6 +123,13 @@ class World(ABC):
     def parameters_of(self, arm: Arm) -> Mapping[str, str] | None:
         """Settings that an arm's server gets beside its defaults; None where its settings are not chosen."""
         return arm.postgres.parameters
+
+    def remove_tables(self) -> None:
+        """Have the tables removed after the last run that are made on an existing server; :class:`InputError` where none are."""
+        raise InputError(
+            "--yes-drop is for an existing server, and this experiment starts its own",
+            remedy="omit --yes-drop, or name a server with --dsn",
+        )
 
     def warnings(self) -> list[str]:
         """What of it can be used and is rarely meant, said before the first run."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Self
 
+from pgdyno.errors import InputError
+from pgdyno.workload.tables import SchemaTables
 from pgdyno.world import on_server
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
@@ -33,6 +35,7 @@ class Real(World):
         super().__init__(experiment, arms)
         self._missing: Tables | None = None
         self._yes_create = False
+        self._removes = False
 
     @classmethod
     def open(cls, experiment: Experiment, *, to_run: bool, yes_create: bool) -> Self:
@@ -59,6 +62,17 @@ class Real(World):
     def parameters_of(self, arm: Arm) -> None:
         """It has its own."""
 
+    def remove_tables(self) -> None:
+        """See :meth:`World.remove_tables`. Those that were there before stay."""
+        if not self._yes_create:
+            raise InputError("--yes-drop removes the tables that --yes-create creates", remedy="use both, or neither")
+        if isinstance(self._missing, SchemaTables):
+            raise InputError(
+                f"--yes-drop removes tables, and these are in a schema, {self._missing.schema}",
+                remedy=f"omit --yes-drop; `DROP SCHEMA {self._missing.schema} CASCADE` removes it",
+            )
+        self._removes = True
+
     def warnings(self) -> list[str]:
         """What earlier runs left in existing tables."""
         first = self.arms[0]
@@ -83,7 +97,7 @@ class Real(World):
     def prepared(
         self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]
     ) -> Iterator[Ready]:
-        """Make the missing tables; they stay."""
+        """Make the missing tables; they stay, unless they are to be removed and all went well."""
         first = self.arms[0]
         with connected(self.hosts_file, due) as hosts:
             if self._missing is not None:
@@ -97,3 +111,9 @@ class Real(World):
                     return on_server.measure(run, resolved, subject, hosts=hosts)
 
             yield ready
+            if self._removes and self._missing is not None:
+                assert first.server is not None
+                assert not isinstance(self._missing, SchemaTables)
+                names = tuple(self._missing.rows)
+                first.server.drop_tables(names)
+                note(f"removed the {len(names)} tables of {self._missing.family} that were created for these runs")
