@@ -47,7 +47,7 @@ def test_only_a_dilated_run_speaks_of_it(tmp_path: Path) -> None:
         (
             {"server_share": 0.45, "cpu_share": 0.5},
             "warn",
-            "(90 % of the server's with 50 % of their time): the throughput is what 16 cores",
+            "(90 % of the server's): the throughput is what 8 cores",
         ),
         # The driver has the rest of the CPU: the server is short of it at half of the machine's.
         ({"server_share": 0.50, "driver_share": 0.40}, "warn", "what 16 cores would do that have all that ran beside"),

@@ -62,10 +62,11 @@ def undilated_tps(run: RunFigures) -> float | None:
     return None if host is None or host.excess is None else run.work_per_s / (1 + host.excess)
 
 
-def server_cores(run: RunFigures) -> int:
-    """Cores of the host that the server could use."""
+def server_cores(run: RunFigures) -> float:
+    """Cores of the host that the server could use, each by the share of its time that the server had of it."""
     world = run.record.world
-    return len(cpus_of(world.instance.cpus)) if world.instance.cpus else world.host.cores
+    cores = len(cpus_of(world.instance.cpus)) if world.instance.cpus else world.host.cores
+    return cores * world.instance.cpu_share
 
 
 def bound_by_cpu(run: RunFigures) -> str | None:
@@ -75,8 +76,7 @@ def bound_by_cpu(run: RunFigures) -> str | None:
     """
     world, cores = run.record.world, server_cores(run)
     server, machine = run.cpu_share.get("server"), run.cpu_share.get("host_busy", 0.0)
-    share = world.instance.cpu_share
-    busy = 0.0 if server is None else server * world.host.cores / (cores * share)
+    busy = 0.0 if server is None else server * world.host.cores / cores
     if busy >= CPU_BOUND_SHARE:
         found, theirs = f"{percent(busy)} of the server's", "are"
     elif machine >= CPU_BOUND_SHARE:
@@ -89,7 +89,6 @@ def bound_by_cpu(run: RunFigures) -> str | None:
         return None
     slowed = cores * world.dilation
     vcpus = world.instance.vcpus
-    found += "" if share == 1 else f" with {percent(share)} of their time"
-    return f"({found}): the throughput is what {slowed} cores would do that {theirs} never in each other's way" + (
+    return f"({found}): the throughput is what {slowed:g} cores would do that {theirs} never in each other's way" + (
         "" if vcpus in (None, slowed) else f", and the instance has {vcpus}"
     )

@@ -209,8 +209,7 @@ def _cpu(run: RunFigures, edges: np.ndarray[Any, Any]) -> list[Cpu | None]:
     found: list[Cpu | None] = []
     for place in range(bins):
         second = {role: values[place] for role, values in shares.items() if not math.isnan(values[place])}
-        theirs = server_cores(run) * world.instance.cpu_share
-        found.append(_cpu_of(second, world.host.cores / threads, world.host.cores / theirs))
+        found.append(_cpu_of(second, world.host.cores / threads, world.host.cores / server_cores(run)))
     return found
 
 
