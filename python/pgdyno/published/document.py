@@ -258,7 +258,7 @@ class Document(Part):
 
 
 POINTS_MIN = 2
-"""Of a line."""
+"""Fewer points make no line."""
 ABOUT = Decimal("0.05")
 """What "about" allows, as a share of the figure: documents say "just over" of what rounds to one or two digits."""
 

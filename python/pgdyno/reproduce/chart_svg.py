@@ -26,7 +26,7 @@ COLOURS = 6
 LOOKS = ("hollow and dashed: in the document", "filled: here, with 95 % intervals")
 CURVE_STEPS = 40
 ROOM = 1.25
-"""Of the axes beyond the outermost points, as a factor."""
+"""How far the axes reach beyond the outermost points, as a factor."""
 REACH = 10.0
 """An interval is cut where it ends this many times off its mean: it may reach below zero, where the axis has no place."""
 

@@ -23,6 +23,8 @@ NOT_FITTED = (
 INTERVAL = "Intervals are of 95 %, of runs paired by replicate."
 NOT_VARIED = "not varied"
 CHART = "Both axes are logarithmic. Curves: the universal scalability law, where the points follow one. Absolute figures are of different machines: compare slopes."
+COHERENCE_LEAST = 1e-6
+"""Below it is what a fit leaves of nothing: of 64 each costs less than a ten-thousandth."""
 CHANGED = " (by runs that differ from the experiment file)"
 
 
@@ -135,9 +137,8 @@ def _grown(points: Sequence[tuple[float, float]], chart: ChartTold, law: Scaling
     (low_x, low), (high_x, high) = points[0], points[-1]
     said = ""
     if law is not None:
-        said = (
-            f" (contention {law.contention:.3f}, coherence {law.coherence:.2g})" if law.follows else " (by no such law)"
-        )
+        coherence = f"{law.coherence:.2g}" if law.coherence >= COHERENCE_LEAST else "0"
+        said = f" (contention {law.contention:.3f}, coherence {coherence})" if law.follows else " (by no such law)"
     return f"{times(high / low)} times the {chart.unit} from {low_x:g} to {high_x:g} {chart.chart.x_title}{said}"
 
 
