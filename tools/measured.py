@@ -40,6 +40,11 @@ class Kept(BaseModel):
         """The one that is kept; None where there is none."""
         return cls.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
+    @staticmethod
+    def set_aside(path: Path, build_hash: str) -> None:
+        """Keep the record at ``path``, which another one replaces, under the name of its engine."""
+        path.replace(path.with_name(f"{path.stem}-{build_hash}{path.suffix}"))
+
     @classmethod
     def require(cls, path: Path, bench: str) -> Self:
         """The one that is kept; :class:`PgdynoError` with the command that measures it where there is none."""

@@ -26,7 +26,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.snapshot", description=__doc__)
     parser.add_argument("--sets", type=int, default=page.SETS, help="of two volumes [%(default)s]")
     parser.add_argument("--restores", type=int, default=page.RESTORES, help="for fio and fsck [%(default)s]")
-    parser.add_argument("--windows", type=int, default=page.WINDOWS, help="with a set, for the waits [%(default)s]")
+    parser.add_argument(
+        "--windows",
+        type=int,
+        default=page.WINDOWS,
+        help="with a set, for the waits; 0 leaves them to a quiet machine [%(default)s]",
+    )
     parser.add_argument("--minutes", type=float, help="begin no further server after this time; a later call resumes")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -28,12 +30,15 @@ if TYPE_CHECKING:
 SETS_OF_A_SERVER = 25
 """A chain of so many layers, then new volumes."""
 APART_S = 0.050
+AT_A_TIME = 3
+"""Sets that are restored and looked at: each waits for devices, mounts and a server most of its time."""
 
 
 def collect(path: Path, sets: int, looked_at: int, windows: int, minutes: float | None = None) -> Record:
     """Measure what the record at ``path`` lacks: so many sets, restores that others look at, and windows with a set.
 
-    After ``minutes`` no further server or chain is begun; a later call continues. The waits come last: they need a quiet machine.
+    After ``minutes`` no further server or chain is begun; a later call continues. The waits come last: they need a quiet machine. Without
+    ``windows`` they are left to such a call.
     """
     preflight.require_root("the record of snapshots")
     preflight.require_fuse()
@@ -42,6 +47,8 @@ def collect(path: Path, sets: int, looked_at: int, windows: int, minutes: float 
     kept = Record.load(path)
     if kept is not None and kept.goes_on(found):
         found = kept
+    elif kept is not None:
+        Record.set_aside(path, kept.build_hash)
     until = math.inf if minutes is None else time.monotonic() + 60 * minutes
     with state_of_its_own() as folder:
         if found.apart is None:
@@ -56,7 +63,7 @@ def collect(path: Path, sets: int, looked_at: int, windows: int, minutes: float 
         while (done := found.restores.restored) < looked_at and time.monotonic() < until:
             restores.look_at(folder, looked_at - done, found.restores)
             _said(found, path, f"{found.restores.restored} of {looked_at} restores looked at by fio and fsck")
-        if found.waits is None and time.monotonic() < until:
+        if found.waits is None and windows and time.monotonic() < until:
             found.waits = waits.measured(folder, windows)
             _said(found, path, "the waits of fio's requests")
     found.save(path)
@@ -96,15 +103,21 @@ def sets_under_load(folder: Path, file_system: FileSystem, count: int, apart_s: 
                 found.waited_ms.append(round(waited_s * 1000, 3))
             ledger.reach(WRITTEN_BETWEEN)
         found.commits = sum(ledger.acknowledged)
-        for acknowledged, (data_snapshot, wal_snapshot) in taken:
-            try:
-                with recovered(folder, data_snapshot, wal_snapshot) as cluster:
-                    wrong = lost(cluster, acknowledged)
-            except (PgdynoError, psycopg.Error) as error:
-                wrong = [" ".join(str(error).split())]
-            if wrong:
-                found.failed.append("; ".join(wrong)[:200])
-            found.sets += 1
-            snapshot_delete.delete([data_snapshot, wal_snapshot], volumes[0].state_dir)
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            for wrong in pool.map(partial(_restored, folder, volumes[0].state_dir), taken):
+                found.failed += ["; ".join(wrong)[:200]] if wrong else []
+                found.sets += 1
     found.seconds = round(time.monotonic() - begin, 1)
     return found
+
+
+def _restored(folder: Path, state: Path, taken: tuple[list[int], Sequence[Snapshot]]) -> list[str]:
+    """What the server of a set lacks of what had been acknowledged, and what is wrong with it; the set is deleted."""
+    acknowledged, (data, wal) = taken
+    try:
+        with recovered(folder, data, wal) as cluster:
+            return lost(cluster, acknowledged)
+    except (PgdynoError, psycopg.Error) as error:
+        return [" ".join(str(error).split())]
+    finally:
+        snapshot_delete.delete([data, wal], state)

@@ -110,11 +110,11 @@ def server(folder: Path, file_system: FileSystem) -> Iterator[tuple[Ledger, list
 @contextlib.contextmanager
 def recovered(folder: Path, data: Snapshot, wal: Snapshot) -> Iterator[Cluster]:
     """The server of a pair of snapshots, on volumes that are restored from them, after its crash recovery."""
-    mounts = {role: folder / f"{role}-restored" for role in ("data", "wal")}
+    mounts = {role: folder / f"{role}-{data.name}" for role in ("data", "wal")}
     with contextlib.ExitStack() as stack:
         for role, one in (("data", data), ("wal", wal)):
             attached = snapshot.restore(
-                one, mount=mounts[role], name=f"{role}-restored", instance="restored", calibrate=False
+                one, mount=mounts[role], name=f"{role}-{data.name}", instance=f"of-{data.name}", calibrate=False
             )
             stack.callback(attached.detach)
         cluster = Cluster(find_binaries(), mounts["data"] / "cluster")
