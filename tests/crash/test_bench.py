@@ -9,6 +9,7 @@ import pytest
 
 from pgdyno.analysis.power_cuts import excluded, in_words, shown
 from pgdyno.crash.examine import CHECKS
+from pgdyno.crash.recovery import CUTS_1_IN
 from tools.crash import __main__ as command
 from tools.crash import page, torn_page
 from tools.crash.cells import Cell, mutants, planted, recovering, sound, torn
@@ -16,6 +17,7 @@ from tools.crash.record import Found, Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 
 def found(cell: Cell, cuts: int, failed: int, check: str = "ledger") -> Found:
@@ -51,7 +53,7 @@ def test_every_planted_bug_says_what_catches_it() -> None:
 
 
 def test_a_record_holds_only_with_all_cuts_no_failure_and_all_bugs_caught() -> None:
-    again = page.CUTS // page.IN_RECOVERY_1_IN
+    again = page.CUTS // CUTS_1_IN
     enough = -(-(page.CUTS - again) // len(sound()))
     good = [
         *(found(cell, enough, 0) for cell in sound()),
@@ -94,6 +96,22 @@ def test_cuts_of_a_cell_that_time_ended_are_added_to_those_of_the_next_call() ->
     slow.cuts_per_minute, slow.cpu_s_per_cut = 70.0, 0.6
     assert slow.joined(found(cell, 300, 0)).cuts_per_minute == pytest.approx(140.0)
     assert slow.joined(found(cell, 300, 0)).cpu_s_per_cut == pytest.approx(0.375)
+
+
+def test_a_page_says_how_many_cuts_were_examined_at_a_time() -> None:
+    few, more = (found(cell, 100, 0) for cell in sound()[:2])
+    more.workers = 4
+    assert few.joined(more).workers == 4
+    assert "Time of a cut by step, 2 or 4 cuts at a time" in page.render_crash(record(few, more), [])
+
+
+def test_a_record_that_another_one_replaces_is_kept_under_the_name_of_its_engine(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    first = record(found(sound()[0], 100, 0))
+    first.save(path)
+    Record.set_aside(path, first.build_hash)
+    assert Record.load(path) is None
+    assert Record.load(tmp_path / "record-5c0ffee.json") == first
 
 
 def test_a_partial_record_says_so_on_its_page() -> None:

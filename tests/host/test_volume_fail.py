@@ -66,7 +66,8 @@ def test_a_pause_holds_a_request_until_it_is_healed(
             written = writer.submit(request, bare.block_device, True)
             expect(lambda: bare.stats()["counters"]["queue_length"] == 1, "the write waits")
             assert run(["volume", "list"]) == 0
-            assert "serving; paused" in capsys.readouterr().out
+            assert "serving; impaired; paused" in capsys.readouterr().out
+            assert volume.states()["data"]["status"] == "impaired"
             assert not written.done()
         finally:
             assert run(["volume", "heal", "data"]) == 0
@@ -78,6 +79,7 @@ def test_a_pause_holds_a_request_until_it_is_healed(
     assert 0 < fault["ends_in_s"] <= 2
     assert request(bare.block_device, write=False) > fault["ends_in_s"] / 2
     assert bare.stats()["faults"] == []
+    assert volume.states()["data"]["status"] == "ok"
     # A directory of the same name is not taken for a run.
     (state.parent / "data").mkdir()
     monkeypatch.chdir(state.parent)

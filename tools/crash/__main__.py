@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pgdyno.crash.campaign import WORKERS
+from pgdyno.crash.recovery import CUTS_1_IN
 from tools.crash import page, torn_page
 from tools.crash.cells import planted, recovering, sound, torn
 from tools.crash.measure import collect
@@ -34,6 +36,7 @@ def main() -> int:
         "--mutant-cuts", type=int, default=MUTANT_CUTS, help="of each planted bug at most [%(default)s]"
     )
     parser.add_argument("--minutes", type=float, help="end after this time; a later call continues")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="cuts that are examined at a time [%(default)s]")
     parser.add_argument("--planted", action="store_true", help="of crash: the planted bugs alone, and their score")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     return ended(partial(_run, parser.parse_args()))
@@ -42,7 +45,15 @@ def main() -> int:
 def _run(asked: argparse.Namespace) -> int:
     if asked.page:
         return code(write(asked.bench, Record.require(results(asked.bench), asked.bench)))
-    found = measured(asked.bench, asked.cuts, asked.mutant_cuts, asked.minutes, asked.seed, planted_alone=asked.planted)
+    found = measured(
+        asked.bench,
+        asked.cuts,
+        asked.mutant_cuts,
+        asked.minutes,
+        asked.seed,
+        planted_alone=asked.planted,
+        workers=asked.workers,
+    )
     judged = write(asked.bench, found)
     return code(judged[-1:] if asked.planted else judged)
 
@@ -60,11 +71,12 @@ def measured(
     seed: int = SEED,
     *,
     planted_alone: bool = False,
+    workers: int = WORKERS,
 ) -> Record:
     """Measure what the record of a bench lacks."""
     is_crash = bench == "crash"
     all_cuts = cuts or (page.CUTS if is_crash else torn_page.CUTS)
-    in_recovery = -(-all_cuts // page.IN_RECOVERY_1_IN)
+    in_recovery = -(-all_cuts // CUTS_1_IN)
     by_bench: dict[Bench, int] = {
         "sound": -(-(all_cuts - in_recovery) // len(sound())),
         "recovery": -(-in_recovery // len(recovering())),
@@ -72,7 +84,7 @@ def measured(
         "torn": all_cuts,
     }
     crash = planted() if planted_alone else [*sound(), *recovering(), *planted()]
-    return collect(crash if is_crash else torn(), results(bench), seed, by_bench, minutes)
+    return collect(crash if is_crash else torn(), results(bench), seed, by_bench, minutes, workers)
 
 
 def write(bench: str, found: Record) -> list[Claim]:

@@ -25,8 +25,6 @@ OFF = {"full_page_writes": "off"}
 
 READING = "pieces-4096"
 """Of a sound server: what the kernel sends is torn where it can be."""
-RECOVERIES = 5
-"""Recoveries that are recorded of one recording, and cut."""
 UNSYNCED = "UNSYNCED"
 """What the library of planted bugs reads (crates/unsynced)."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import shutil
 import subprocess
@@ -13,13 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.crash.book import Book, Name
-from pgdyno.crash.campaign import Result, make_cuts
-from pgdyno.crash.recording import MAKERS, STATES, record
-from pgdyno.crash.recovery import record_recovery
+from pgdyno.crash.campaign import WORKERS, make_cuts
+from pgdyno.crash.recording import MAKERS, record
+from pgdyno.crash.recovery import cut_recoveries
 from pgdyno.host import preflight
 from pgdyno.postgres.binaries import find_binaries
-from tools.crash.cells import RECOVERIES
 from tools.crash.record import Found, Record
 from tools.measured import state_of_its_own
 
@@ -35,7 +32,9 @@ FAILURES_MAX: dict[Bench, int] = {"sound": 20, "recovery": 20, "mutant": 10, "to
 """Enough to see which checks catch a planted bug; one torn page is a verdict."""
 
 
-def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int], minutes: float | None) -> Record:
+def collect(
+    cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int], minutes: float | None, workers: int = WORKERS
+) -> Record:
     """Measure what the record at ``path`` lacks, until ``minutes`` have passed: a cell that they end goes on with the next call."""
     preflight.require_root("the record of power cuts")
     preflight.require_fuse()
@@ -43,6 +42,8 @@ def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int]
     kept = Record.load(path)
     if kept is not None and kept.goes_on(found):
         found = kept
+    elif kept is not None:
+        Record.set_aside(path, kept.build_hash)
     until = math.inf if minutes is None else time.monotonic() + 60 * minutes
     recording: Recording | None = None
     with state_of_its_own(), tempfile.TemporaryDirectory(prefix="pgdyno-crash-") as root:
@@ -64,13 +65,14 @@ def collect(cells: Sequence[Cell], path: Path, seed: int, cuts: dict[Bench, int]
             if recording is None or made != cell.recording:
                 shutil.rmtree(Path(root) / "recording", ignore_errors=True)
                 recording, made = recorded(cell.asked, Path(root) / "recording"), cell.recording
+            asked = (recording, cell.reading, seed, wanted)
             if cell.bench == "recovery":
-                result = cut_recoveries(recording, cell.reading, seed, wanted, failures_max, until)
+                result = cut_recoveries(*asked, workers=workers, failures_max=failures_max, until=until)
             else:
-                result = make_cuts(recording, cell.reading, seed, wanted, failures_max=failures_max, until=until)
+                result = make_cuts(*asked, workers=workers, failures_max=failures_max, until=until)
             if not result.tried and time.monotonic() >= until:
                 break
-            one = Found.of(cell, result.tried if time.monotonic() >= until else wanted, result)
+            one = Found.of(cell, result.tried if time.monotonic() >= until else wanted, result, workers)
             one = one if have is None else have.joined(one)
             found.found = [other for other in found.found if other.name != cell.name] + [one]
             found.skipped.pop(cell.name, None)
@@ -98,22 +100,6 @@ def _library(folder: Path) -> Path:
     shutil.copyfile(ROOT / "target" / "release" / LIBRARY, copy)
     copy.chmod(0o755)
     return copy
-
-
-def cut_recoveries(outer: Recording, reading: str, seed: int, cuts: int, failures_max: int, until: float) -> Result:
-    """Cuts during recoveries from cuts of a recording, each at another instant."""
-    total = Result(outer, reading, seed)
-    folder = outer.folder.with_name("recovery")
-    for number in range(RECOVERIES):
-        if total.tried >= cuts or len(total.failed) >= failures_max or time.monotonic() >= until:
-            break
-        shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.closing(Book(outer)) as book:
-            inner = record_recovery(book, Name(str(outer.folder), reading, seed, number * STATES), folder)
-        share = -(-(cuts - total.tried) // (RECOVERIES - number))
-        left = failures_max - len(total.failed)
-        total.join(make_cuts(inner, reading, seed, share, failures_max=left, until=until))
-    return total
 
 
 def _lacking(asked: Asked) -> str | None:

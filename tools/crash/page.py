@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis import power_cuts
 from pgdyno.crash.examine import CHECKS
-from tools.crash.cells import RECOVERIES, mutants, planted, recovering, sound
+from pgdyno.crash.recovery import CUTS_1_IN, CUTS_OF_ONE
+from tools.crash.cells import mutants, planted, recovering, sound
 from tools.fidelity.claim import Claim
 from tools.measured import claims_table
 from tools.reference import markdown as md
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from tools.crash.record import Found, Record
 
 CUTS = 10_000
-IN_RECOVERY_1_IN = 10
-"""So many cuts to one that comes during the recovery of another."""
 MUTATION_SCORE = 0.95
 CUTS_PER_MINUTE = 200
 MEASURED = """
@@ -59,9 +58,9 @@ def judge_crash(record: Record) -> list[Claim]:
         Claim("the number of cuts", f"at least {CUTS:,}", f"{cuts:,}", cuts >= CUTS),
         Claim(
             "cuts during the recovery of another",
-            f"at least {CUTS // IN_RECOVERY_1_IN:,} of them",
+            f"at least {CUTS // CUTS_1_IN:,} of them",
             f"{again:,}",
-            again >= CUTS // IN_RECOVERY_1_IN,
+            again >= CUTS // CUTS_1_IN,
         ),
         Claim(
             "cuts a minute",
@@ -90,8 +89,8 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         judged,
         f"{power_cuts.in_words(cuts, failed)}." if cuts else "",
         "## A server with everything on",
-        f"A row *in recovery* is of cuts that come while the server recovers from another cut: from mounting until it takes connections, in {RECOVERIES}"
-        " recoveries that are recorded.",
+        "A row *in recovery* is of cuts that come while the server recovers from another cut, from mounting until it takes connections:"
+        f" at most {CUTS_OF_ONE} of each recovery that is recorded.",
         md.table(
             ["recorded on", "cuts", "failed", "cuts a minute", "s of CPU a cut"],
             [[cell.name, *_row(found)] for cell, found in pairs(record, [*sound(), *recovering()]) if found],
@@ -188,6 +187,7 @@ def _steps(made: Sequence[Found]) -> str:
     if not cuts:
         return ""
     steps = {step: sum(one.ms_by_step.get(step, 0.0) * one.cuts for one in made) / cuts for step in made[0].ms_by_step}
-    return "Time of a cut by step, two workers at a time:\n\n" + md.table(
+    workers = " or ".join(str(number) for number in sorted({one.workers for one in made}))
+    return f"Time of a cut by step, {workers} cuts at a time:\n\n" + md.table(
         ["step", "ms"], [[step, f"{ms:.0f}"] for step, ms in steps.items()]
     )

@@ -37,9 +37,11 @@ class Found(BaseModel):
     cuts_per_minute: float
     cpu_s_per_cut: float
     ms_by_step: dict[str, float]
+    workers: int = 2
+    """Cuts that were examined at a time, at most: records that do not say it had two."""
 
     @classmethod
-    def of(cls, cell: Cell, wanted: int, result: Result) -> Self:
+    def of(cls, cell: Cell, wanted: int, result: Result, workers: int) -> Self:
         """From the cuts."""
         failures = [outcome.failures for outcome in result.failed]
         checks: dict[str, int] = {}
@@ -66,6 +68,7 @@ class Found(BaseModel):
             cuts_per_minute=60 * result.tried / result.wall_s,
             cpu_s_per_cut=result.cpu_s / cuts,
             ms_by_step={step: 1000 * total / cuts for step, total in result.seconds.items()},
+            workers=workers,
         )
 
     def joined(self, more: Self) -> Self:
@@ -94,6 +97,7 @@ class Found(BaseModel):
                 "alone": added("alone"),
                 "cuts_per_minute": cuts / minutes if minutes else 0.0,
                 "cpu_s_per_cut": mean(self.cpu_s_per_cut, more.cpu_s_per_cut),
+                "workers": max(self.workers, more.workers),
                 "ms_by_step": {
                     step: mean(self.ms_by_step.get(step, 0.0), more.ms_by_step.get(step, 0.0))
                     for step in self.ms_by_step | more.ms_by_step

@@ -24,7 +24,13 @@ _SHOWN = 5
 
 @click.command(short_help="Cut the power of PostgreSQL many times, and look what is left.")
 @click.argument("file", metavar="EXPERIMENT.toml", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--cuts", type=shared.Integer(min=1), default=100, show_default=True, help="Contents to examine.")
+@click.option(
+    "--cuts",
+    type=shared.Integer(min=1),
+    default=100,
+    show_default=True,
+    help="Contents to examine, one in ten from a cut during the recovery from another one.",
+)
 @click.option("--seconds", type=shared.Number(min=1), default=10, show_default=True, help="Length of the recording.")
 @click.option("--seed", type=shared.Integer(min=0, max=2**32), default=1, show_default=True, help="Seed of the cuts.")
 @click.option(
@@ -108,7 +114,7 @@ def command(
 
 def _test(options: dict[str, Any], as_json: bool) -> None:
     from pgdyno.cli.progress import Bar
-    from pgdyno.crash import campaign
+    from pgdyno.crash import campaign, recovery
     from pgdyno.errors import CutFailed
 
     campaign.require_ready()  # before a recording is made, whose cuts could not be examined
@@ -120,7 +126,7 @@ def _test(options: dict[str, Any], as_json: bool) -> None:
             failed = f", {len(result.failed)} failed" if result.failed else ""
             bar.show(result.tried / cuts, f"cut the power: {result.tried} of {cuts}{failed}")
 
-        result = campaign.make_cuts(recording, options["reading"], int(options["seed"]), cuts, tell=tell)
+        result = recovery.cut(recording, options["reading"], int(options["seed"]), cuts, tell=tell)
     campaign.keep(result)
     if as_json:
         print_json(result.to_json())
@@ -194,6 +200,8 @@ def _print(result: Result) -> None:
         f"{', WAL apart' if asked.wal_apart else ''}{given_up}; read as {result.reading}"
     )
     click.echo(result.verdict)
+    if result.in_recovery:
+        click.echo(f"{result.in_recovery} of them during the recovery from another one")
     pages = result.audit
     if pages["pages"]:
         click.echo(

@@ -32,7 +32,7 @@ def require_alone(ctx: click.Context) -> None:
 
 def cut_arms(file: Path, results: Path | None, show: Callable[[float, str], None]) -> Iterator[tuple[str, Result]]:
     """Record and cut each arm of an experiment file; its label with what came of it, for each reading."""
-    from pgdyno.crash import campaign, recording
+    from pgdyno.crash import campaign, recording, recovery
     from pgdyno.errors import InputError
     from pgdyno.experiment import read_experiment
     from pgdyno.world import power_cuts
@@ -55,7 +55,7 @@ def cut_arms(file: Path, results: Path | None, show: Callable[[float, str], None
                 failed = f", {len(result.failed)} failed" if result.failed else ""
                 show(result.tried / table.cuts, f"{what}: {result.tried} of {table.cuts}{failed}")
 
-            result = campaign.make_cuts(recorded, reading, experiment.seed % power_cuts.SEED_MAX, table.cuts, tell=tell)
+            result = recovery.cut(recorded, reading, experiment.seed % power_cuts.SEED_MAX, table.cuts, tell=tell)
             campaign.keep(result)
             yield label, result
 

@@ -166,7 +166,7 @@ def list_command(as_json: bool) -> None:
 
     A volume is `serving`, `stopped` (its daemon was stopped by a signal), `silent` (its daemon does not answer within two
     seconds), or `dead`. If its store failed, because it is full or its disk is broken, the state says since when; faults that
-    were injected are part of the state, too.
+    were injected are part of the state, too, and one that is paused or lost is `impaired`, which is AWS's word.
 
     \b
     Example:

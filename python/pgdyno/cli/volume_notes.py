@@ -84,7 +84,9 @@ def state(volume: AttachedVolume, found: Mapping[str, Any] | None) -> str:
     failure = found.get("store_failure")
     if failure is not None:
         return store_failure(failure)
-    return "; ".join([str(found["state"]), *_loading(found.get("initialized_ppm")), *faults(found.get("faults") or ())])
+    impaired = ["impaired"] if found["status"] == "impaired" else []
+    loading, failing = _loading(found.get("initialized_ppm")), faults(found.get("faults") or ())
+    return "; ".join([str(found["state"]), *impaired, *loading, *failing])
 
 
 def _loading(initialized_ppm: int | None) -> Iterator[str]:

@@ -36,7 +36,7 @@ CUTS_FILE = "cuts.jsonl"
 TRIES = 20
 """Numbers that are tried for each content that is wanted: many give the same content as one before."""
 ROOM_BYTES = 512 << 20
-"""The contents of two volumes under examination, and the log."""
+"""The contents under examination, of two volumes each, and the log."""
 
 
 @dataclass
@@ -48,6 +48,8 @@ class Result:
     seed: int
     tried: int = 0
     """Contents that were examined; each is another one."""
+    in_recovery: int = 0
+    """Of the contents those that a cut during the recovery from another one left."""
     repeated: int = 0
     """Numbers that gave a content that was examined before."""
     failed: list[Outcome] = field(default_factory=list)
@@ -80,6 +82,7 @@ class Result:
         if self.until_failed is None and other.until_failed is not None:
             self.until_failed = self.tried + other.until_failed
         self.tried += other.tried
+        self.in_recovery += other.in_recovery
         self.repeated += other.repeated
         self.failed += other.failed
         for stratum, cuts in other.strata.items():
@@ -107,6 +110,7 @@ class Result:
             "reading": self.reading,
             "seed": self.seed,
             "cuts": self.tried,
+            "in_recovery": self.in_recovery,
             "repeated": self.repeated,
             "strata": dict(sorted(self.strata.items())),
             "failed": [one.to_json() for one in self.failed],
@@ -135,13 +139,14 @@ def make_cuts(
     seed: int,
     cuts: int,
     *,
+    spared: int = 0,
     workers: int = WORKERS,
     failures_max: int | None = None,
     until: float = math.inf,
     tell: Callable[[Result], None] = lambda _: None,
 ) -> Result:
-    """Examine ``cuts`` contents that differ, or fewer when there are no more; ``failures_max`` failures end it sooner, and so does
-    the instant ``until`` of :func:`time.monotonic`.
+    """Examine ``cuts`` contents that differ, ``spared`` fewer as long as none of them fails, or fewer when there are no more;
+    ``failures_max`` failures end it sooner, and so does the instant ``until`` of :func:`time.monotonic`.
     """
     require_ready()
     result = Result(recording, reading, seed)
@@ -165,7 +170,8 @@ def make_cuts(
                         result.repeated += 1
                         continue
                     result.add(outcome)
-                    if result.tried >= cuts or (failures_max is not None and len(result.failed) >= failures_max):
+                    wanted = cuts if result.failed else cuts - spared
+                    if result.tried >= wanted or (failures_max is not None and len(result.failed) >= failures_max):
                         end.set()
                     tell(result)
 

@@ -62,6 +62,8 @@ WHERE c.relkind IN ('r', 't', 'm') AND c.relpersistence = 'p' AND {which}
 """
 _XFS = b"XFSB"
 """An XFS begins with it, and is mounted once at a time by its UUID, which all contents of a recording share."""
+_HEADINGS = ("Pass ", "Phase ", "        - ")
+"""How e2fsck and xfs_repair begin lines that say what they look at."""
 _LET_GO_S = 30.0
 _OURS, _ALL = "c.relnamespace = 'public'::regnamespace", "true"
 
@@ -250,7 +252,9 @@ def check_file_system(file: Path, kind: str) -> str | None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip() and not line.startswith("Pass ")]
+    lines = [
+        line for line in (done.stdout + done.stderr).splitlines() if line.strip() and not line.startswith(_HEADINGS)
+    ]
     return lines[0] if lines else f"{command[0]} ended with {done.returncode}"
 
 

@@ -7,23 +7,87 @@ after that nothing was acknowledged.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pgdyno.crash.campaign import workplace
+from pgdyno.crash.book import Book, Name
+from pgdyno.crash.campaign import WORKERS, Result, make_cuts, workplace
 from pgdyno.crash.examine import point
-from pgdyno.crash.recording import LOG_FILE, SETTINGS, SIZE_BYTES, Operation, Recording, mounted, require_room, volumes
+from pgdyno.crash.recording import (
+    LOG_FILE,
+    SETTINGS,
+    SIZE_BYTES,
+    STATES,
+    Operation,
+    Recording,
+    mounted,
+    require_room,
+    volumes,
+)
 from pgdyno.errors import InputError
 from pgdyno.host import paths, program
 from pgdyno.host.journal import Journal
 from pgdyno.postgres.cluster import Cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.crash.book import Book, Name
+KIND = "recovery"
+"""The only operation of a recording of one."""
+CUTS_1_IN = 10
+"""One cut in so many comes during the recovery from another one."""
+CUTS_OF_ONE = 34
+"""Cuts of one recovery at most; it has few contents that differ, and takes a second."""
+
+
+def cut(
+    recording: Recording, reading: str, seed: int, cuts: int, *, tell: Callable[[Result], None] = lambda _: None
+) -> Result:
+    """Examine ``cuts`` contents of a recording, one in ten of them from cuts during the recovery from another one.
+
+    There are none of these when one of the others fails, from which a server may not recover, and when the recording is that of a recovery.
+    """
+    is_recovery = any(one.kind == KIND for one in recording.operations)
+    again = 0 if is_recovery else cuts // CUTS_1_IN
+    result = make_cuts(recording, reading, seed, cuts, spared=again, tell=tell)
+    if again and not result.failed:
+        result.join(cut_recoveries(recording, reading, seed, again))
+        tell(result)
+    return result
+
+
+def cut_recoveries(
+    outer: Recording,
+    reading: str,
+    seed: int,
+    cuts: int,
+    *,
+    workers: int = WORKERS,
+    failures_max: int | None = None,
+    until: float = math.inf,
+) -> Result:
+    """Examine ``cuts`` contents from cuts during recoveries from cuts of ``outer``, each at another instant; ended as :func:`make_cuts` is.
+
+    The recoveries are recorded in folders of ``outer``.
+    """
+    total = Result(outer, reading, seed)
+    recoveries = -(-cuts // CUTS_OF_ONE)
+    for number in range(recoveries):
+        left = None if failures_max is None else failures_max - len(total.failed)
+        if total.tried >= cuts or (left is not None and left <= 0) or time.monotonic() >= until:
+            break
+        folder = next(one for at in itertools.count(1) if not (one := outer.folder / f"{KIND}-{at}").exists())
+        with contextlib.closing(Book(outer)) as book:
+            inner = record_recovery(book, Name(str(outer.folder), reading, seed, number * STATES), folder)
+        share = -(-(cuts - total.tried) // (recoveries - number))
+        total.join(make_cuts(inner, reading, seed, share, workers=workers, failures_max=left, until=until))
+    total.in_recovery = total.tried
+    return total
 
 
 def record_recovery(book: Book, name: Name, folder: Path) -> Recording:
@@ -62,7 +126,7 @@ def record_recovery(book: Book, name: Name, folder: Path) -> Recording:
         folder=folder.resolve(),
         begin_ns=begin_ns,
         end_ns=end_ns,
-        operations=[Operation("recovery", begin_ns, end_ns)],
+        operations=[Operation(KIND, begin_ns, end_ns)],
         ledger=book.recording.ledger.until(cut.cut_ns),
     )
     recovered.save()

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -323,12 +323,19 @@ def attached(spec: str | VolumeSpec, **options: Any) -> Iterator[AttachedVolume]
 def states(state_dir: Path | None = None) -> dict[str, dict[str, Any]]:
     """What the daemons of the volumes do, by name: ``state`` is ``serving``, ``stopped`` (by a signal), ``silent`` (no answer
     in time) or ``dead``; ``store_failure`` says since when the store fails, and why; ``faults`` are those injected into it, ``initialized_ppm`` says how much
-    it has of the snapshot that it was made from, and is None where that was there from the start.
+    it has of the snapshot that it was made from, and is None where that was there from the start. ``status`` is AWS's.
     """
     state = (state_dir or paths.state_dir()).resolve()
     listed = _engine.run_json(["volume", "list", "--state-dir", str(state)])["volumes"]
     known = ("state", "store_failure", "faults", "initialized_ppm")
-    return {str(one["name"]): {key: one[key] for key in known} for one in listed}
+    return {str(one["name"]): {key: one[key] for key in known} | {"status": _status(one["faults"])} for one in listed}
+
+
+def _status(faults: Sequence[Mapping[str, Any]] | None) -> Literal["ok", "impaired", "insufficient-data"]:
+    if faults is None:  # it does not answer
+        return "insufficient-data"
+    stopped = any(one["kind"] in ("pause", "lose") and one["begins_in_s"] == 0 for one in faults)
+    return "impaired" if stopped else "ok"
 
 
 def list_volumes(state_dir: Path | None = None) -> list[AttachedVolume]:

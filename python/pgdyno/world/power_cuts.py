@@ -12,7 +12,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from pgdyno import owner
-from pgdyno.crash import campaign, recording
+from pgdyno.crash import recording, recovery
 from pgdyno.crash.campaign import ROOM_BYTES
 from pgdyno.crash.recording import SETTINGS, Asked
 from pgdyno.store.work_record import FailedCut, PowerCutsRecord
@@ -90,7 +90,7 @@ def _cut(run: Run, recorded: recording.Recording, place: int, resolved: Resolved
         lost = f", {len(result.failed)} failed" if result.failed else ""
         run.progress(done / every, f"cut the power: {done} of {every}{lost}")
 
-    return campaign.make_cuts(recorded, reading, run.workload_seed % SEED_MAX, table.cuts, tell=tell)
+    return recovery.cut(recorded, reading, run.workload_seed % SEED_MAX, table.cuts, tell=tell)
 
 
 def _record(result: Result) -> PowerCutsRecord:
