@@ -28,7 +28,7 @@ CLEANING_NOTHING = ("loader", "report", "analysis")
 BESIDE_RUST = ("tpch", "reproduce", "connection")
 """Folders that attach no volumes and set no limits: they compute while Rust's compiler and its tests leave a core idle."""
 _LONGEST = (
-    "host", "experiment", "limits", "tpcc", "project", "judged", "volumes", "workload", "capture", "faults", "hosts", "diagnose", "cli", "postgres",
+    "host", "experiment", "limits", "faults", "tpcc", "project", "judged", "volumes", "workload", "capture", "hosts", "diagnose", "cli", "postgres",
     "fidelity", "drive", "load", "database",
 )  # fmt: skip
 """Parts that begin first of the others, the longest before the shorter ones, so that the last to begin is a short one."""
