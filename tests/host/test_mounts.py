@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pgdyno.host import mounts
 from pgdyno.host.cgroup import find_hierarchy
 from pgdyno.host.process import identity
+from pgdyno.host.remove import end_tools
 
-from .needs import needs_root
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from .needs import expect, needs_root
 
 MIB = 1 << 20
 
@@ -66,6 +65,24 @@ def test_a_busy_file_system_on_a_loop_device_is_taken_down(state: Path) -> None:
     assert mounts.detach_loop(loop)
     assert mounts.detach_loop(loop), "what is detached is done"
     assert loop not in mounts.loops()
+
+
+@needs_root
+def test_a_tool_is_ended_only_while_the_device_has_the_volumes_file(state: Path) -> None:
+    """The kernel gives a device that it let go of to the next file, which may be another command's that mounts it now."""
+    image, tool = state.parent / "image", state.parent / "mount"
+    image.write_bytes(bytes(MIB))
+    shutil.copy("/bin/sleep", tool)
+    device = subprocess.check_output(["losetup", "--find", "--show", image], text=True).strip()
+    try:
+        with Path(device).open("rb") as held, subprocess.Popen([tool, "60"], stdin=held) as holder:
+            expect(lambda: "mount" in {one.name for one in mounts.holders(device, None)}, "it holds the device")
+            assert end_tools(mounts.Loop(device, "/gone/volume")) == []
+            assert holder.poll() is None
+            assert end_tools(mounts.Loop(device, str(image))) == [f"ended mount (process {holder.pid})"]
+            assert holder.wait(10) == -9
+    finally:
+        assert mounts.detach_loop(mounts.Loop(device, str(image)))
 
 
 def test_a_device_that_another_is_built_on_names_it(tmp_path: Path) -> None:

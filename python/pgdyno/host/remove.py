@@ -61,9 +61,12 @@ def remove_volume(state_dir: Path, name: str) -> list[str]:
     done = _end_daemons(state_dir, name, facts)
     loops = [loop for loop in mounts.loops() if paths.is_below(loop.backing_file, folder)]
     for loop in loops:
-        for mount in reversed(mounts.mounts_of(loop.device)):
+        mounted = mounts.mounts_of(loop.device)
+        if not loop.attached:
+            continue  # the kernel has let it go, and what is mounted may be another file's
+        for mount in reversed(mounted):
             done += _unmount_file_system(mount, folder)
-        done += _end_tools(loop.device)
+        done += end_tools(loop)
         if mounts.detach_loop(loop):
             done.append(f"detached {loop.device}")
     if any(loop.attached for loop in loops):
@@ -191,9 +194,13 @@ def _remove_made(directories: list[str]) -> list[str]:
     return done
 
 
-def _end_tools(device: str) -> list[str]:
-    """End our own tools that outlived the daemon of this device and still hold it open. Other programs are left alone."""
-    tools = [holder for holder in mounts.holders(device, None) if holder.name in _TOOLS]
+def end_tools(loop: mounts.Loop) -> list[str]:
+    """End our own tools that outlived the daemon of this device and still hold it open. Other programs are left alone, and so is
+    everyone once the kernel has given the device to another file.
+    """
+    tools = [holder for holder in mounts.holders(loop.device, None) if holder.name in _TOOLS]
+    if not loop.attached:
+        return []
     end_all([holder.process for holder in tools])
     return [f"ended {one.name} (process {one.process.pid})" for one in tools if not one.process.alive()]
 
