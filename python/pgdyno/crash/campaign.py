@@ -49,7 +49,7 @@ class Result:
     tried: int = 0
     """Contents that were examined; each is another one."""
     in_recovery: int = 0
-    """Of the contents those that a cut during the recovery from another one left."""
+    """Contents that a cut during the recovery from another one left."""
     repeated: int = 0
     """Numbers that gave a content that was examined before."""
     failed: list[Outcome] = field(default_factory=list)

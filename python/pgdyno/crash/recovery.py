@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 KIND = "recovery"
 """The only operation of a recording of one."""
 CUTS_1_IN = 10
-"""One cut in so many comes during the recovery from another one."""
+"""One cut in this number comes during the recovery from another one."""
 CUTS_OF_ONE = 34
 """Cuts of one recovery at most; it has few contents that differ, and takes a second."""
 
