@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ORDERS = 40
 """Of each thread that makes them."""
 OLD_ORDERS = 100
+OLD_EACH = 2
+"""Of these, used with each new one: at this place of a statement fewer than half of the numbers are new keys."""
 GIVEN_BEFORE = 4900
 """Numbers that nothing in the log tells of."""
 MAKERS = ("returning", "function", "currval")
@@ -77,10 +79,11 @@ def make(connection: psycopg.Connection[Any], how: str, note: str) -> Made:
     return order, ref, note, row[0]
 
 
-def use(connection: psycopg.Connection[Any], made: Made) -> None:
-    """What another session does with an order."""
+def use(connection: psycopg.Connection[Any], made: Made, old: list[int]) -> None:
+    """What another session does with an order, and with more of them that were there before."""
     order, ref, note, ticket = made
-    connection.execute("UPDATE orders SET paid = 5 WHERE id = %s", [order])
+    for one in [order, *old]:
+        connection.execute("UPDATE orders SET paid = 5 WHERE id = %s", [one])
     connection.execute("INSERT INTO shipments VALUES (%s, %s)", [order, f"ships {note}"])
     connection.execute("UPDATE tickets SET used = 7 WHERE id = %s", [ticket])
     if ref is not None:
@@ -103,7 +106,7 @@ def sell(dsn: str, each: int = ORDERS, users_each: int = 1) -> None:
         with psycopg.connect(dsn, autocommit=True, application_name="users") as connection:
             while (made := orders.get()) is not DONE:
                 pause.wait(draw.uniform(0.001, 0.05))
-                use(connection, made)
+                use(connection, made, [draw.randint(1, OLD_ORDERS) for _ in range(OLD_EACH)])
 
     with ThreadPoolExecutor(len(MAKERS) * (1 + users_each)) as pool:
         users = [pool.submit(user, number) for number in range(len(MAKERS) * users_each)]

@@ -58,9 +58,9 @@ pub(crate) fn learn<E>(
     }
     drop(first);
     links.fits.sort_by(|one, other| one.column.cmp(&other.column));
-    links.settle();
+    links.settle(makers);
     for &session in chosen {
-        read(session, &mut |call| links.see(call, makers.lowest, most))?;
+        read(session, &mut |call| links.see(call, most))?;
     }
     links.choose_places();
     Ok(links)
@@ -105,8 +105,7 @@ struct Pending {
 
 /// New keys of one source that several statements may have made.
 struct Shared {
-    kind: Kind,
-    source: String,
+    wanted: Wanted,
     keys: Vec<Key>,
 }
 
@@ -197,9 +196,9 @@ impl InSession {
                 let maker = self.pending.remove(only);
                 learning.link(self.session, maker, key);
             }
-            _ => match self.shared.iter_mut().find(|one| nearest.is_of(one.kind, &one.source)) {
+            _ => match self.shared.iter_mut().find(|one| nearest.is_like(&one.wanted)) {
                 Some(shared) => shared.keys.push(key),
-                None => self.shared.push(Shared { kind: nearest.kind, source: nearest.source, keys: vec![key] }),
+                None => self.shared.push(Shared { wanted: nearest, keys: vec![key] }),
             },
         }
     }
@@ -220,7 +219,7 @@ impl InSession {
             return;
         }
         for mut shared in std::mem::take(&mut self.shared) {
-            let is_one = |one: &Pending| one.wanted.is_of(shared.kind, &shared.source);
+            let is_one = |one: &Pending| one.wanted.is_like(&shared.wanted);
             if self.pending.iter().filter(|one| is_one(one)).count() != shared.keys.len() {
                 learning.links.ties += shared.keys.len() as u64;
                 continue;
@@ -228,7 +227,7 @@ impl InSession {
             let (makers, others): (Vec<_>, Vec<_>) =
                 std::mem::take(&mut self.pending).into_iter().partition(|one| is_one(one));
             self.pending = others;
-            if shared.kind == Kind::Number {
+            if shared.wanted.kind == Kind::Number {
                 // A sequence gives them in this order; of uuids the first use decides.
                 shared.keys.sort_unstable();
             }

@@ -82,12 +82,10 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    pub(crate) fn is_of(&self, kind: Kind, source: &str) -> bool {
-        (self.kind, self.source.as_str()) == (kind, source)
-    }
-
+    /// Whether their keys may be taken for one another's: nothing says which sequence a function takes.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        self.is_of(other.kind, &other.source)
+        let are_functions = self.column.is_none() && other.column.is_none();
+        self.kind == other.kind && (are_functions || self.source == other.source)
     }
 
     /// The key that a recorded answer has in this column; none where the answer was not recorded.
@@ -105,6 +103,8 @@ pub(crate) struct Makers {
     functions: HashSet<String>,
     /// No key of any sequence is smaller.
     pub lowest: u64,
+    /// The last value of each sequence.
+    lasts: Vec<u64>,
     caches: HashMap<String, Cache>,
 }
 
@@ -127,9 +127,20 @@ impl Makers {
         let caches = tables.values().flatten().map(|one| (one.source(), cache(one))).collect();
         let before = |one: &Sequence| one.after.saturating_sub(one.cached);
         let sequences: HashMap<_, _> = catalogue.sequences.iter().map(|one| (one.name.clone(), before(one))).collect();
-        let lowest = sequences.values().copied().min().unwrap_or(0);
+        let lasts: Vec<_> = catalogue.sequences.iter().map(before).collect();
+        let lowest = lasts.iter().copied().min().unwrap_or(0);
         let functions = catalogue.functions.into_iter().collect();
-        Self { tables, sequences, functions, lowest, caches }
+        Self { tables, sequences, functions, lowest, lasts, caches }
+    }
+
+    /// Beyond which value the keys of one source are, of which the `first` and the `last` are known: its sequence's last one. Of a
+    /// function, whose sequence nothing names, the nearest below them.
+    ///
+    /// Where another sequence ended among them, numbers that were there before are theirs too: there it is the lowest of all.
+    pub(crate) fn beyond(&self, wanted: &Wanted, first: u64, last: u64) -> u64 {
+        let nearest = || self.lasts.iter().copied().filter(|one| *one < first).max();
+        let own = if wanted.column.is_none() { nearest().unwrap_or(wanted.after) } else { wanted.after };
+        if self.lasts.iter().any(|one| own < *one && *one <= last) { own.min(self.lowest) } else { own }
     }
 
     /// How the sequence of a column gives its values.
@@ -184,7 +195,7 @@ impl Makers {
 
     fn selected(&self, words: &[&str]) -> Vec<Wanted> {
         let Some((function, argument)) = function(words) else { return Vec::new() };
-        let number = |after| Wanted { column: None, kind: Kind::Number, after, source: String::new() };
+        let number = |after| Wanted { column: None, kind: Kind::Number, after, source: function.clone() };
         match function.as_str() {
             "currval" | "nextval" | "lastval" => {
                 let sequence = argument.trim_matches('\'');
