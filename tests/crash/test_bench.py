@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.power_cuts import excluded, in_words, shown
+from pgdyno.crash import known
 from pgdyno.crash.examine import CHECKS
 from pgdyno.crash.recovery import CUTS_1_IN
 from tools.crash import __main__ as command
@@ -64,6 +65,10 @@ def test_a_record_holds_only_with_all_cuts_no_failure_and_all_bugs_caught() -> N
     assert not page.judge_crash(record(*good[1:]))[1].holds, "too few cuts"
     lost = [found(sound()[0], enough, 1), *good[1:]]
     assert not page.judge_crash(record(*lost))[0].holds
+    lost[0].known = 1
+    assert page.judge_crash(record(*lost))[0].holds, "a defect of PostgreSQL explains it"
+    assert f"{sound()[0].name}: ledger: gone" in (text := page.render_crash(record(*lost), []))
+    assert known.TWO_PHASE.explained in text
     first = len(sound()) + len(recovering())
     assert not page.judge_crash(record(*good[: first - 1], *good[first:]))[2].holds, "too few in recovery"
     few = int(len(planted()) * (1 - page.MUTATION_SCORE)) + 1

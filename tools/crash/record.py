@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import BaseModel, Field
 
 from pgdyno import _engine
+from pgdyno.crash.known import defect
 from tools.measured import Kept
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class Found(BaseModel):
     """Cuts that were asked for, or at most for a planted bug; those that there was time for where that ended them."""
     cuts: int
     failed: int
+    known: int = 0
+    """Those of them that a known defect of PostgreSQL explains."""
     until_failed: int | None = None
     """Cuts until the first one failed, that one among them."""
     first_failure: str = ""
@@ -60,6 +63,7 @@ class Found(BaseModel):
             wanted=wanted,
             cuts=result.tried,
             failed=len(failures),
+            known=sum(defect(one) is not None for one in failures),
             until_failed=result.until_failed,
             first_failure=first[:200],
             checks=checks,
@@ -91,6 +95,7 @@ class Found(BaseModel):
                 "wanted": self.wanted + more.wanted,
                 "cuts": cuts,
                 "failed": self.failed + more.failed,
+                "known": self.known + more.known,
                 "until_failed": until_failed,
                 "first_failure": self.first_failure or more.first_failure,
                 "checks": added("checks"),

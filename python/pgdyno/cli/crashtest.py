@@ -215,9 +215,13 @@ def _print(result: Result) -> None:
     click.echo(
         f"{result.cpu_s / cuts:.2f} s of CPU a cut{rate}; {result.repeated:,} contents were the same as one before"
     )
+    from pgdyno.crash import known
+
     for outcome in result.failed[:_SHOWN]:
         for check, said in outcome.failures.items():
             click.echo(f"{outcome.cut.name}  {check}: {said}")
+        if (defect := known.defect(outcome.failures)) is not None:
+            click.echo(f"{outcome.cut.name}  {defect.explained}")
     click.echo(f"recording: {result.recording.folder}", err=True)
 
 
@@ -259,12 +263,16 @@ def _replay(text: str, shrink: bool, keep: Path | None, as_json: bool) -> None:
 
 
 def _print_outcome(document: dict[str, Any]) -> None:
+    from pgdyno.crash import known
+
     click.echo(
         f"{document['id']}: {document['stratum']}, position {document['position']}, {document['undecided']} undecided writes,"
         f" {document['harmed']} of them lost or torn"
     )
     for check, said in document["failures"].items():
         click.echo(f"{check}: {said}")
+    if (defect := known.defect(document["failures"])) is not None:
+        click.echo(defect.explained)
     if not document["failures"]:
         click.echo("nothing is missing or damaged")
     for one in document.get("shrunk", []):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from pgdyno.crash import archive, ledger
+from pgdyno.crash import archive, known, ledger
 from pgdyno.crash.recording import SETTINGS
 from pgdyno.errors import PgdynoError
 from pgdyno.host import program
@@ -195,7 +195,7 @@ class Examiner:
                 except psycopg.Error as error:
                     found = [_first_line(error)]
                 if found:
-                    outcome.failures["ledger"] = "; ".join(found)
+                    outcome.failures["ledger"] = "; ".join([*found, *_warned(cluster)])
             with _timed(outcome, "structure"):
                 which = _ALL if whole_catalog else _OURS
                 try:
@@ -272,6 +272,12 @@ def _worst(cluster: Cluster) -> str | None:
     if found is None and not cluster.alive:
         found = next((line for line in lines if "FATAL" in line), None)
     return None if found is None else found.partition("] ")[2] or found
+
+
+def _warned(cluster: Cluster) -> list[str]:
+    """What the server warned of while it recovered, which is often why something is missing; nothing where it did not."""
+    said = known.warned(cluster.log_tail(lines=10_000).splitlines())
+    return [] if said is None else [f"{known.SAID}{said}"]
 
 
 def bad_line(lines: Sequence[str]) -> str | None:
