@@ -2,11 +2,13 @@
 //! CLOCK_MONOTONIC, so that what the parts of a run say of it can be laid beside each other.
 
 mod policy;
+mod waiter;
 mod wake_lead;
 
 use rustix::time::{ClockId, clock_gettime};
 
 pub use policy::Policy;
+pub use waiter::{Events, Waiter};
 pub use wake_lead::WakeLead;
 
 /// Nanoseconds of a second.

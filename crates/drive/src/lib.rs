@@ -20,7 +20,6 @@ mod link;
 mod reconnect;
 mod run;
 mod spec;
-mod wait;
 mod worker;
 
 pub use run::{check, run};

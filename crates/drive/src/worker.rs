@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::sync::mpsc::Sender;
 
-use pgdyno_clock::{SECOND_NS, thread_cpu_ns};
+use pgdyno_clock::{Events, SECOND_NS, Waiter, thread_cpu_ns};
 use pgdyno_connection::Fault;
 use pgdyno_measure::Record;
 use pgdyno_workload::{Arrivals, Protocol, SqlState};
@@ -22,7 +22,6 @@ use crate::begin::Begun;
 use crate::clock::Clock;
 use crate::ending::Ending;
 use crate::reconnect::Reconnect;
-use crate::wait::{Events, Waiter};
 pub(crate) use slot::Slot;
 use slot::Waits;
 

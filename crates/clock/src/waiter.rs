@@ -12,16 +12,17 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
-const SECOND_NS: u64 = 1_000_000_000;
+use crate::SECOND_NS;
+
 const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// The id of the timer: that it went off is not told.
 const TIMER: u64 = u64::MAX - 2;
 
 /// What happened to a watched descriptor.
-pub(crate) type Events = Vec<epoll::Event>;
+pub type Events = Vec<epoll::Event>;
 
 /// Descriptors that are watched, and a time.
-pub(crate) struct Waiter {
+pub struct Waiter {
     epoll: OwnedFd,
     timer: OwnedFd,
     set_ns: u64,
@@ -29,7 +30,10 @@ pub(crate) struct Waiter {
 
 impl Waiter {
     /// One that watches nothing yet.
-    pub(crate) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// What the kernel says when there is no descriptor left.
+    pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)?;
@@ -38,7 +42,10 @@ impl Waiter {
 
     /// Waits for anything that is watched, or until an instant of CLOCK_MONOTONIC; not at all if that is past. What
     /// happened is in `events`, as much as they have room for; a signal is nothing.
-    pub(crate) fn wait(&mut self, events: &mut Events, until_ns: u64, now_ns: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the kernel says of the descriptors, which are sound.
+    pub fn wait(&mut self, events: &mut Events, until_ns: u64, now_ns: u64) -> io::Result<()> {
         let is_past = until_ns <= now_ns;
         if !is_past && until_ns != self.set_ns {
             let until = Timespec { tv_sec: (until_ns / SECOND_NS) as i64, tv_nsec: (until_ns % SECOND_NS) as i64 };
@@ -55,7 +62,8 @@ impl Waiter {
     }
 
     /// What happened to which descriptor, by the id that it was given; nothing for the timer.
-    pub(crate) fn told(event: epoll::Event) -> Option<(u64, epoll::EventFlags)> {
+    #[must_use]
+    pub fn told(event: epoll::Event) -> Option<(u64, epoll::EventFlags)> {
         let id = event.data.u64();
         (id != TIMER).then_some((id, event.flags))
     }
@@ -72,10 +80,10 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    use pgdyno_clock::monotonic_ns;
     use rustix::event::epoll::{EventData, EventFlags, add};
 
     use super::*;
+    use crate::monotonic_ns;
 
     #[test]
     fn a_wait_lasts_until_its_instant_again_and_again() {
