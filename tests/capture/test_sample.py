@@ -113,7 +113,7 @@ def test_a_sample_runs_on_volumes_and_its_record_has_no_value(
 SAMPLE = FILE.replace('"replay"', '"sample"')
 KEYS: dict[str, tuple[str, str]] = {
     "protocol": ('protocol = "simple"', "each statement is sent as it was"),
-    "threads": ("threads = 2", "each client has one of its own"),
+    "threads": ("threads = 2\nclients = 1", "a thread needs a client"),
     "tries": ("tries_max = 3", "what the application tried again is in the capture"),
     "speed": ("speed = 2", 'it is for kind = "replay"'),
     "think": ("think_ms = 5\nrate_per_s = 5", "clients of an open loop (rate_per_s) do not think"),

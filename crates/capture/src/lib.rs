@@ -27,7 +27,7 @@ pub use account::Account;
 pub use assemble::takes_parameters;
 pub use call::{Call, Ending, Protocol, SessionFacts};
 pub use error::CaptureError;
-pub use file::{CaptureFile, Contents, Writer};
+pub use file::{CaptureFile, Contents, Cursor, Writer};
 pub use message::has_password;
 pub use read::{ReadSpec, read};
 pub use shape::shape;

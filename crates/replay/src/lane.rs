@@ -1,57 +1,96 @@
 //! A place of a pool: its sessions one after another, each with its statements at their times.
 
-use std::num::NonZeroU64;
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
 
-use pgdyno_capture::{Call, CaptureError, CaptureFile, Ending, SessionFacts};
+use pgdyno_capture::{Call, CaptureError, CaptureFile, Cursor, Ending, SessionFacts};
 use pgdyno_clock::monotonic_ns;
-use pgdyno_connection::{CancelKey, Server};
+use pgdyno_connection::{CancelKey, Fault, Server};
 
+use crate::errands::Errands;
 use crate::keys::{Exchange, Needed, Rows};
 use crate::lanes::Lane;
-use crate::left_out;
+use crate::left_out::{Sent, is_setting};
 use crate::link::{Answer, Link};
 use crate::patience::Patience;
 use crate::seconds::Answered;
-use crate::shared::{Pace, Shared};
+use crate::shared::{Pace, Shared, fault};
 use crate::tally::Tally;
+use crate::turns::{Turns, give_way};
 
-/// Drives the sessions of a lane. Returns what came of them.
-pub(crate) fn drive(lane: &Lane, mut file: CaptureFile, shared: &Shared) -> Result<Tally, CaptureError> {
-    let mut tally = Tally::new();
-    // Timers are late by 50 µs unless a thread asks for less; where it may not, they are.
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    for &session in &lane.sessions {
-        let facts = &shared.sessions[session];
-        let Some(server) = shared.server_of(facts) else { continue };
-        shared.wait_until(shared.opens_ns(facts));
-        let mut server = server.clone();
-        facts.application.clone_into(&mut server.application_name);
-        let link = Link::open(&server).ok().map(|link| link.typed(&shared.types).copying(shared.copied.as_ref()));
-        let at = (session, 0);
-        let cancel_key = link.as_ref().map(|link| link.cancel_key.clone()).unwrap_or_default();
-        let mut driven = Session {
-            facts,
-            shared,
-            server: &server,
-            link,
-            cancel_key,
-            at,
-            last: None,
-            transaction: None,
-            tally: &mut tally,
-        };
-        driven.tally.sessions += 1;
-        driven.tally.lost += u64::from(driven.link.is_none());
-        file.calls(session, |call| {
-            driven.call(&call);
-            driven.over();
-        })?;
-        driven.end();
-        if let Some(keys) = &shared.keys {
-            keys.over(session, None);
+/// Statements after which others have their turns: of those that are not sent a session may have millions, one behind the other.
+const TURN_STATEMENTS: u32 = 64;
+
+/// Drives lanes on this thread. Returns what came of them.
+pub(crate) fn drive(lanes: &[&Lane], file: CaptureFile, shared: &Shared, errands: &Errands) -> Result<Tally, Fault> {
+    let (file, tally) = (RefCell::new(file), RefCell::new(Tally::new()));
+    let crew = Crew { shared, turns: Turns::new(errands)?, file, tally, sent: RefCell::default() };
+    let failure = RefCell::new(None);
+    let (of, failed) = (&crew, &failure);
+    crew.turns.run(lanes.iter().map(move |lane| async move {
+        if let Err(error) = of.drive(lane).await {
+            failed.borrow_mut().get_or_insert(error);
+            shared.stop.store(true, Ordering::Relaxed);
         }
+    }))?;
+    match failure.into_inner() {
+        Some(error) => Err(fault(error)),
+        None => Ok(crew.tally.into_inner()),
     }
-    Ok(tally)
+}
+
+/// What the lanes of a thread have in common.
+struct Crew<'a> {
+    shared: &'a Shared,
+    turns: Turns,
+    file: RefCell<CaptureFile>,
+    tally: RefCell<Tally>,
+    sent: RefCell<Sent>,
+}
+
+impl Crew<'_> {
+    /// Drives the sessions of a lane.
+    async fn drive(&self, lane: &Lane) -> Result<(), CaptureError> {
+        let (shared, stops) = (self.shared, || self.shared.stops());
+        for &session in &lane.sessions {
+            let facts = &shared.sessions[session];
+            let Some(server) = shared.server_of(facts) else { continue };
+            self.turns.wait_until(shared.opens_ns(facts), stops).await;
+            let mut server = server.clone();
+            facts.application.clone_into(&mut server.application_name);
+            let link = Link::open(&self.turns, &server, stops).await.ok();
+            let link = link.map(|link| link.typed(&shared.types).copying(shared.copied.as_ref()));
+            self.count(|tally| {
+                tally.sessions += 1;
+                tally.lost += u64::from(link.is_none() && !shared.stops());
+            });
+            let cancel_key = link.as_ref().map(|link| link.cancel_key.clone()).unwrap_or_default();
+            let at = (session, 0);
+            let mut driven =
+                Session { facts, crew: self, server: &server, link, cancel_key, at, last: None, transaction: None };
+            let mut cursor = Cursor::new(session);
+            while let Some((text, call)) = self.next_call(&mut cursor)? {
+                driven.call(&call, text).await;
+                driven.over();
+                if driven.at.1.is_multiple_of(TURN_STATEMENTS) {
+                    give_way().await;
+                }
+            }
+            driven.end().await;
+            if let Some(keys) = &shared.keys {
+                keys.over(session, None);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_call(&self, cursor: &mut Cursor) -> Result<Option<(Option<usize>, Call)>, CaptureError> {
+        self.file.borrow_mut().next_call(cursor)
+    }
+
+    fn count<T>(&self, work: impl FnOnce(&mut Tally) -> T) -> T {
+        work(&mut self.tally.borrow_mut())
+    }
 }
 
 /// When the last statement was answered here, and when in production.
@@ -62,82 +101,83 @@ struct Last {
 
 struct Session<'a> {
     facts: &'a SessionFacts,
-    shared: &'a Shared,
+    crew: &'a Crew<'a>,
     server: &'a Server,
     /// None once it was lost: what is left of the session cannot be what it was.
-    link: Option<Link>,
+    link: Option<Link<'a>>,
     cancel_key: CancelKey,
     /// The session and the number of the call in it.
     at: (usize, u32),
     last: Option<Last>,
     /// The transaction of the last call, and whether it is sent.
     transaction: Option<(u32, bool)>,
-    tally: &'a mut Tally,
 }
 
 impl Session<'_> {
-    fn call(&mut self, call: &Call) {
+    /// Sends a call at its time. `text` is the number of its text.
+    async fn call(&mut self, call: &Call, text: Option<usize>) {
         if !self.is_asked(call) {
-            return self.pass(call);
+            return self.pass(call).await;
         }
-        if self.shared.stops() {
-            self.tally.not_begun += 1;
-            return;
+        let (shared, crew) = (self.crew.shared, self.crew);
+        if shared.stops() {
+            return crew.count(|tally| tally.not_begun += 1);
         }
-        let made = self.shared.copies.rows(call);
-        if let Some(why) = left_out::why(call).filter(|_| made.is_none()) {
-            self.tally.left_out(call, why);
-            return;
+        let made = shared.copies.rows(call);
+        let why = crew.sent.borrow_mut().why(call, text);
+        if let Some(why) = why.filter(|_| made.is_none()) {
+            return crew.count(|tally| tally.left_out(call, why));
         }
         if let (Some(rows), Some(link)) = (made, &mut self.link) {
-            self.tally.copies_made += 1;
+            crew.count(|tally| tally.copies_made += 1);
             link.made = Some(rows);
         }
         let due_ns = self.due_ns(call);
         let ready_ns = monotonic_ns();
-        self.shared.wait_until(due_ns);
-        let stops = || self.shared.stops();
-        let needed = self.shared.keys.as_ref().map(|keys| (keys, keys.needed(call)));
-        let waited = needed.as_ref().is_some_and(|(keys, needed)| keys.wait(needed, self.at.0, stops));
-        if self.shared.stops() {
-            self.tally.not_begun += 1;
-            return;
+        crew.turns.wait_until(due_ns, || shared.stops()).await;
+        let needed = shared.keys.as_ref().map(|keys| (keys, keys.needed(call)));
+        let waited = match &needed {
+            Some((keys, needed)) => keys.wait(needed, self.at.0, &crew.turns, || shared.stops()).await,
+            None => false,
+        };
+        if shared.stops() {
+            return crew.count(|tally| tally.not_begun += 1);
         }
         let sent_ns = monotonic_ns();
         // It may be sent some microseconds before its time, and nothing is answered before it was sent.
         let (behind_ns, from_ns) = (sent_ns.saturating_sub(due_ns), sent_ns.min(due_ns));
-        // Where the session was ready before, nothing but the driver is late.
-        self.tally.sent(behind_ns / 1000, (ready_ns < due_ns && !waited).then_some(behind_ns / 1000));
-        let answer = self.send(call, needed.as_ref());
+        let answer = self.send(call, needed.as_ref()).await;
         let now_ns = monotonic_ns();
-        if answer == Answer::Lost {
-            self.tally.lost += u64::from(self.link.take().is_some());
-        }
+        let lost = answer == Answer::Lost && self.link.take().is_some();
         let (response_us, service_us) = ((now_ns - from_ns) / 1000, (now_ns - sent_ns) / 1000);
-        let end = self.tally.answered(call, answer, response_us, service_us);
+        let end = crew.count(|tally| {
+            // Where the session was ready before, nothing but the driver is late.
+            tally.sent(behind_ns / 1000, (ready_ns < due_ns && !waited).then_some(behind_ns / 1000));
+            tally.lost += u64::from(lost);
+            tally.answered(call, answer, response_us, service_us)
+        });
         let answered = Answered { end, behind_us: behind_ns / 1000, response_us, service_us };
-        self.shared.seconds(|seconds| seconds.count(now_ns, answered));
+        shared.seconds(|seconds| seconds.count(now_ns, answered));
         let took_us = if let Ending::Done(us) = call.ending { i64::try_from(us).unwrap_or(0) } else { 0 };
         self.last = Some(Last { answered_ns: now_ns, recorded_us: call.due_us + took_us });
     }
 
     /// Sends a call with this run's keys, and learns those of its answer.
-    fn send(&mut self, call: &Call, needed: Option<&(&Exchange, Needed)>) -> Answer {
+    async fn send(&mut self, call: &Call, needed: Option<&(&Exchange, Needed)>) -> Answer {
         let Some(link) = &mut self.link else { return Answer::Lost };
+        let shared = self.crew.shared;
         let limit = needed.and_then(|(keys, _)| keys.wait_max());
-        let patience = Patience::new(&call.text, (&self.cancel_key, self.server), limit);
+        let patience = Patience::new(&call.text, (&self.cancel_key, self.server), &self.crew.turns, limit);
         let stops = || {
             patience.look();
-            self.shared.stops()
+            shared.stops()
         };
-        let Some((keys, needed)) = needed else { return link.call(call, None, &stops) };
+        let Some((keys, needed)) = needed else { return link.call(call, None, &stops).await };
         let call = keys.exchanged(call, needed);
-        if !keys.is_maker(self.at) {
-            return link.call(&call, None, &stops);
-        }
-        let mut rows = Rows::default();
-        let answer = link.call(&call, Some(&mut rows), &stops);
-        if answer == Answer::Done {
+        let mut rows = keys.is_maker(self.at).then(Rows::default);
+        let answer = link.call(&call, rows.as_mut(), &stops).await;
+        patience.settle(|| shared.stops()).await;
+        if let Some(rows) = rows.filter(|_| answer == Answer::Done) {
             keys.answered(self.at, &rows);
         }
         answer
@@ -146,7 +186,7 @@ impl Session<'_> {
     /// A call is over, whatever became of it.
     fn over(&mut self) {
         self.at.1 += 1;
-        if let Some(keys) = &self.shared.keys {
+        if let Some(keys) = &self.crew.shared.keys {
             keys.over(self.at.0, Some(self.at.1));
         }
     }
@@ -156,7 +196,7 @@ impl Session<'_> {
         match self.transaction {
             Some((transaction, asked)) if transaction == call.transaction => asked,
             _ => {
-                let asked = self.shared.part.has(call.due_us);
+                let asked = self.crew.shared.part.has(call.due_us);
                 self.transaction = Some((call.transaction, asked));
                 asked
             }
@@ -164,34 +204,39 @@ impl Session<'_> {
     }
 
     /// A call outside that part. What a session set for itself before it is sent at once, and not counted as a statement.
-    fn pass(&mut self, call: &Call) {
-        self.tally.not_asked += 1;
-        if call.due_us < self.shared.part.from_us
-            && left_out::is_setting(call)
+    async fn pass(&mut self, call: &Call) {
+        let (shared, crew) = (self.crew.shared, self.crew);
+        crew.count(|tally| tally.not_asked += 1);
+        if call.due_us < shared.part.from_us
+            && is_setting(call)
             && let Some(link) = &mut self.link
         {
-            self.tally.settings += 1;
-            if link.call(call, None, &|| self.shared.stops()) == Answer::Lost {
+            let lost = link.call(call, None, &|| shared.stops()).await == Answer::Lost;
+            if lost {
                 self.link = None;
-                self.tally.lost += 1;
             }
+            crew.count(|tally| {
+                tally.settings += 1;
+                tally.lost += u64::from(lost);
+            });
         }
     }
 
     /// When a statement is to be sent.
     fn due_ns(&self, call: &Call) -> u64 {
-        match (&self.last, self.shared.pace) {
-            (Some(last), Pace::Gaps) => {
-                last.answered_ns + self.shared.scaled_ns((call.due_us - last.recorded_us).max(0))
-            }
-            _ => self.shared.due_ns(call.due_us),
+        let shared = self.crew.shared;
+        match (&self.last, shared.pace) {
+            (Some(last), Pace::Gaps) => last.answered_ns + shared.scaled_ns((call.due_us - last.recorded_us).max(0)),
+            _ => shared.due_ns(call.due_us),
         }
     }
 
     /// Ends the session when the application did.
-    fn end(self) {
+    async fn end(self) {
+        let (shared, crew) = (self.crew.shared, self.crew);
         if let Some(link) = self.link {
-            self.shared.wait_until(self.shared.due_ns(self.facts.end_us).min(monotonic_ns() + 50_000_000));
+            let end_ns = shared.due_ns(self.facts.end_us).min(monotonic_ns() + 50_000_000);
+            crew.turns.wait_until(end_ns, || shared.stops()).await;
             link.close();
         }
     }

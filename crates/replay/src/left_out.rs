@@ -1,5 +1,7 @@
 //! Statements that are not sent, and why.
 
+use std::collections::HashSet;
+
 use pgdyno_capture::{Call, Ending, Protocol};
 
 /// Functions and commands that end a server or leave it: other sessions, files, other servers.
@@ -30,6 +32,26 @@ const SHORTEST: usize = 6;
 /// Functions of that extension begin with it.
 const DBLINK: &str = "DBLINK_";
 const CHANGING_THE_SERVER: [&str; 6] = ["DATABASE", "SYSTEM", "ROLE", "USER", "GROUP", "SERVER"];
+
+/// Texts of a capture's table that were looked at and are sent: the same ones come again and again.
+#[derive(Default)]
+pub(crate) struct Sent(HashSet<usize>);
+
+impl Sent {
+    /// Why a call is not sent, whose `text` has this number in the table; none if it is.
+    pub(crate) fn why(&mut self, call: &Call, text: Option<usize>) -> Option<&'static str> {
+        let is_whole = !call.without_values && !call.cut;
+        if is_whole && text.is_some_and(|text| self.0.contains(&text)) {
+            return None;
+        }
+        let found = why(call);
+        // Of a COPY it is not the text alone that decides.
+        if found.is_none() && !words(&call.text).next().is_some_and(|word| word.eq_ignore_ascii_case("COPY")) {
+            self.0.extend(text);
+        }
+        found
+    }
+}
 
 /// Why a call is not sent; none if it is.
 pub(crate) fn why(call: &Call) -> Option<&'static str> {
@@ -90,4 +112,33 @@ fn is_dblink(word: &str) -> bool {
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.split(move |letter| !is_word(letter)).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::call;
+
+    #[test]
+    fn what_is_known_of_a_text_is_what_is_found_in_it() {
+        let texts = ["SELECT 1", "COPY t FROM STDIN", "SELECT dblink_exec('')", "CHECKPOINT"];
+        let mut sent = Sent::default();
+        for (number, text) in texts.iter().enumerate() {
+            let plain = call(text, Ending::Done(1));
+            let calls = [
+                plain.clone(),
+                Call { protocol: Protocol::Named, ..plain.clone() },
+                Call { rows: Some(vec![1]), ..plain.clone() },
+                Call { cut: true, ..plain.clone() },
+                Call { without_values: true, ..plain.clone() },
+                plain,
+            ];
+            for one in &calls {
+                for known in [None, Some(number)] {
+                    assert_eq!(sent.why(one, known), why(one), "{text}");
+                }
+            }
+        }
+        assert_eq!(sent.0.len(), 1);
+    }
 }

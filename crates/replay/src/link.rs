@@ -3,15 +3,12 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use pgdyno_capture::{Call, CaptureFile, Ending, Protocol};
 use pgdyno_connection::{CancelKey, Frame, Inbox, LoginError, Server, ServerError, Session, Stream, log_in, wire};
 
 use crate::keys::Rows;
-
-/// How often a session that waits for an answer looks whether it is to stop.
-const LOOK: Duration = Duration::from_millis(200);
+use crate::turns::{Turns, pause};
 
 /// How a COPY ends that the client gives up (`query_canceled`).
 const GIVEN_UP: Ending = Ending::Failed(*b"57014");
@@ -29,9 +26,10 @@ pub(crate) enum Answer {
 }
 
 /// See the module.
-pub(crate) struct Link {
+pub(crate) struct Link<'a> {
     /// With which its statements can be cancelled.
     pub cancel_key: CancelKey,
+    turns: &'a Turns,
     stream: Stream,
     inbox: Inbox,
     out: Vec<u8>,
@@ -44,16 +42,23 @@ pub(crate) struct Link {
     pub made: Option<Vec<u8>>,
 }
 
-impl Link {
-    /// Connects and logs in.
-    pub(crate) fn open(to: &Server) -> Result<Self, LoginError> {
-        let Session { stream, inbox, cancel_key, .. } = log_in(to)?;
-        let unusable = |error: io::Error| LoginError::Absent(format!("its socket cannot be used: {error}"));
-        rustix::io::ioctl_fionbio(&stream, false).map_err(|error| unusable(error.into()))?;
-        stream.set_timeout(Some(LOOK)).map_err(unusable)?;
+impl<'a> Link<'a> {
+    /// Connects and logs in, unless it `stops` before.
+    pub(crate) async fn open(turns: &'a Turns, to: &Server, stops: impl Fn() -> bool) -> Result<Self, LoginError> {
+        let server = to.clone();
+        match turns.aside(move || log_in(&server), stops).await {
+            Some(session) => Self::new(turns, session?),
+            None => Err(LoginError::Absent("nobody waits for it any more".to_owned())),
+        }
+    }
+
+    /// Takes over a session, for the task whose turn it is.
+    pub(crate) fn new(turns: &'a Turns, session: Session) -> Result<Self, LoginError> {
+        let Session { stream, inbox, cancel_key, .. } = session;
+        turns.watch(&stream).map_err(|error| LoginError::Absent(format!("its socket cannot be watched: {error}")))?;
         let (prepared, types) = (HashMap::new(), Arc::default());
         let out = Vec::with_capacity(4096);
-        Ok(Self { cancel_key, stream, inbox, out, prepared, types, copied: None, made: None })
+        Ok(Self { cancel_key, turns, stream, inbox, out, prepared, types, copied: None, made: None })
     }
 
     /// Prepares statements with these types of their parameters.
@@ -69,25 +74,25 @@ impl Link {
     }
 
     /// Prepares a text without a name, and does not execute it.
-    pub(crate) fn prepare(&mut self, text: &str, types: &[u32], stops: &impl Fn() -> bool) -> Answer {
+    pub(crate) async fn prepare(&mut self, text: &str, types: &[u32], stops: &impl Fn() -> bool) -> Answer {
         wire::parse_typed(&mut self.out, "", text, types);
         wire::sync(&mut self.out);
-        self.exchange((Protocol::Unnamed, None), None, stops).unwrap_or(Answer::Lost)
+        self.exchange((Protocol::Unnamed, None), None, stops).await.unwrap_or(Answer::Lost)
     }
 
     /// Sends a statement as it was sent, and waits for the end of its answer, or until `stops`. `rows` receives the answer.
-    pub(crate) fn call(&mut self, call: &Call, rows: Option<&mut Rows>, stops: &impl Fn() -> bool) -> Answer {
+    pub(crate) async fn call(&mut self, call: &Call, rows: Option<&mut Rows>, stops: &impl Fn() -> bool) -> Answer {
         let parses = self.put(call);
         let copied = (call.protocol, call.rows.as_deref().map(|parts| (parts, call.ending == GIVEN_UP)));
-        let Ok(answer) = self.exchange(copied, rows, stops) else { return Answer::Lost };
+        let Ok(answer) = self.exchange(copied, rows, stops).await else { return Answer::Lost };
         self.note(call, parses, answer);
         answer
     }
 
     /// Sends a text that is no statement of the capture.
-    pub(crate) fn text(&mut self, text: &str, stops: &impl Fn() -> bool) -> Answer {
+    pub(crate) async fn text(&mut self, text: &str, stops: &impl Fn() -> bool) -> Answer {
         wire::query_of(&mut self.out, |out| out.extend_from_slice(text.as_bytes()));
-        self.exchange((Protocol::Text, None), None, stops).unwrap_or(Answer::Lost)
+        self.exchange((Protocol::Text, None), None, stops).await.unwrap_or(Answer::Lost)
     }
 
     /// Puts the messages of a statement into the buffer. Whether it is prepared under its name by them.
@@ -118,6 +123,13 @@ impl Link {
         if call.protocol != Protocol::Text || answer != Answer::Done {
             return;
         }
+        let begins = |with: &str| {
+            let text = call.text.trim_ascii_start();
+            text.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with))
+        };
+        if !begins("DEALLOCATE") && !begins("DISCARD") {
+            return;
+        }
         let words: Vec<&str> = call.text.split_ascii_whitespace().collect();
         let is = |place: usize, wanted: &str| {
             words.get(place).is_some_and(|word| word.trim_end_matches(';').eq_ignore_ascii_case(wanted))
@@ -130,15 +142,23 @@ impl Link {
         }
     }
 
-    fn exchange(
+    async fn exchange(
         &mut self,
         (protocol, copied): (Protocol, Option<(&[u64], bool)>),
         mut rows: Option<&mut Rows>,
         stops: &impl Fn() -> bool,
     ) -> io::Result<Answer> {
-        self.flush(stops)?;
+        self.flush(stops).await?;
+        self.wait(stops).await?;
         let mut answer = Answer::Done;
         loop {
+            match self.inbox.fill(&mut self.stream) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(stops).await?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                Err(error) => return Err(error),
+            }
             while let Some(Frame { tag, body }) = self.inbox.next_frame()? {
                 match (tag, &mut rows) {
                     (b'T', Some(rows)) => rows.describe(body),
@@ -151,31 +171,21 @@ impl Link {
                         }
                     }
                     (b'G', _) => {
-                        self.copy(copied, stops)?;
+                        self.copy(copied, stops).await?;
                         // The Sync that was sent is ignored while the server waits for rows.
                         if protocol != Protocol::Text {
                             wire::sync(&mut self.out);
                         }
-                        self.flush(stops)?;
+                        self.flush(stops).await?;
                     }
                     _ => (),
                 }
-            }
-            match self.inbox.fill(&mut self.stream) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(_) => (),
-                Err(error) if waits(&error) => {
-                    if stops() {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                }
-                Err(error) => return Err(error),
             }
         }
     }
 
     /// Sends the rows of a COPY by their places in the capture, and gives it up behind them if the application did.
-    fn copy(&mut self, copied: Option<(&[u64], bool)>, stops: &impl Fn() -> bool) -> io::Result<()> {
+    async fn copy(&mut self, copied: Option<(&[u64], bool)>, stops: &impl Fn() -> bool) -> io::Result<()> {
         if let Some(rows) = self.made.take() {
             wire::copy_data(&mut self.out, rows.len());
             self.out.extend_from_slice(&rows);
@@ -192,7 +202,7 @@ impl Link {
             let rows = read.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.message))?;
             wire::copy_data(&mut self.out, rows.len());
             self.out.extend_from_slice(&rows);
-            self.flush(stops)?;
+            self.flush(stops).await?;
         }
         if given_up {
             wire::copy_fail(&mut self.out, "as the application did");
@@ -202,18 +212,43 @@ impl Link {
         Ok(())
     }
 
-    fn flush(&mut self, stops: &impl Fn() -> bool) -> io::Result<()> {
+    /// Sends what is in the buffer.
+    async fn flush(&mut self, stops: &impl Fn() -> bool) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.out.len() {
             match self.stream.write(&self.out[sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => sent += written,
-                Err(error) if waits(&error) && !stops() => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room(stops).await?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
                 Err(error) => return Err(error),
             }
         }
         self.out.clear();
-        self.stream.flush()
+        while !self.stream.drained()? {
+            self.wait_for_room(stops).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until something happens to the socket.
+    async fn wait(&self, stops: &impl Fn() -> bool) -> io::Result<()> {
+        let mut has_waited = false;
+        while !self.turns.heard() {
+            if has_waited && stops() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            pause().await;
+            has_waited = true;
+        }
+        Ok(())
+    }
+
+    /// Waits until the socket takes more.
+    async fn wait_for_room(&self, stops: &impl Fn() -> bool) -> io::Result<()> {
+        self.turns.watch_writing(&self.stream, true)?;
+        self.wait(stops).await?;
+        self.turns.watch_writing(&self.stream, false)
     }
 
     /// Ends the session; whether the server hears it does not matter.
@@ -222,9 +257,4 @@ impl Link {
         wire::terminate(&mut self.out);
         let _ = self.stream.write_all(&self.out);
     }
-}
-
-/// Whether the socket has nothing to give, or cannot take more, for the moment.
-fn waits(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

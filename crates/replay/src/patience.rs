@@ -1,29 +1,43 @@
 //! Advisory locks that are not given: who has one here may keep it longer than in production, or until its session ends.
 
 use std::cell::Cell;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
+use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::{CancelKey, Server};
 
 use crate::left_out::words;
+use crate::turns::{Turns, pause};
 
 /// Functions that wait for a lock, but for `_shared` at their ends.
 const LOCKS: [&str; 2] = ["PG_ADVISORY_LOCK", "PG_ADVISORY_XACT_LOCK"];
+/// How often it is asked whether a request to cancel has reached the server.
+const CANCELLING_NS: u64 = 1_000_000;
 
 /// How long one statement may wait for such a lock.
 pub(crate) struct Patience<'a> {
     text: &'a str,
     key: &'a CancelKey,
     server: &'a Server,
+    turns: &'a Turns,
     /// None is no limit.
     limit: Option<Duration>,
     begin: Instant,
     over: Cell<bool>,
+    /// Tells when a request to cancel has been made.
+    cancelled: Cell<Option<Receiver<()>>>,
 }
 
 impl<'a> Patience<'a> {
-    pub(crate) fn new(text: &'a str, (key, server): (&'a CancelKey, &'a Server), limit: Option<Duration>) -> Self {
-        Self { text, key, server, limit, begin: Instant::now(), over: Cell::new(false) }
+    pub(crate) fn new(
+        text: &'a str,
+        (key, server): (&'a CancelKey, &'a Server),
+        turns: &'a Turns,
+        limit: Option<Duration>,
+    ) -> Self {
+        let (over, cancelled) = (Cell::new(false), Cell::new(None));
+        Self { text, key, server, turns, limit, begin: Instant::now(), over, cancelled }
     }
 
     /// To be called while there is no answer: cancels the statement once it has waited for too long, if it is one that asks for a lock.
@@ -31,9 +45,24 @@ impl<'a> Patience<'a> {
         if !self.over.get() && self.limit.is_some_and(|limit| self.begin.elapsed() >= limit) {
             self.over.set(true);
             if asks_for_lock(self.text) {
-                // A server that does not take the request answers when it will.
-                let _ = self.key.cancel(self.server);
+                let (key, server) = (self.key.clone(), self.server.clone());
+                let (tell, told) = channel();
+                self.turns.errands.send(move || {
+                    // A server that does not take the request answers when it will.
+                    let _ = key.cancel(&server);
+                    let _ = tell.send(());
+                });
+                self.cancelled.set(Some(told));
             }
+        }
+    }
+
+    /// To be called behind the answer: waits for a request to cancel that is under way, which would meet the next statement.
+    pub(crate) async fn settle(&self, stops: impl Fn() -> bool) {
+        let Some(told) = self.cancelled.take() else { return };
+        while told.try_recv() == Err(TryRecvError::Empty) && !stops() {
+            self.turns.alarm(monotonic_ns() + CANCELLING_NS);
+            pause().await;
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pgdyno_capture::{CaptureError, CaptureFile};
+use pgdyno_capture::CaptureFile;
 use pgdyno_clock::{monotonic_ns, process_cpu_ns};
 use pgdyno_connection::Fault;
 use pgdyno_measure::say;
@@ -17,21 +17,21 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::asked::{Part, PartSpec};
+use crate::errands::{Errands, no_thread};
 use crate::keys::{Exchange, KeysSpec};
 use crate::lane::drive;
-use crate::lanes::lanes;
+use crate::lanes::{Lane, lanes};
 use crate::made::{Copies, CopySpec};
-use crate::shared::{Endpoint, Pace, Shared};
+use crate::shared::{Endpoint, Pace, Shared, fault};
 use crate::tally::Tally;
 use crate::types;
 
 const LOOK: Duration = Duration::from_millis(100);
-/// Lanes are begun before the first statement is due: a thread takes microseconds, and a session that is open from the
-/// beginning is opened then.
+/// Lanes are begun before the first statement is due: sessions that are open from the beginning are opened then.
 const HEAD_START_NS: u64 = 200_000_000;
 const HEAD_START_NS_PER_LANE: u64 = 5_000_000;
-/// Stack of a lane's thread: it holds no statement.
-const STACK_BYTES: usize = 256 << 10;
+/// Of one thread on average: a third of what a core can send (docs/reference/replay.md), as loads have peaks.
+const STATEMENTS_PER_S_OF_THREAD: f64 = 20_000.0;
 
 /// What to replay, and where.
 #[derive(Deserialize)]
@@ -78,7 +78,8 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let mut shared = Shared::new(contents.sessions, spec.endpoints, paced, part);
     let lanes = lanes(&shared.sessions, |session| shared.chosen(session));
     let chosen: Vec<usize> = lanes.iter().flat_map(|lane| lane.sessions.iter().copied()).collect();
-    shared.types = Arc::new(types::find(&mut file, &shared, &chosen).map_err(fault)?);
+    let errands = Errands::start(lanes.len())?;
+    shared.types = Arc::new(types::find(&mut file, &shared, &chosen, &errands)?);
     if contents.account.copied_bytes > 0 {
         shared.copied = Some(Arc::new(Mutex::new(file.another().map_err(fault)?)));
     }
@@ -93,24 +94,29 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
         shared.sessions.iter().filter(|session| !shared.chosen(session)).map(|session| session.calls).sum::<u64>();
     let mut total = Tally::new();
     total.not_asked = not_chosen;
+    let calls = contents.account.calls - not_chosen;
+    let captured_s = part.seconds(shared.sessions.iter().filter(|session| shared.chosen(session)));
+    let threads = threads(lanes.len(), calls as f64 * shared.speed / captured_s.max(f64::EPSILON));
     say(out, &json!({"ready": {"begin_ns": shared.begin_ns, "lanes": lanes.len()}}));
     let ended = std::thread::scope(|scope| {
         let (report, reports) = channel();
-        for lane in &lanes {
-            let (shared, report) = (&shared, report.clone());
+        for number in 0..threads {
+            let own: Vec<&Lane> = lanes.iter().skip(number).step_by(threads).collect();
+            let (shared, report, errands) = (&shared, report.clone(), &errands);
             let file = file.another().map_err(fault)?;
-            let begun = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, move || {
+            let thread = std::thread::Builder::new().name(format!("lanes {number}"));
+            let begun = thread.spawn_scoped(scope, move || {
                 // Whoever takes it lives as long as this thread.
-                let _ = report.send(drive(lane, file, shared));
+                let _ = report.send(drive(&own, file, shared, errands));
             });
             if let Err(error) = begun {
                 shared.stop.store(true, Ordering::Relaxed);
-                return Err(Fault::new(format!("a thread cannot be begun: {error}"), "raise the limit of processes"));
+                return Err(no_thread(&error));
             }
         }
         drop(report);
         let limit = Duration::from_secs_f64(spec.limit_s);
-        let mut following = Following { shared: &shared, limit, calls: contents.account.calls - not_chosen, out };
+        let mut following = Following { shared: &shared, limit, calls, out };
         following.until_the_end(&reports, &signalled, &mut total)
     })?;
     let end_ns = monotonic_ns();
@@ -124,17 +130,21 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     summary["log_entries"] = json!(account.entries);
     summary["log_lost"] = json!(account.missing + account.torn + account.not_text);
     summary["lanes"] = json!(lanes.len());
+    summary["threads"] = json!(threads);
     summary["end_ns"] = json!(end_ns);
     summary["took_s"] = json!(end_ns.saturating_sub(shared.begin_ns) as f64 / 1e9);
-    summary["captured_s"] = json!(part.seconds(shared.sessions.iter().filter(|session| shared.chosen(session))));
+    summary["captured_s"] = json!(captured_s);
     summary["cpu_s"] = json!(process_cpu_ns() as f64 / 1e9);
     summary["ended_by"] = json!(ended);
     say(out, &json!({"summary": summary}));
     Ok(())
 }
 
-pub(crate) fn fault(error: CaptureError) -> Fault {
-    Fault::new(error.message, error.remedy)
+/// How many threads share so many lanes: as many as their statements need, and half of the cores at most, as servers need the others.
+fn threads(lanes: usize, statements_per_s: f64) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = (statements_per_s / STATEMENTS_PER_S_OF_THREAD).ceil() as usize;
+    wanted.clamp(1, (cores / 2).max(1)).min(lanes)
 }
 
 /// What listens to the lanes while they work.
@@ -150,7 +160,7 @@ impl<W: Write> Following<'_, W> {
     /// Adds up what lanes report until all have ended. Returns why they were stopped.
     fn until_the_end(
         &mut self,
-        reports: &Receiver<Result<Tally, CaptureError>>,
+        reports: &Receiver<Result<Tally, Fault>>,
         signalled: &OwnedFd,
         total: &mut Tally,
     ) -> Result<Option<&'static str>, Fault> {
@@ -160,7 +170,7 @@ impl<W: Write> Following<'_, W> {
                 Ok(Ok(tally)) => total.add(&tally),
                 Ok(Err(error)) => {
                     self.shared.stop.store(true, Ordering::Relaxed);
-                    return Err(fault(error));
+                    return Err(error);
                 }
                 Err(RecvTimeoutError::Timeout) => (),
                 Err(RecvTimeoutError::Disconnected) => return Ok(ended),

@@ -2,12 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::sleep;
-use std::time::Duration;
 
-use pgdyno_capture::{CaptureFile, SessionFacts};
-use pgdyno_clock::monotonic_ns;
-use pgdyno_connection::Server;
+use pgdyno_capture::{CaptureError, CaptureFile, SessionFacts};
+use pgdyno_connection::{Fault, Server};
 use serde::Deserialize;
 
 use crate::asked::Part;
@@ -15,13 +12,6 @@ use crate::keys::Exchange;
 use crate::link::Types;
 use crate::made::Copies;
 use crate::seconds::Seconds;
-
-/// A wait is cut into pieces of this length, so that an order to stop is heard.
-const PIECE: Duration = Duration::from_millis(200);
-
-/// A thread that sleeps is awake about this much after its time (crates/clock, `WakeLead`): who sleeps for less is further from it than who
-/// does not wait, and takes a turn of the CPU more. Within a transaction most waits are so short.
-const WAKE_NS: u64 = 50_000;
 
 /// When a statement is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -135,15 +125,9 @@ impl Shared {
     pub(crate) fn stops(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
+}
 
-    /// Waits until an instant, or until it is to stop. Not for less than it takes to wake up: then it returns so much earlier.
-    pub(crate) fn wait_until(&self, at_ns: u64) {
-        loop {
-            let left_ns = at_ns.saturating_sub(monotonic_ns());
-            if left_ns < WAKE_NS || self.stops() {
-                return;
-            }
-            sleep(Duration::from_nanos(left_ns).min(PIECE));
-        }
-    }
+/// A capture that cannot be read, as an error for the user.
+pub(crate) fn fault(error: CaptureError) -> Fault {
+    Fault::new(error.message, error.remedy)
 }

@@ -3,13 +3,18 @@
 //! Each text is prepared once, before the first statement and outside of every transaction. Where the server says that it
 //! is ambiguous, types are tried by the values that production sent.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
-use pgdyno_capture::{CaptureError, CaptureFile, Protocol};
+use pgdyno_capture::{CaptureFile, Protocol};
+use pgdyno_connection::Fault;
 
+use crate::errands::Errands;
 use crate::left_out;
 use crate::link::{Answer, Link, Types};
-use crate::shared::Shared;
+use crate::shared::{Shared, fault};
+use crate::turns::Turns;
 
 /// Texts that are looked at; an application has some hundred, and one that writes values into texts sends no parameters.
 const TEXTS_MAX: usize = 20_000;
@@ -25,13 +30,30 @@ const TIMESTAMPTZ: u32 = 1184;
 const NUMERIC: u32 = 1700;
 const UUID: u32 = 2950;
 
+/// A text's parameters: the place where it is sent, and values that production sent.
+type Example = (usize, Vec<Option<String>>);
+
 /// Finds them for the statements of the `chosen` sessions. A server that cannot be reached is found by who needs it.
-pub(crate) fn find(file: &mut CaptureFile, shared: &Shared, chosen: &[usize]) -> Result<Types, CaptureError> {
-    let mut examples: HashMap<String, (usize, Vec<Option<String>>)> = HashMap::new();
+pub(crate) fn find(
+    file: &mut CaptureFile,
+    shared: &Shared,
+    chosen: &[usize],
+    errands: &Errands,
+) -> Result<Types, Fault> {
+    let mut examples: HashMap<String, Example> = HashMap::new();
+    // Texts of the capture's table of which enough is known.
+    let settled: RefCell<HashSet<usize>> = RefCell::default();
     for &session in chosen {
         let Some(place) = shared.place_of(&shared.sessions[session]) else { continue };
-        file.calls(session, |call| {
-            let has_values = call.protocol != Protocol::Text && !call.values.is_empty();
+        let asks = |protocol: Protocol, text: Option<usize>| {
+            protocol != Protocol::Text && text.is_none_or(|text| !settled.borrow().contains(&text))
+        };
+        file.calls_of(session, asks, |text, call| {
+            if call.without_values || call.cut {
+                return;
+            }
+            settled.borrow_mut().extend(text);
+            let has_values = !call.values.is_empty();
             if has_values
                 && examples.len() < TEXTS_MAX
                 && !examples.contains_key(&call.text)
@@ -39,27 +61,48 @@ pub(crate) fn find(file: &mut CaptureFile, shared: &Shared, chosen: &[usize]) ->
             {
                 examples.insert(call.text, (place, call.values));
             }
-        })?;
+        })
+        .map_err(fault)?;
     }
+    let (turns, mut found) = (Turns::new(errands)?, Types::new());
+    turns.run([ask(examples, shared, &turns, &mut found)])?;
+    Ok(found)
+}
+
+/// Asks the servers, one text after the other.
+async fn ask(examples: HashMap<String, Example>, shared: &Shared, turns: &Turns, found: &mut Types) {
+    let stops = || shared.stops();
     let mut links: HashMap<usize, Option<Link>> = HashMap::new();
-    let mut found = Types::new();
     for (text, (place, values)) in examples {
-        let link = links.entry(place).or_insert_with(|| Link::open(shared.server_at(place)).ok());
-        if let Some(types) = link.as_mut().and_then(|link| types_of(link, &text, &values, &|| shared.stops())) {
+        let link = match links.entry(place) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Link::open(turns, shared.server_at(place), stops).await.ok()),
+        };
+        let Some(link) = link else { continue };
+        if let Some(types) = types_of(link, &text, &values, &stops).await {
             found.insert(text, types);
         }
     }
     links.into_values().flatten().for_each(Link::close);
-    Ok(found)
 }
 
 /// The types with which the server takes a text that it finds ambiguous; none if it needs none, or refuses them all.
-fn types_of(link: &mut Link, text: &str, values: &[Option<String>], stops: &impl Fn() -> bool) -> Option<Vec<u32>> {
-    let Answer::Failed(state) = link.prepare(text, &[], stops) else { return None };
+async fn types_of(
+    link: &mut Link<'_>,
+    text: &str,
+    values: &[Option<String>],
+    stops: &impl Fn() -> bool,
+) -> Option<Vec<u32>> {
+    let Answer::Failed(state) = link.prepare(text, &[], stops).await else { return None };
     if !AMBIGUOUS.contains(&&state) {
         return None;
     }
-    guesses(values).into_iter().find(|types| link.prepare(text, types, stops) == Answer::Done)
+    for types in guesses(values) {
+        if link.prepare(text, &types, stops).await == Answer::Done {
+            return Some(types);
+        }
+    }
+    None
 }
 
 /// What the values may be, in the order in which it is tried.

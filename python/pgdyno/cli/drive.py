@@ -26,7 +26,7 @@ _OF_SCRIPTS = ("setup", "scale")
 _OF_TPCC = ("warehouses", "profile", "routines", "schema")
 _OF_CAPTURE = ".capture"
 """How the name of a capture ends."""
-_NOT_OF_CAPTURE = ("protocol", "threads", "tries_max", "continue_on_error")
+_NOT_OF_CAPTURE = ("protocol", "tries_max", "continue_on_error")
 """Options that the statements of a capture decide themselves."""
 _OF_TPCH = ("scale_factor", "query_sets", "degree", "refresh")
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
@@ -202,7 +202,7 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     assert spec is not None
     if "capture" in asked:
         spec.require()
-        return spec.model_copy(update={"threads": spec.clients})
+        return spec
     native.require(spec)
     return spec
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::call::SessionFacts;
-pub use read::{CaptureFile, Contents};
+pub use read::{CaptureFile, Contents, Cursor};
 pub use write::Writer;
 
 const MAGIC: &[u8; 16] = b"pgdyno-capture-2";

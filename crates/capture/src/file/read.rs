@@ -23,6 +23,25 @@ pub struct Contents {
     pub sessions: Vec<SessionFacts>,
 }
 
+/// Where a reader is among the calls of a session.
+pub struct Cursor {
+    session: usize,
+    /// Blocks that were read.
+    blocks: usize,
+    block: Vec<u8>,
+    /// Where the next call begins in the last of them.
+    at: usize,
+    last: Last,
+}
+
+impl Cursor {
+    /// Before the first call of a session.
+    #[must_use]
+    pub fn new(session: usize) -> Self {
+        Self { session, blocks: 0, block: Vec::new(), at: 0, last: Last::default() }
+    }
+}
+
 /// A capture that can be read.
 pub struct CaptureFile {
     path: PathBuf,
@@ -99,20 +118,51 @@ impl CaptureFile {
 
     /// Passes the calls of a session in order to `each`.
     pub fn calls(&mut self, session: usize, mut each: impl FnMut(Call)) -> Result<(), CaptureError> {
-        let mut last = Last::default();
-        for at in self.index.sessions[session].blocks.clone() {
-            self.block(at, &mut last, &mut each).map_err(|error| CaptureError::unreadable(&self.path, &error))?;
-        }
-        Ok(())
+        self.calls_of(session, |_, _| true, |_, call| each(call))
     }
 
-    fn block(&mut self, at: u64, last: &mut Last, each: &mut impl FnMut(Call)) -> io::Result<()> {
-        let block = self.frame(at)?;
-        let mut rest = block.as_slice();
-        while !rest.is_empty() {
-            each(decode(&mut rest, last, &self.texts)?);
+    /// Passes the calls of a session to `each` that are `wanted` by their protocol and the number of their text, with that number. A text that
+    /// stands where it is used has none.
+    pub fn calls_of(
+        &mut self,
+        session: usize,
+        mut wanted: impl FnMut(Protocol, Option<usize>) -> bool,
+        mut each: impl FnMut(Option<usize>, Call),
+    ) -> Result<(), CaptureError> {
+        let mut cursor = Cursor::new(session);
+        loop {
+            match self.advance(&mut cursor, &mut wanted) {
+                Ok(Some((text, call))) => each(text, call),
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(CaptureError::unreadable(&self.path, &error)),
+            }
         }
-        Ok(())
+    }
+
+    /// The next call of a session, with the number of its text as [`Self::calls_of`] has it; none behind its last one.
+    pub fn next_call(&mut self, cursor: &mut Cursor) -> Result<Option<(Option<usize>, Call)>, CaptureError> {
+        self.advance(cursor, &mut |_, _| true).map_err(|error| CaptureError::unreadable(&self.path, &error))
+    }
+
+    /// The next call that is `wanted`, with the number of its text.
+    fn advance(
+        &mut self,
+        cursor: &mut Cursor,
+        wanted: &mut impl FnMut(Protocol, Option<usize>) -> bool,
+    ) -> io::Result<Option<(Option<usize>, Call)>> {
+        loop {
+            while cursor.at == cursor.block.len() {
+                let Some(&at) = self.index.sessions[cursor.session].blocks.get(cursor.blocks) else { return Ok(None) };
+                cursor.block = self.frame(at)?;
+                (cursor.blocks, cursor.at) = (cursor.blocks + 1, 0);
+            }
+            let mut rest = &cursor.block[cursor.at..];
+            let found = decode(&mut rest, &mut cursor.last, &self.texts, wanted)?;
+            cursor.at = cursor.block.len() - rest.len();
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
     }
 
     fn frame(&mut self, at: u64) -> io::Result<Vec<u8>> {
@@ -162,7 +212,13 @@ fn text(bytes: &[u8]) -> io::Result<String> {
     String::from_utf8(bytes.to_vec()).map_err(|_| damaged())
 }
 
-fn decode(rest: &mut &[u8], last: &mut Last, texts: &[String]) -> io::Result<Call> {
+/// A call with the number of its text; none if it is not `wanted`.
+fn decode(
+    rest: &mut &[u8],
+    last: &mut Last,
+    texts: &[String],
+    wanted: &mut impl FnMut(Protocol, Option<usize>) -> bool,
+) -> io::Result<Option<(Option<usize>, Call)>> {
     let flags = take_some(rest, 1)?[0];
     let protocol = match flags & 3 {
         0 => Protocol::Text,
@@ -172,11 +228,18 @@ fn decode(rest: &mut &[u8], last: &mut Last, texts: &[String]) -> io::Result<Cal
     let delta = take(rest)?;
     last.due_us = last.due_us.wrapping_add((delta >> 1).cast_signed() ^ -(delta & 1).cast_signed());
     last.transaction = last.transaction.wrapping_add(u32::try_from(take(rest)?).map_err(|_| damaged())?);
-    let sql = if flags & INLINE != 0 {
-        text(take_bytes(rest)?)?
-    } else {
-        let number = usize::try_from(take(rest)?).map_err(|_| damaged())?;
-        texts.get(number).ok_or_else(damaged)?.clone()
+    let inline = if flags & INLINE != 0 { Some(take_bytes(rest)?) } else { None };
+    let number = match inline {
+        None => Some(usize::try_from(take(rest)?).map_err(|_| damaged())?),
+        Some(_) => None,
+    };
+    let is_wanted = wanted(protocol, number);
+    // What is not wanted is passed over, and not made.
+    let string = |bytes: &[u8]| if is_wanted { text(bytes) } else { Ok(String::new()) };
+    let sql = match (inline, number) {
+        (Some(bytes), _) => string(bytes)?,
+        (None, Some(number)) if is_wanted => texts.get(number).ok_or_else(damaged)?.clone(),
+        (None, _) => String::new(),
     };
     let ending = match flags & (DONE | FAILED) {
         DONE => Ending::Done(take(rest)?),
@@ -197,12 +260,15 @@ fn decode(rest: &mut &[u8], last: &mut Last, texts: &[String]) -> io::Result<Cal
         answer: Vec::new(),
     };
     if protocol == Protocol::Named {
-        call.name = text(take_bytes(rest)?)?;
+        call.name = string(take_bytes(rest)?)?;
     }
     if protocol != Protocol::Text {
         for _ in 0..take(rest)? {
             let length = take(rest)?;
-            call.values.push(if length == 0 { None } else { Some(text(take_some(rest, length - 1)?)?) });
+            let value = if length == 0 { None } else { Some(string(take_some(rest, length - 1)?)?) };
+            if is_wanted {
+                call.values.push(value);
+            }
         }
     }
     let more = if flags & MORE == 0 { 0 } else { take_some(rest, 1)?[0] };
@@ -217,8 +283,53 @@ fn decode(rest: &mut &[u8], last: &mut Last, texts: &[String]) -> io::Result<Cal
     }
     if more & ANSWER != 0 {
         for _ in 0..take(rest)? {
-            call.answer.push((text(take_bytes(rest)?)?, text(take_bytes(rest)?)?));
+            let told = (string(take_bytes(rest)?)?, string(take_bytes(rest)?)?);
+            if is_wanted {
+                call.answer.push(told);
+            }
         }
     }
-    Ok(call)
+    Ok(is_wanted.then_some((number, call)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Writer;
+    use super::*;
+
+    #[test]
+    fn calls_that_are_not_wanted_are_passed_over() {
+        let path = std::env::temp_dir().join(format!("pgdyno-calls-{}.capture", std::process::id()));
+        let call = |number: u32, text: &str| Call {
+            due_us: i64::from(number),
+            protocol: Protocol::Named,
+            name: format!("s{number}"),
+            text: text.to_owned(),
+            values: vec![Some("it's".to_owned()), None],
+            transaction: number,
+            ending: Ending::Done(7),
+            without_values: false,
+            cut: false,
+            rows: Some(vec![3, 9]),
+            answer: vec![("id".to_owned(), "7".to_owned())],
+        };
+        // A text is in the table from its second use on.
+        let calls = [call(1, "a"), call(2, "b"), call(3, "a"), call(4, "b"), call(5, "c")];
+        let mut writer = Writer::create(&path).unwrap();
+        let session = writer.begin();
+        calls.iter().for_each(|one| writer.call(session, one).unwrap());
+        writer.end(session, SessionFacts::default()).unwrap();
+        writer.finish(&Account::default()).unwrap();
+        let mut file = CaptureFile::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut found = Vec::new();
+        file.calls(session, |call| found.push(call)).unwrap();
+        assert_eq!(found, calls);
+        for (wanted, numbers) in [(None, vec![1, 2, 5]), (Some(0), vec![3]), (Some(1), vec![4])] {
+            let mut found = Vec::new();
+            file.calls_of(session, |_, text| text == wanted, |text, call| found.push((text, call))).unwrap();
+            let expected: Vec<_> = numbers.iter().map(|number| (wanted, calls[number - 1].clone())).collect();
+            assert_eq!(found, expected);
+        }
+    }
 }

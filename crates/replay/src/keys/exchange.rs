@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::task::Waker;
+use std::time::Duration;
 
 use pgdyno_capture::{Call, CaptureError, CaptureFile};
+use pgdyno_clock::monotonic_ns;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,9 +16,8 @@ use super::key::{Key, Place};
 use super::learn::learn;
 use super::links::{Links, Made, Statement};
 use super::makers::{Catalogue, Kind, Makers, Wanted};
+use crate::turns::{Turns, is_due, pause, ring};
 
-/// How often a session that waits looks whether it is to stop.
-const LOOK: Duration = Duration::from_millis(100);
 /// Types of columns, by their numbers in `pg_type`: int8, int2, int4; uuid.
 const NUMBERS: [u32; 3] = [20, 21, 23];
 const UUID: u32 = 2950;
@@ -39,6 +40,9 @@ impl KeysSpec {
         from_us: i64,
     ) -> Result<Links, CaptureError> {
         let makers = Makers::new(self.catalogue);
+        if makers.is_empty() {
+            return Ok(Links::default());
+        }
         learn(|session, each| file.calls(session, |call| each(&call)), chosen, &makers, calls, from_us)
     }
 }
@@ -102,8 +106,8 @@ pub(crate) struct Exchange {
     here: RwLock<HashMap<Key, String>>,
     /// Of each session, how many statements are over.
     over: Vec<AtomicU32>,
-    turn: Mutex<()>,
-    turned: Condvar,
+    /// Session -> who waits until so many of its statements are over.
+    waiting: Mutex<HashMap<usize, Vec<(u32, Waker)>>>,
     wait_max: Duration,
     waited: AtomicU64,
     waited_us: AtomicU64,
@@ -122,19 +126,22 @@ impl Exchange {
         from_us: i64,
     ) -> Result<Self, CaptureError> {
         let wait_max = Duration::from_millis(spec.wait_max_ms);
-        Ok(Self {
-            links: spec.links(file, chosen, calls, from_us)?,
+        Ok(Self::of(spec.links(file, chosen, calls, from_us)?, sessions, wait_max))
+    }
+
+    fn of(links: Links, sessions: usize, wait_max: Duration) -> Self {
+        Self {
+            links,
             here: RwLock::default(),
             over: (0..sessions).map(|_| AtomicU32::new(0)).collect(),
-            turn: Mutex::new(()),
-            turned: Condvar::new(),
+            waiting: Mutex::default(),
             wait_max,
             waited: AtomicU64::new(0),
             waited_us: AtomicU64::new(0),
             given_up: AtomicU64::new(0),
             not_known: AtomicU64::new(0),
             several_rows: AtomicU64::new(0),
-        })
+        }
     }
 
     /// How long a statement may wait for what another session has; none is not limited.
@@ -150,24 +157,32 @@ impl Exchange {
     }
 
     /// Waits until the transactions of other sessions that make what is needed have ended here. Whether it waited.
-    pub(crate) fn wait(&self, needed: &Needed, session: usize, stops: impl Fn() -> bool) -> bool {
-        let others = || needed.0.iter().map(|(.., made)| made).filter(move |made| made.session != session);
+    pub(crate) async fn wait(&self, needed: &Needed, session: usize, turns: &Turns, stops: impl Fn() -> bool) -> bool {
         let is_there = |made: &Made| self.over[made.session].load(Ordering::Acquire) > made.last;
-        if self.wait_max.is_zero() || others().all(is_there) {
+        let missing = || needed.0.iter().map(|(.., made)| made).find(|made| made.session != session && !is_there(made));
+        if self.wait_max.is_zero() || missing().is_none() {
             return false;
         }
-        let begin = Instant::now();
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        while !others().all(is_there) && !stops() {
-            let left = self.wait_max.saturating_sub(begin.elapsed());
-            if left.is_zero() {
+        let begin_ns = monotonic_ns();
+        let end_ns = begin_ns.saturating_add(u64::try_from(self.wait_max.as_nanos()).unwrap_or(u64::MAX));
+        turns.alarm(end_ns);
+        let (ring, mut waits_for) = (ring().await, None);
+        while let Some(made) = missing().filter(|_| !stops()) {
+            if is_due(end_ns) {
                 self.given_up.fetch_add(1, Ordering::Relaxed);
                 break;
             }
-            turn = self.turned.wait_timeout(turn, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner).0;
+            if waits_for == Some(made) {
+                pause().await;
+            } else {
+                // It may be over since it was looked at: then nobody rings.
+                waits_for = Some(made);
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                waiting.entry(made.session).or_default().push((made.last, ring.clone()));
+            }
         }
         self.waited.fetch_add(1, Ordering::Relaxed);
-        self.waited_us.fetch_add(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.waited_us.fetch_add((monotonic_ns() - begin_ns) / 1000, Ordering::Relaxed);
         true
     }
 
@@ -209,11 +224,21 @@ impl Exchange {
 
     /// So many statements of a session are over; all when it has ended.
     pub(crate) fn over(&self, session: usize, count: Option<u32>) {
-        self.over[session].store(count.unwrap_or(u32::MAX), Ordering::Release);
+        let over = count.unwrap_or(u32::MAX);
+        self.over[session].store(over, Ordering::Release);
         if count.is_none_or(|count| self.links.ends((session, count - 1))) {
-            // Who looked before it was stored is waiting by now.
-            drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
-            self.turned.notify_all();
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(those) = waiting.get_mut(&session) else { return };
+            those.retain(|(last, ring)| {
+                let still = over <= *last;
+                if !still {
+                    ring.wake_by_ref();
+                }
+                still
+            });
+            if those.is_empty() {
+                waiting.remove(&session);
+            }
         }
     }
 
@@ -237,6 +262,39 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::errands::Errands;
+
+    fn wanted(column: Option<&str>, kind: Kind) -> Wanted {
+        Wanted { column: column.map(str::to_owned), kind, after: 0, source: String::new() }
+    }
+
+    #[test]
+    fn who_needs_a_key_waits_for_the_transaction_that_makes_it_on_another_thread() {
+        let (key, made) = (Key::Number(7), Made { session: 0, last: 3, transaction: 1, beyond: 0 });
+        let mut links = Links::default();
+        links.link((made.session, made.last), made.transaction, wanted(None, Kind::Number), key);
+        links.settle(&Makers::new(Catalogue::default()));
+        let needed = Needed(vec![(Place::Parameter(0), key, made)]);
+        let (exchange, errands) = (Exchange::of(links, 2, Duration::from_secs(60)), Errands::start(1).unwrap());
+        let wait = || {
+            let turns = Turns::new(&errands).unwrap();
+            let waits = async { assert!(exchange.wait(&needed, 1, &turns, || false).await) };
+            turns.run([waits]).unwrap();
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(wait);
+            while exchange.waiting.lock().unwrap().is_empty() {
+                std::thread::yield_now();
+            }
+            exchange.over(0, Some(3));
+            assert!(!exchange.waiting.lock().unwrap().is_empty());
+            exchange.over(0, Some(4));
+            assert!(exchange.waiting.lock().unwrap().is_empty());
+        });
+        let found = exchange.document();
+        assert_eq!((&found["waited"], &found["given_up"]), (&json!(1), &json!(0)));
+        assert!(found["waited_us"].as_u64() < Some(30_000_000));
+    }
 
     #[test]
     fn values_of_an_answer_are_found_by_name_or_type() {
@@ -250,12 +308,6 @@ mod tests {
         }
         rows.describe(&described);
         rows.row(&[0, 2, 255, 255, 255, 255, 0, 0, 0, 2, b'4', b'2']);
-        let wanted = |column: Option<&str>, kind| Wanted {
-            column: column.map(str::to_owned),
-            kind,
-            after: 0,
-            source: String::new(),
-        };
         assert_eq!(rows.value(&wanted(Some("id"), Kind::Number)).map(String::as_str), Some("42"));
         assert_eq!(rows.value(&wanted(None, Kind::Number)).map(String::as_str), Some("42"));
         assert_eq!(rows.value(&wanted(None, Kind::Uuid)), None);

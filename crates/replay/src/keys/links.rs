@@ -30,7 +30,7 @@ pub(crate) struct Made {
     /// Its transaction, in that session.
     pub transaction: u32,
     /// Of a number the value beyond which its sequence's new ones are; 0 of others.
-    beyond: u64,
+    pub beyond: u64,
 }
 
 /// A place of values in all statements of one text, or of one shape.

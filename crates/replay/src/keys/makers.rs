@@ -143,6 +143,11 @@ impl Makers {
         if self.lasts.iter().any(|one| own < *one && *one <= last) { own.min(self.lowest) } else { own }
     }
 
+    /// Whether no statement makes keys.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.sequences.is_empty() && self.functions.is_empty()
+    }
+
     /// How the sequence of a column gives its values.
     pub(crate) fn cache(&self, source: &str) -> Cache {
         self.caches.get(source).copied().unwrap_or(Cache { cached: 0, in_order: true })
@@ -276,6 +281,13 @@ mod tests {
         assert_eq!(wanted("INSERT INTO orders AS o VALUES ('returning') RETURNING o.id"), [id]);
         assert_eq!(wanted("INSERT INTO orders VALUES (1)"), []);
         assert_eq!(wanted("INSERT INTO lines VALUES (1) RETURNING id"), []);
+    }
+
+    #[test]
+    fn a_database_without_columns_sequences_and_functions_makes_none() {
+        assert!(Makers::new(Catalogue::default()).is_empty() && !makers().is_empty());
+        let functions = vec!["place_order".to_owned()];
+        assert!(!Makers::new(Catalogue { functions, ..Catalogue::default() }).is_empty());
     }
 
     #[test]

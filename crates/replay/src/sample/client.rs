@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::sleep;
-use std::time::Duration;
 
 use pgdyno_capture::{Call, Ending};
 use pgdyno_clock::monotonic_ns;
+use pgdyno_connection::Session;
 use pgdyno_workload::{Arrivals, Claim, Failure, Purpose, Random, Skip, SqlState, Transaction, Verdict};
 
 use super::course::Course;
@@ -17,11 +16,12 @@ use super::pool::{Drawn, Ends, Pool, Source, Step};
 use crate::keys::{Key, Place, Rows};
 use crate::link::{Answer, Link};
 use crate::shared::Shared;
+use crate::turns::Turns;
 
 /// How often a transaction is drawn whose keys have not been given yet; then they are sent as captured.
 const DRAWS_MAX: usize = 1_000;
 /// Until a lost connection is tried again.
-const AGAIN: Duration = Duration::from_millis(100);
+const AGAIN_NS: u64 = 100_000_000;
 const ROLLBACK: &str = "ROLLBACK";
 
 /// What is counted beside the account.
@@ -54,19 +54,28 @@ const NO_SETTINGS: u32 = u32::MAX;
 /// See the module.
 pub(crate) struct Client<'a> {
     common: &'a Common<'a>,
+    turns: &'a Turns,
     number: u32,
     /// Connections by endpoint, each with the settings that it has.
-    links: HashMap<usize, (Link, u32)>,
+    links: HashMap<usize, (Link<'a>, u32)>,
 }
 
 impl<'a> Client<'a> {
-    /// One that is connected to an endpoint.
-    pub(crate) fn new(common: &'a Common<'a>, number: u32, place: usize, link: Link) -> Self {
-        Self { common, number, links: HashMap::from([(place, (link, NO_SETTINGS))]) }
+    /// One of this number.
+    pub(crate) fn new(common: &'a Common<'a>, turns: &'a Turns, number: u32) -> Self {
+        Self { common, turns, number, links: HashMap::new() }
+    }
+
+    /// Takes over a session with an endpoint. One that cannot be used is opened again.
+    pub(crate) fn connected(mut self, place: usize, session: Session) -> Self {
+        if let Ok(link) = Link::new(self.turns, session) {
+            self.links.insert(place, (link.typed(&self.common.shared.types), NO_SETTINGS));
+        }
+        self
     }
 
     /// Sends transactions until nothing is begun any more.
-    pub(crate) fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let Common { course, arrivals, seed, .. } = self.common;
         let mut think = Random::derived(*seed, Purpose::Think, self.number, 0);
         let lock = || arrivals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +95,7 @@ impl<'a> Client<'a> {
                 Claim::None => break,
                 Claim::Skip(at, why) => course.transaction(course.now(), &skipped(at, why)),
                 Claim::Begin(at) => {
-                    self.wait_until(at);
+                    self.wait_until(at).await;
                     if at > now && lock().give_back(at) {
                         continue;
                     }
@@ -99,12 +108,12 @@ impl<'a> Client<'a> {
                         course.transaction(started, &skipped(at, Skip::Late));
                         continue;
                     }
-                    let verdict = self.transaction(ordinal);
+                    let verdict = self.transaction(ordinal).await;
                     let done = Transaction { script: 0, ordinal, scheduled: at, started, tries: 1, verdict };
                     course.transaction(course.now(), &done);
                     ordinal += 1;
                     let think_ns = lock().think_ns(&mut think);
-                    self.wait_until(course.now() + think_ns);
+                    self.wait_until(course.now() + think_ns).await;
                 }
             }
         }
@@ -112,27 +121,26 @@ impl<'a> Client<'a> {
     }
 
     /// Waits for a time of the run, if it is to come.
-    fn wait_until(&self, at: u64) {
-        let course = self.common.course;
+    async fn wait_until(&self, at: u64) {
+        let Common { course, shared, .. } = self.common;
         if at > course.now() {
-            self.common.shared.wait_until(course.monotonic_ns(at));
+            self.turns.wait_until(course.monotonic_ns(at), || shared.stops()).await;
             let now = course.now();
             course.wake(now, now.saturating_sub(at));
         }
     }
 
-    fn transaction(&mut self, ordinal: u64) -> Verdict {
+    async fn transaction(&mut self, ordinal: u64) -> Verdict {
         let mut random = Random::derived(self.common.seed, Purpose::Parameters, self.number, ordinal);
         let (one, given) = self.draw(&mut random);
         let common = self.common;
         let stops = || common.course.now() > common.drain_ns;
-        let Some(link) = self.link(one) else { return Verdict::Failed(Failure::Lost) };
-        let sent = send(common, link, one, &given, &stops);
-        let lost = |link: &mut Link| link.text(ROLLBACK, &stops) == Answer::Lost;
+        let Some(link) = self.link(one).await else { return Verdict::Failed(Failure::Lost) };
+        let sent = send(common, link, one, &given, &stops).await;
         let is_lost = match sent {
             Verdict::Failed(Failure::Lost) => true,
-            Verdict::Failed(_) if one.steps.len() > 1 => lost(link),
-            _ if one.ends == Ends::Open => lost(link),
+            Verdict::Failed(_) if one.steps.len() > 1 => link.text(ROLLBACK, &stops).await == Answer::Lost,
+            _ if one.ends == Ends::Open => link.text(ROLLBACK, &stops).await == Answer::Lost,
             _ => false,
         };
         if is_lost {
@@ -159,31 +167,30 @@ impl<'a> Client<'a> {
     }
 
     /// The connection for a transaction, with the settings of its session. One that was lost is opened again; none when the time is over.
-    fn link(&mut self, one: &Drawn) -> Option<&mut Link> {
+    async fn link(&mut self, one: &Drawn) -> Option<&mut Link<'a>> {
         let Common { shared, pool, course, drain_ns, .. } = self.common;
-        let begin = course.now();
+        let (begin, stops) = (course.now(), || course.now() > *drain_ns);
         while !self.links.contains_key(&one.place) {
-            match Link::open(shared.server_at(one.place)) {
+            match Link::open(self.turns, shared.server_at(one.place), stops).await {
                 Ok(link) => {
                     self.links.insert(one.place, (link.typed(&shared.types), NO_SETTINGS));
                 }
-                Err(_) if shared.stops() || course.now() > *drain_ns => {
+                Err(_) if shared.stops() || stops() => {
                     course.lost(course.now(), course.now() - begin);
                     return None;
                 }
-                Err(_) => sleep(AGAIN),
+                Err(_) => self.turns.wait_until(monotonic_ns() + AGAIN_NS, || shared.stops()).await,
             }
         }
-        let stops = || course.now() > *drain_ns;
         let (link, settings) = self.links.get_mut(&one.place)?;
         if *settings != one.settings {
             let texts = &pool.settings[one.settings as usize];
             if *settings != NO_SETTINGS {
-                link.text("RESET SESSION AUTHORIZATION", &stops);
-                link.text("RESET ALL", &stops);
+                link.text("RESET SESSION AUTHORIZATION", &stops).await;
+                link.text("RESET ALL", &stops).await;
             }
             for text in texts {
-                link.text(text, &stops);
+                link.text(text, &stops).await;
             }
             *settings = one.settings;
         }
@@ -192,9 +199,9 @@ impl<'a> Client<'a> {
 }
 
 /// Sends the statements of a transaction, each held against what was recorded of it.
-fn send(
-    common: &Common,
-    link: &mut Link,
+async fn send(
+    common: &Common<'_>,
+    link: &mut Link<'_>,
     one: &Drawn,
     given: &[Option<Arc<Entry>>],
     stops: &impl Fn() -> bool,
@@ -206,7 +213,7 @@ fn send(
         let call = exchanged(step, &own, given);
         let mut rows = (!step.makes.is_empty()).then(Rows::default);
         let begin_ns = monotonic_ns();
-        let answer = link.call(&call, rows.as_mut(), stops);
+        let answer = link.call(&call, rows.as_mut(), stops).await;
         common.course.statement(common.course.now(), step.group, monotonic_ns() - begin_ns);
         match (answer, call.ending) {
             (Answer::Lost, _) => return Verdict::Failed(Failure::Lost),

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pgdyno_capture::CaptureFile;
 use pgdyno_clock::monotonic_ns;
-use pgdyno_connection::Fault;
+use pgdyno_connection::{Fault, Session, log_in};
 use pgdyno_measure::{Line, Ready, say};
 use pgdyno_workload::Arrivals;
 
@@ -19,14 +20,14 @@ use super::given::Given;
 use super::pool::{Pool, load};
 use super::spec::{NS_PER_MS, SampleSpec};
 use crate::asked::Part;
-use crate::link::Link;
-use crate::run::{fault, is_told};
-use crate::shared::{Pace, Shared};
+use crate::errands::{Errands, no_thread};
+use crate::run::is_told;
+use crate::shared::{Pace, Shared, fault};
+use crate::turns::Turns;
 use crate::types;
 
 /// How often the seconds that are over are said.
 const LOOK: Duration = Duration::from_millis(50);
-const STACK_BYTES: usize = 256 << 10;
 
 /// Drives the server with transactions of a capture until the time is over, or SIGTERM or SIGINT. Writes the JSON lines of the driver
 /// to `out`: `ready` when every client is connected, `second` for each second, `summary` at the end.
@@ -37,14 +38,14 @@ pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
     spec.check()?;
     let signalled = pgdyno_signals::block()
         .map_err(|error| Fault::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
-    let (shared, pool) = read(&mut spec)?;
+    let errands = Errands::start(spec.clients as usize)?;
+    let (shared, pool) = read(&mut spec, &errands)?;
     let (end_ns, warmup_ns) = (spec.end_ns(), spec.warmup_ms * NS_PER_MS);
     let (given, arrivals, beside) = (Given::new(pool.kinds), Mutex::new(schedule(&spec)), Beside::default());
     let place = most_frequent(&pool);
     let (server, connecting_ns) = (shared.server_at(place), monotonic_ns());
-    let links = (0..spec.clients)
-        .map(|_| Ok(Link::open(server).map_err(|error| error.into_fault(server))?.typed(&shared.types)))
-        .collect::<Result<Vec<_>, Fault>>()?;
+    let connect = |_| log_in(server).map_err(|error| error.into_fault(server));
+    let sessions = (0..spec.clients).map(connect).collect::<Result<Vec<_>, Fault>>()?;
     let begin_ns = monotonic_ns();
     let connect_ns = begin_ns - connecting_ns;
     let course = Course::new(begin_ns, warmup_ns, pool.groups.texts.len());
@@ -70,17 +71,14 @@ pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
     );
     let mut sum = Sum::new(&course, &pool.groups, warmup_ns);
     std::thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(links.len());
-        for (number, link) in (0..).zip(links) {
-            let client = Client::new(&common, number, place, link);
-            match std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, move || client.run()) {
+        let (common, errands, mut threads) = (&common, &errands, Vec::new());
+        for (number, crew) in crews(sessions, spec.threads as usize).into_iter().enumerate() {
+            let thread = std::thread::Builder::new().name(format!("sample {number}"));
+            match thread.spawn_scoped(scope, move || drive(common, place, crew, errands)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.stop.store(true, Ordering::Relaxed);
-                    return Err(Fault::new(
-                        format!("a thread cannot be begun: {error}"),
-                        "raise the limit of processes",
-                    ));
+                    return Err(no_thread(&error));
                 }
             }
         }
@@ -89,7 +87,7 @@ pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
             stop_if_told(&signalled, &shared);
             course.take().iter().for_each(|second| sum.second(second, out));
         }
-        Ok(())
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })?;
     let (seconds, last) = course.end();
     seconds.iter().for_each(|second| sum.second(second, out));
@@ -99,15 +97,33 @@ pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The sessions of each thread's clients, by their numbers.
+fn crews(sessions: Vec<Session>, threads: usize) -> Vec<Vec<(u32, Session)>> {
+    let mut crews: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+    for (number, session) in (0..).zip(sessions) {
+        crews[number as usize % threads].push((number, session));
+    }
+    crews
+}
+
+/// Drives the clients of a thread until they are done.
+fn drive(common: &Common, place: usize, crew: Vec<(u32, Session)>, errands: &Errands) -> Result<(), Fault> {
+    let turns = Turns::new(errands)?;
+    turns.run(crew.into_iter().map(|(number, session)| {
+        let (common, turns) = (common, &turns);
+        async move { Client::new(common, turns, number).connected(place, session).run().await }
+    }))
+}
+
 /// The transactions of the sessions that are asked for, and where they go.
-fn read(spec: &mut SampleSpec) -> Result<(Shared, Pool), Fault> {
+fn read(spec: &mut SampleSpec, errands: &Errands) -> Result<(Shared, Pool), Fault> {
     let mut file = CaptureFile::open(&spec.capture).map_err(fault)?;
     let contents = file.contents();
     let part = Part::of(spec.part, &contents);
     let mut shared = Shared::new(contents.sessions, std::mem::take(&mut spec.endpoints), (Pace::Due, 1.0), part);
     let chosen: Vec<usize> =
         (0..shared.sessions.len()).filter(|session| shared.chosen(&shared.sessions[*session])).collect();
-    shared.types = Arc::new(types::find(&mut file, &shared, &chosen).map_err(fault)?);
+    shared.types = Arc::new(types::find(&mut file, &shared, &chosen, errands)?);
     let links = match spec.keys.take() {
         Some(keys) => Some(keys.links(&mut file, &chosen, contents.account.calls, part.from_us).map_err(fault)?),
         None => None,

@@ -22,6 +22,9 @@ pub struct SampleSpec {
     #[serde(default)]
     pub(crate) keys: Option<KeysSpec>,
     pub(crate) clients: u32,
+    /// Threads that share the clients.
+    #[serde(default = "one")]
+    pub(crate) threads: u32,
     pub(crate) arrivals: ArrivalsSpec,
     pub(crate) warmup_ms: u64,
     pub(crate) duration_ms: u64,
@@ -31,6 +34,10 @@ pub struct SampleSpec {
     /// How long transactions that have begun may take to end.
     pub(crate) drain_ms: u64,
     pub(crate) seed: u64,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// When transactions begin.
@@ -52,6 +59,12 @@ impl SampleSpec {
     pub(crate) fn check(&self) -> Result<(), Fault> {
         if self.clients == 0 || self.duration_ms == 0 {
             return Err(Fault::new("there must be a client, and a duration", "raise clients, or duration"));
+        }
+        if self.threads == 0 || self.threads > self.clients {
+            return Err(Fault::new(
+                "there must be at least one client for each thread",
+                "raise clients, or lower threads",
+            ));
         }
         Ok(())
     }

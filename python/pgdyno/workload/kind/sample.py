@@ -23,7 +23,7 @@ NOT_GIVEN_MOST = 0.01
 """A share of the transactions: those that find no row because their key was not given are cheaper than production's."""
 READING_S = 600.0
 """Until a capture's index and transactions are read: one of a day has some ten gigabytes."""
-_OF_LOOP = ("clients", "rate_per_s", "arrivals", "think_ms", "late_max_ms")
+_OF_LOOP = ("clients", "threads", "rate_per_s", "arrivals", "think_ms", "late_max_ms")
 
 
 class Sample(OfCapture, Driven):
@@ -52,18 +52,17 @@ class Sample(OfCapture, Driven):
         self.asked.planned()
 
     def runner(self, shared: Any = None) -> Runner:
-        """The driver's, with the engine's own program for captures, which has a thread for each client."""
+        """The driver's, with the engine's own program for captures."""
         from pgdyno.workload import native
 
         del shared
-        return partial(native.run, spec=self.model_copy(update={"threads": self.clients}))
+        return partial(native.run, spec=self)
 
     def refusals(self) -> Iterator[Refusal]:
         """First about the capture."""
         yield from self._of_capture()
         for key, why in (
             ("protocol", "each statement is sent as it was"),
-            ("threads", "each client has one of its own"),
             ("tries_max", "what the application tried again is in the capture"),
         ):
             if key in self.model_fields_set:

@@ -179,7 +179,7 @@ class Heard:
             errors[one.sqlstate] += one.count
         return record.DriverRecord(
             engine="replay",
-            threads=max(1, found.lanes),
+            threads=max(1, int(self.summary["threads"])),
             cpu_ns=round(self.summary["cpu_s"] * 1e9),
             elapsed_ns=phase.end_ns - phase.begin_ns,
             transactions=found.executed + found.failed_as_recorded,
