@@ -136,9 +136,25 @@ def test_a_program_that_does_not_run_is_refused(package: Path) -> None:
 
 
 def test_an_old_version_is_refused(package: Path) -> None:
-    (package / "pginstall" / "bin" / "postgres").write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 13.2'\n")
-    with pytest.raises(HostError, match=r"13\.2 is not supported"):
+    (package / "pginstall" / "bin" / "postgres").write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 11.2'\n")
+    with pytest.raises(HostError, match=r"11\.2 is not supported"):
         binaries.find_binaries(package / "pginstall" / "bin")
+
+
+def test_a_server_alone_has_the_embedded_clients(tmp_path: Path) -> None:
+    whole = binaries.find_binaries()
+    alone = tmp_path / "bin"
+    alone.mkdir()
+    for name in binaries.SERVER:
+        (alone / name).write_text(f'#!/bin/sh\nexec {whole.bin_dir}/{name} "$@"\n')
+        (alone / name).chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid():
+            folder.chmod(folder.stat().st_mode | 0o011)
+    found = binaries.find_binaries(alone)
+    assert found.program("postgres") == alone.resolve() / "postgres"
+    assert found.program("psql") == whole.program("psql")
+    assert found.version == whole.version
 
 
 def test_the_embedded_programs_are_found_and_reachable() -> None:

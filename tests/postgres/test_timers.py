@@ -108,6 +108,8 @@ def check_table(server: Cluster) -> None:
 def test_a_version_without_a_timer_is_not_given_it() -> None:
     assert "wal_summary_keep_time" in dilated({}, 2, 17)
     assert "wal_summary_keep_time" not in dilated({}, 2, 16)
+    assert "idle_session_timeout" in dilated({"idle_session_timeout": "5s"}, 2, 14)
+    assert dilated({"idle_session_timeout": "5s"}, 2, 13)["idle_session_timeout"] == "5s", "for the server to refuse"
 
 
 def test_a_timer_is_slowed_in_whatever_case_it_is_written() -> None:

@@ -98,11 +98,12 @@ def test_shared_memory_is_found_without_a_record_of_it(binaries: PgBinaries, sta
         cluster.close()
 
 
-@pytest.mark.parametrize("major", range(14, 19))
+@pytest.mark.parametrize("major", range(12, 19))
 def test_every_version_has_its_own_set(major: int) -> None:
     names = set(settings.tuned(GIB, major))
     assert ("io_method" in names) == (major >= 18)
     assert ("effective_io_concurrency" in names) == (major < 18)
+    assert ("maintenance_io_concurrency" in names) == (13 <= major < 18)
     assert ("vacuum_buffer_usage_limit" in names) == (major == 16)
 
 

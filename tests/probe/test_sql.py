@@ -45,8 +45,12 @@ def test_each_version_gets_its_queries(version: int, has_io: bool, in_checkpoint
         assert ("op_bytes" in queries["io"]) == (version < 180000)
 
 
-def test_a_server_too_old_has_no_queries() -> None:
-    assert choose_queries(130000) == {}
+def test_a_server_before_14_has_no_counters_of_wal_and_a_still_older_one_nothing() -> None:
+    own = choose_queries(120022)
+    assert own.keys() == {"checkpointer", "database", "wait_events"}
+    assert "WALWriteLock" in own["wait_events"], "locks by their names since 13"
+    assert own["wait_events"] != choose_queries(140000)["wait_events"]
+    assert choose_queries(110000) == {}
 
 
 def test_a_watched_server_has_the_same_tables_and_some_queries_of_its_own() -> None:

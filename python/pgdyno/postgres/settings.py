@@ -104,10 +104,11 @@ def _of_version(major: int) -> list[Setting]:
     """What only some versions need or know."""
     found = []
     if major < 18:
-        found += [
-            Setting("effective_io_concurrency", "16", "the default since 18; it was 1, which reads one page at a time"),
-            Setting("maintenance_io_concurrency", "16", "the default since 18; it was 10"),
-        ]
+        found.append(
+            Setting("effective_io_concurrency", "16", "the default since 18; it was 1, which reads one page at a time")
+        )
+    if 13 <= major < 18:
+        found.append(Setting("maintenance_io_concurrency", "16", "the default since 18; it was 10"))
     if major == 16:
         found.append(Setting("vacuum_buffer_usage_limit", "2MB", "the default since 17; it was 256 kB"))
     if major >= 18:

@@ -37,7 +37,7 @@ class Timer:
     """The largest that the server takes, in that unit."""
     real: bool = False
     """Whether the server takes a fraction of the unit; rounded, a small time would end as 0, which is off."""
-    since: int = 14
+    since: int = 12
     """Major version that has it first."""
     capped: bool = False
     """Whether the largest will do where more were wanted: it bounds how long a peer may be silent, and slows nothing."""
@@ -60,9 +60,9 @@ TIMERS: dict[str, Timer] = {
     "statement_timeout": Timer("ms", 0, _INT_MAX),
     "transaction_timeout": Timer("ms", 0, _INT_MAX, since=17),
     "idle_in_transaction_session_timeout": Timer("ms", 0, _INT_MAX),
-    "idle_session_timeout": Timer("ms", 0, _INT_MAX),
+    "idle_session_timeout": Timer("ms", 0, _INT_MAX, since=14),
     "authentication_timeout": Timer("s", 60, 600, capped=True),
-    "client_connection_check_interval": Timer("ms", 0, _INT_MAX),
+    "client_connection_check_interval": Timer("ms", 0, _INT_MAX, since=14),
     "wal_sender_timeout": Timer("ms", 60_000, _INT_MAX),
     "wal_receiver_timeout": Timer("ms", 60_000, _INT_MAX),
     "wal_receiver_status_interval": Timer("s", 10, 2_147_483),
@@ -71,7 +71,7 @@ TIMERS: dict[str, Timer] = {
     "max_standby_streaming_delay": Timer("ms", 30_000, _INT_MAX),
     "recovery_min_apply_delay": Timer("ms", 0, _INT_MAX),
     "log_min_duration_statement": Timer("ms", -1, _INT_MAX),
-    "log_min_duration_sample": Timer("ms", -1, _INT_MAX),
+    "log_min_duration_sample": Timer("ms", -1, _INT_MAX, since=13),
     "log_autovacuum_min_duration": Timer("ms", 600_000, _INT_MAX, since=15),
     "log_startup_progress_interval": Timer("ms", 10_000, _INT_MAX, since=15),
     "tcp_user_timeout": Timer("ms", 0, _INT_MAX),
