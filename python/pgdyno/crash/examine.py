@@ -164,6 +164,7 @@ class Examiner:
                         restoring = archive.restorable(cluster.data_dir, wal / "pg_wal", in_place=in_place)
                     elif len(mounts) > 1:
                         point(cluster, mounts[1])
+                    boot(cluster)
                     cluster.start(SETTINGS | asked.settings | _RECOVERY | restoring, given_up=_FSYNC_OFF)
             except (PgdynoError, OSError) as error:
                 outcome.failures["start"] = _worst(cluster) or str(error)
@@ -256,6 +257,13 @@ def check_file_system(file: Path, kind: str) -> str | None:
         line for line in (done.stdout + done.stderr).splitlines() if line.strip() and not line.startswith(_HEADINGS)
     ]
     return lines[0] if lines else f"{command[0]} ended with {done.returncode}"
+
+
+def boot(cluster: Cluster) -> None:
+    """Remove the lock file of the server that was cut. Its process ended with the power; here another server may have its number, and then
+    PostgreSQL would not start.
+    """
+    (cluster.data_dir / "postmaster.pid").unlink(missing_ok=True)
 
 
 def point(cluster: Cluster, wal_mount: Path) -> None:

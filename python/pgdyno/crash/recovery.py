@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.crash.book import Book, Name
 from pgdyno.crash.campaign import WORKERS, Result, make_cuts, workplace
-from pgdyno.crash.examine import point
+from pgdyno.crash.examine import boot, point
 from pgdyno.crash.recording import (
     LOG_FILE,
     SETTINGS,
@@ -117,6 +117,7 @@ def record_recovery(book: Book, name: Name, folder: Path) -> Recording:
         stack.callback(cluster.close)
         if asked.wal_apart:
             point(cluster, mounts[1])
+        boot(cluster)
         cluster.start(SETTINGS | asked.settings, given_up=asked.given_up)
         end_ns = time.monotonic_ns()
         require_room(attached[0].mark("end"))
