@@ -51,7 +51,7 @@ TRIED = (
 
 def unexplained(result: Result) -> list[dict[str, str]]:
     """What cuts left that no known defect of PostgreSQL explains."""
-    return [outcome.failures for outcome in result.failed if known.defect(outcome.failures) is None]
+    return [outcome.failures for outcome in result.unexplained]
 
 
 def test_no_cut_of_a_sound_server_loses_anything_and_planted_bugs_do(state: Path, recorded: Recording) -> None:

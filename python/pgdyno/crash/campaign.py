@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis import power_cuts
+from pgdyno.crash import known
 from pgdyno.crash.book import Book
 from pgdyno.crash.examine import Examiner, Outcome, mount
 from pgdyno.errors import InputError
@@ -66,6 +67,11 @@ class Result:
     def verdict(self) -> str:
         """In one line."""
         return power_cuts.in_words(self.tried, len(self.failed))
+
+    @property
+    def unexplained(self) -> list[Outcome]:
+        """Failures that no known defect of PostgreSQL explains."""
+        return [one for one in self.failed if known.defect(one.failures) is None]
 
     def add(self, outcome: Outcome) -> None:
         """Count a cut."""
@@ -145,7 +151,7 @@ def make_cuts(
     until: float = math.inf,
     tell: Callable[[Result], None] = lambda _: None,
 ) -> Result:
-    """Examine ``cuts`` contents that differ, ``spared`` fewer as long as none of them fails, or fewer when there are no more;
+    """Examine ``cuts`` contents that differ, ``spared`` fewer as long as none of them fails unexplained, or fewer when there are no more;
     ``failures_max`` failures end it sooner, and so does the instant ``until`` of :func:`time.monotonic`.
     """
     require_ready()
@@ -170,7 +176,7 @@ def make_cuts(
                         result.repeated += 1
                         continue
                     result.add(outcome)
-                    wanted = cuts if result.failed else cuts - spared
+                    wanted = cuts if result.unexplained else cuts - spared
                     if result.tried >= wanted or (failures_max is not None and len(result.failed) >= failures_max):
                         end.set()
                     tell(result)

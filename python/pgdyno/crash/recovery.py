@@ -50,12 +50,12 @@ def cut(
 ) -> Result:
     """Examine ``cuts`` contents of a recording, one in ten of them from cuts during the recovery from another one.
 
-    There are none of these when one of the others fails, from which a server may not recover, and when the recording is that of a recovery.
+    There are none of these when one of the others fails unexplained, from which a server may not recover, and when the recording is that of a recovery.
     """
     is_recovery = any(one.kind == KIND for one in recording.operations)
     again = 0 if is_recovery else cuts // CUTS_1_IN
     result = make_cuts(recording, reading, seed, cuts, spared=again, tell=tell)
-    if again and not result.failed:
+    if again and not result.unexplained:
         result.join(cut_recoveries(recording, reading, seed, again))
         tell(result)
     return result
