@@ -21,6 +21,7 @@ from pgdyno.host.clean import clean
 from tests.fault.server import faulty_server
 from tests.host.needs import expect
 from tests.host.test_volume import nothing_is_left
+from tests.host.test_volume import test_a_killed_command_is_cleaned as command_is_killed
 from tests.transport.conftest import uses
 from tools.fidelity import fio
 from tools.fidelity.cell import Job
@@ -69,6 +70,13 @@ def test_requests_of_a_killed_daemon_end_within_a_second(state: Path, way: str) 
         nothing_is_left(state)
     print(f"\n{way}: the last of {READERS} requests ended {max(took_s):.3f} s after the kill at most")
     assert max(took_s) <= EIO_S
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_what_a_killed_command_left_is_removed(state: Path, way: str, number: int) -> None:
+    """Its volumes come by this way, as commands inherit it."""
+    assert os.environ["PGDYNO_TRANSPORT"] == way
+    command_is_killed(state, number)
 
 
 def test_a_killed_server_has_every_row_that_it_acknowledged(state: Path, way: str) -> None:
