@@ -11,7 +11,7 @@ import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel
 
@@ -40,11 +40,6 @@ class Kept(BaseModel):
         """The one that is kept; None where there is none."""
         return cls.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
-    @staticmethod
-    def set_aside(path: Path, build_hash: str) -> None:
-        """Keep the record at ``path``, which another one replaces, under the name of its engine."""
-        path.replace(path.with_name(f"{path.stem}-{build_hash}{path.suffix}"))
-
     @classmethod
     def require(cls, path: Path, bench: str) -> Self:
         """The one that is kept; :class:`PgdynoError` with the command that measures it where there is none."""
@@ -52,6 +47,35 @@ class Kept(BaseModel):
         if found is None:
             raise none_yet(bench)
         return found
+
+
+class OfServer(Kept):
+    """A record of a server on emulated volumes. Its results stand in one table where engine, server and machine are the same."""
+
+    build_hash: str
+    postgres: str
+    kernel: str
+    cores: int
+
+    @classmethod
+    def here(cls, postgres: str, **asked: Any) -> Self:
+        """An empty one, of this machine and this engine; ``asked`` are its other facts."""
+        cores, kernel, build_hash = here()
+        return cls(build_hash=build_hash, postgres=postgres, kernel=kernel, cores=cores, **asked)
+
+    def facts(self) -> dict[str, Any]:
+        """What two records must have in common so that one goes on with the other."""
+        return self.model_dump(include={"build_hash", "postgres", "kernel", "cores"})
+
+    def resumed(self, path: Path) -> Self:
+        """The record at ``path`` if it goes on with this empty one; else this one, and that one is kept under the name of its engine."""
+        kept = self.load(path)
+        if kept is None:
+            return self
+        if kept.facts() == self.facts():
+            return kept
+        path.replace(path.with_name(f"{path.stem}-{kept.build_hash}{path.suffix}"))
+        return self
 
 
 class Dated(BaseModel, frozen=True):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.host.clean import left_in
+from pgdyno.host.waiting import wait_until
 from pgdyno.store import list_experiments
 from tests.reproduce.conftest import FILE, Shelf
 
@@ -49,7 +50,7 @@ def test_twenty_kills_leave_the_experiments_of_one_life(shelf: Shelf, state_dir:
     for number in range(KILLS):
         life_s = draw.uniform(*LIFE_S)
         with said.open("w") as log, subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=log) as process:
-            ended = _ends_within(process, life_s)
+            ended = wait_until(lambda process=process: process.poll() is not None, life_s)
             process.kill()
         assert not ended, f"it ended by itself after {number} kills: {said.read_text()}"
         grown.append(sum(len(one.runs) for one in list_experiments(shelf.results)))
@@ -67,11 +68,3 @@ def test_twenty_kills_leave_the_experiments_of_one_life(shelf: Shelf, state_dir:
     assert "b to a" in done.stdout
     assert left_in(state_dir) == []
     print(f"{KILLS} kills, {grown[-1]} of {4 * REPLICATES} runs before the last life")
-
-
-def _ends_within(process: subprocess.Popen[bytes], life_s: float) -> bool:
-    try:
-        process.wait(life_s)
-    except subprocess.TimeoutExpired:
-        return False
-    return True

@@ -38,12 +38,7 @@ def collect(
     """Measure what the record at ``path`` lacks, until ``minutes`` have passed: a cell that they end goes on with the next call."""
     preflight.require_root("the record of power cuts")
     preflight.require_fuse()
-    found = Record.here(seed, find_binaries().version)
-    kept = Record.load(path)
-    if kept is not None and kept.goes_on(found):
-        found = kept
-    elif kept is not None:
-        Record.set_aside(path, kept.build_hash)
+    found = Record.here(find_binaries().version, seed=seed).resumed(path)
     until = math.inf if minutes is None else time.monotonic() + 60 * minutes
     recording: Recording | None = None
     with state_of_its_own(), tempfile.TemporaryDirectory(prefix="pgdyno-crash-") as root:

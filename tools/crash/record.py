@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, Field
 
-from pgdyno import _engine
 from pgdyno.crash.known import defect
-from tools.measured import Kept
+from tools.measured import OfServer
 
 if TYPE_CHECKING:
     from pgdyno.crash.campaign import Result
@@ -111,30 +108,14 @@ class Found(BaseModel):
         )
 
 
-class Record(Kept):
+class Record(OfServer):
     """A bench, as far as it was measured."""
 
     seed: int
-    build_hash: str
-    postgres: str
-    kernel: str
-    cores: int
     found: list[Found] = Field(default_factory=list)
     skipped: dict[str, str] = Field(default_factory=dict)
     """Cells that this machine cannot measure, with the reason."""
 
-    @classmethod
-    def here(cls, seed: int, postgres: str) -> Self:
-        """An empty one, of this machine and this engine."""
-        return cls(
-            seed=seed,
-            build_hash=_engine.facts().build_hash,
-            postgres=postgres,
-            kernel=platform.release(),
-            cores=os.cpu_count() or 1,
-        )
-
-    def goes_on(self, other: Record) -> bool:
-        """Whether the results of both may stand in one table."""
-        facts = {"seed", "build_hash", "postgres", "kernel", "cores"}
-        return self.model_dump(include=facts) == other.model_dump(include=facts)
+    def facts(self) -> dict[str, Any]:
+        """With the seed of the cuts."""
+        return super().facts() | {"seed": self.seed}

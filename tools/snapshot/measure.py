@@ -43,12 +43,7 @@ def collect(path: Path, sets: int, looked_at: int, windows: int, minutes: float 
     preflight.require_root("the record of snapshots")
     preflight.require_fuse()
     fio.require()
-    found = Record.here(find_binaries().version)
-    kept = Record.load(path)
-    if kept is not None and kept.goes_on(found):
-        found = kept
-    elif kept is not None:
-        Record.set_aside(path, kept.build_hash)
+    found = Record.here(find_binaries().version).resumed(path)
     until = math.inf if minutes is None else time.monotonic() + 60 * minutes
     with state_of_its_own() as folder:
         if found.apart is None:

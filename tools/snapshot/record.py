@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from typing import Self
-
 from pydantic import BaseModel, Field
 
-from pgdyno import _engine
-from tools.measured import Kept
+from tools.measured import OfServer
 
 
 class Sets(BaseModel):
@@ -44,31 +39,12 @@ class Restores(BaseModel):
     fsck_faults: list[str] = Field(default_factory=list)
 
 
-class Record(Kept):
+class Record(OfServer):
     """The bench, as far as it was measured."""
 
-    build_hash: str
-    postgres: str
-    kernel: str
-    cores: int
     sets: list[Sets] = Field(default_factory=list)
     """One for each server."""
     apart: Sets | None = None
     """The control: taken one after the other."""
     waits: Waits | None = None
     restores: Restores | None = None
-
-    @classmethod
-    def here(cls, postgres: str) -> Self:
-        """An empty one, of this machine and this engine."""
-        return cls(
-            build_hash=_engine.facts().build_hash,
-            postgres=postgres,
-            kernel=platform.release(),
-            cores=os.cpu_count() or 1,
-        )
-
-    def goes_on(self, other: Record) -> bool:
-        """Whether the results of both may stand in one table."""
-        facts = {"build_hash", "postgres", "kernel", "cores"}
-        return self.model_dump(include=facts) == other.model_dump(include=facts)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli import complete
+from pgdyno.cli.output import print_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from pgdyno.specification import VolumeSpec
 
@@ -45,7 +46,7 @@ def types(volumes: tuple[str, ...], like: str | None, as_json: bool) -> None:
             raise InputError(f"`{own}` is not of a type of the catalogue", remedy="name one of `pgdyno volume types`")
         found = [of_type[one.type] for one in chosen]
         if not as_json:
-            _print_rows(_beside(found, chosen))
+            print_rows(*_beside(found, chosen))
             return
     if like is not None:
         found = [one for one in found if like.lower() in f"{one['type']} {one['provider']}".lower()]
@@ -58,14 +59,7 @@ def types(volumes: tuple[str, ...], like: str | None, as_json: bool) -> None:
         click.echo(f"no volume type has `{like}` in its name; `pgdyno volume types` lists them all", err=True)
         return
     header = ["TYPE", "PROVIDER", "SIZE", "IOPS", "MIB/S", "USD/MONTH", "DURABILITY"]
-    _print_rows([header, *(_row(one) for one in found)])
-
-
-def _print_rows(rows: Iterable[Sequence[str]]) -> None:
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_rows(header, [_row(one) for one in found])
 
 
 def _resolved(volumes: Sequence[str]) -> list[VolumeSpec]:
@@ -76,11 +70,11 @@ def _resolved(volumes: Sequence[str]) -> list[VolumeSpec]:
         return [catalog.resolve(one) for one in volumes]
 
 
-def _beside(found: Sequence[dict[str, Any]], chosen: Sequence[VolumeSpec]) -> Iterator[list[str]]:
-    """A row for each property, a column for each volume."""
-    rows = [_properties(one, volume) for one, volume in zip(found, chosen, strict=True)]
-    for name in rows[0]:
-        yield [name, *(row[name] for row in rows)]
+def _beside(found: Sequence[dict[str, Any]], chosen: Sequence[VolumeSpec]) -> tuple[list[str], list[list[str]]]:
+    """The volumes as a header, and a row for each property."""
+    columns = [_properties(one, volume) for one, volume in zip(found, chosen, strict=True)]
+    header, *rows = ([name, *(column[name] for column in columns)] for name in columns[0])
+    return header, rows
 
 
 def _properties(one: dict[str, Any], volume: VolumeSpec) -> dict[str, str]:

@@ -9,6 +9,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
+from pgdyno.reproduce.figure import cut, share_of
 from pgdyno.reproduce.words import figure
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ CURVE_STEPS = 40
 ROOM = 1.25
 """How far the axes reach beyond the outermost points, as a factor."""
 REACH = 10.0
-"""An interval is cut where it ends this many times off its mean: it may reach below zero, where the axis has no place."""
+"""An interval is cut where it ends this many times off its mean."""
 
 
 def svg(chart: ChartTold, inside: str = "") -> str:
@@ -118,11 +119,11 @@ class _Plot:
 
     def across(self, x: float) -> float:
         """Where a number lies on the horizontal axis."""
-        return round(LEFT_PX + self.width_px * _share(x, self.x_domain), 1)
+        return round(LEFT_PX + self.width_px * share_of(x, self.x_domain), 1)
 
     def down(self, y: float) -> float:
         """Where a figure lies on the vertical one."""
-        return round(TOP_PX + PLOT_PX * (1 - _share(y, self.y_domain)), 1)
+        return round(TOP_PX + PLOT_PX * (1 - share_of(y, self.y_domain)), 1)
 
 
 def ticks(domain: tuple[float, float]) -> list[float]:
@@ -136,10 +137,4 @@ def _ends(point: PointTold) -> tuple[float, ...]:
     """The ends of the interval here; the mean where there is none, nothing where there is no figure."""
     if point.here is None:
         return ()
-    mean = point.here.mean
-    low, high = (mean if end is None else end for end in (point.here.low, point.here.high))
-    return max(low, mean / REACH), min(high, mean * REACH)
-
-
-def _share(value: float, domain: tuple[float, float]) -> float:
-    return math.log(value / domain[0]) / math.log(domain[1] / domain[0])
+    return cut(point.here, REACH)[1:]

@@ -13,6 +13,7 @@ from pgdyno.reproduce.verdict import Word
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pgdyno.analysis.interval import Estimate
     from pgdyno.report.theme import Theme
     from pgdyno.reproduce.told import Told
 
@@ -66,9 +67,13 @@ def there_and_here(numbered: Sequence[tuple[int, Told]], width_px: int, theme: T
 def ends_of(told: Told) -> tuple[float, float, float]:
     """The ratio here and the ends of its interval; one that is very wide is cut."""
     assert told.ratio is not None
-    mean = told.ratio.mean
-    low, high = (mean if end is None else end for end in (told.ratio.low, told.ratio.high))
-    return mean, max(low, mean / 100), min(high, mean * 100)
+    return cut(told.ratio, 100.0)
+
+
+def cut(found: Estimate, reach: float) -> tuple[float, float, float]:
+    """A mean and the ends of its interval, each at most ``reach`` times off: it may reach below zero, where a logarithmic axis has no place."""
+    low, high = (found.mean if end is None else end for end in (found.low, found.high))
+    return found.mean, max(low, found.mean / reach), min(high, found.mean * reach)
 
 
 def domain_of(shown: Sequence[Told]) -> tuple[float, float]:
@@ -78,7 +83,7 @@ def domain_of(shown: Sequence[Told]) -> tuple[float, float]:
 
 
 def share_of(value: float, domain: tuple[float, float]) -> float:
-    """Where a ratio lies on an axis, from 0 to 1."""
+    """Where a figure lies on a logarithmic axis, from 0 to 1."""
     return math.log(value / domain[0]) / math.log(domain[1] / domain[0])
 
 
