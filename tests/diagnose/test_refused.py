@@ -104,8 +104,15 @@ def _reset(connection: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 def _reset_wal(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    connection.execute("CREATE TABLE IF NOT EXISTS written AS SELECT generate_series(1, 10000) AS i")
     connection.execute("SELECT pg_stat_reset_shared('wal')")
+
+
+def _reset_checkpointer(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    connection.execute("SELECT pg_stat_reset_shared('checkpointer')")
+
+
+def _reset_io(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    connection.execute("SELECT pg_stat_reset_shared('io')")
 
 
 @contextlib.contextmanager
@@ -122,7 +129,7 @@ def meanwhile(act: Callable[[], None]) -> Iterator[Callable[[float], None]]:
     assert done.is_set()
 
 
-@pytest.mark.parametrize("reset", [_reset, _reset_wal], ids=["of a database", "of WAL"])
+@pytest.mark.parametrize("reset", [_reset, _reset_wal, _reset_checkpointer, _reset_io])
 def test_a_reset_of_statistics_within_the_watch_is_refused(
     used: Cluster, tmp_path: Path, reset: Callable[[psycopg.Connection[tuple[object, ...]]], None]
 ) -> None:
@@ -130,6 +137,11 @@ def test_a_reset_of_statistics_within_the_watch_is_refused(
         with used.connect() as connection:
             reset(connection)
 
+    with used.connect() as connection:
+        connection.execute(
+            "DROP TABLE IF EXISTS counted; CREATE TABLE counted AS SELECT generate_series(1, 10000) AS i"
+        )
+        connection.execute("CHECKPOINT")
     with (
         meanwhile(act) as tell,
         pytest.raises(HostError, match="statistics were reset while it was watched") as refused,

@@ -166,7 +166,17 @@ def test_counters_that_begin_anew_are_refused() -> None:
         require_one_piece(reset)
     require_one_piece({"probe/database": pa.table({"started_unix_ms": [1, 1], "reset_unix_ms": [None, None]})})
     with pytest.raises(HostError, match="were reset"):
-        require_one_piece({"probe/wal": pa.table({"wal_bytes": [10, 20, 3]})})
+        require_one_piece({"probe/wal": pa.table({"t_begin_ns": [1, 2, 3], "wal_bytes": [10, 20, 3]})})
+    io = {
+        "t_begin_ns": [1, 1, 2, 2],
+        "reads": [5, 7, 5, 8],
+        "writes": [None] * 4,
+        "extends": [0] * 4,
+        "hits": [1, 1, 3, 1],
+    }
+    require_one_piece({"probe/io": pa.table(io)})
+    with pytest.raises(HostError, match="were reset"):
+        require_one_piece({"probe/io": pa.table(io | {"hits": [1, 9, 3, 1]})})
 
 
 @pytest.mark.parametrize("seconds", [0.0, 4.9, 86_401.0, float("nan")])

@@ -11,8 +11,6 @@ from pgdyno.errors import HostError, InputError
 from pgdyno.postgres.remote import RemoteServer, connect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
 _CONSOLE = "pgbouncer"
@@ -24,7 +22,13 @@ _ONE_PIECE = (
     ("started_unix_ms", "the server was restarted while it was watched"),
     ("reset_unix_ms", "the server's statistics were reset while it was watched"),
 )
-_NEVER_FALL = (("probe/wal", "wal_bytes"), ("probe/checkpointer", "buffers_alloc"))
+_NEVER_FALL = {
+    "probe/wal": ("wal_bytes",),
+    # Reset apart: what is written is the checkpointer's, what is allocated the background writer's.
+    "probe/checkpointer": ("buffers_written", "buffers_alloc"),
+    "probe/io": ("reads", "writes", "extends", "hits"),
+}
+"""Counters that only a reset makes smaller: the sum over the rows of a sample."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +74,18 @@ def require_one_piece(tables: dict[str, pa.Table]) -> None:
         # None is a database that was never reset; once it has a time, it was.
         if column in database.column_names and len(set(database[column].to_pylist())) > 1:
             raise HostError(what, remedy="watch it again: counters that begin again at 0 cannot be judged")
-    for name, column in _NEVER_FALL:
-        values = _known(tables[name][column].to_pylist()) if name in tables else []
-        if any(later < earlier for earlier, later in pairwise(values)):
-            raise HostError(_ONE_PIECE[1][1], remedy="watch it again: counters that begin again at 0 cannot be judged")
+    for name, columns in _NEVER_FALL.items():
+        for column in columns if name in tables else ():
+            if any(later < earlier for earlier, later in pairwise(_sums(tables[name], column))):
+                raise HostError(
+                    _ONE_PIECE[1][1], remedy="watch it again: counters that begin again at 0 cannot be judged"
+                )
 
 
-def _known(values: Sequence[int | None]) -> list[int]:
-    return [value for value in values if value is not None]
+def _sums(table: pa.Table, column: str) -> list[int]:
+    """The sum over the rows of each sample, in order of time."""
+    of_samples = table.group_by("t_begin_ns").aggregate([(column, "sum")]).sort_by("t_begin_ns")
+    return [value for value in of_samples[f"{column}_sum"].to_pylist() if value is not None]
 
 
 def _is_console(dsn: str) -> bool:
