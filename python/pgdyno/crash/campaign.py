@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from pgdyno.crash.book import Name
     from pgdyno.crash.recording import Recording
 
-WORKERS = 2
+WORKERS = 4
+"""Cuts that are examined at a time. Each waits for devices and mounts most of its time: on two cores 4 make 238 to 300 a minute, 2 make fewer."""
 CUTS_FILE = "cuts.jsonl"
 """In a recording: a line for each call."""
 TRIES = 20
 """Numbers that are tried for each content that is wanted: many give the same content as one before."""
 ROOM_BYTES = 512 << 20
-"""The contents under examination, of two volumes each, and the log."""
+"""The contents under examination (133 MiB were seen of 8 volumes), the log (183 MiB of ten seconds), and the servers."""
 
 
 @dataclass
