@@ -4,6 +4,7 @@ mod array;
 mod behaviour;
 mod depth_one;
 mod facts;
+mod faults;
 mod instances;
 mod offers;
 mod properties;
