@@ -12,7 +12,7 @@ import pytest
 from pgdyno.catalog import Catalog
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_OK, InputError
-from pgdyno.host import snapshot, snapshot_delete, snapshot_fast, volume
+from pgdyno.host import snapshot, snapshot_delete, snapshot_fast, snapshot_file, volume
 from pgdyno.retention.keeper import Keeper
 from pgdyno.retention.policy import read_policy
 from pgdyno.retention.timeline import snapshots
@@ -143,7 +143,14 @@ def test_a_volume_takes_a_creation_credit_and_is_lazy_without_one(
     assert volume.find("two").spec["initialization"]["kind"] == "lazy"
     with pytest.raises(InputError, match="16 TiB"):
         snapshot_fast.enable([replace(taken, size_bytes=17 << 40)], 1, state)
-    for name in ("one", "two"):
+    snapshot_file.changed(state, {"snap-1": {"fast_unix_ns": 0, "fast_spent_unix_ns": 0, "fast_balance": 10.0}})
+    for name, init, kind, left in (("three", "200MiB/s", "rate", 10.0), ("four", "fsr", "fsr", 9.0)):
+        asked = f"gp3:size=8GiB,init={init}"
+        assert run(["volume", "restore", "snap-1", asked, "--no-mount", "--name", name]) == EXIT_OK
+        assert volume.find(name).spec["initialization"]["kind"] == kind
+        [now] = snapshot.list_snapshots()
+        assert now.fast_balance == pytest.approx(left), "a rate wins over fast snapshot restore, and spends nothing"
+    for name in ("one", "two", "three", "four"):
         assert run(["volume", "detach", name]) == EXIT_OK
     assert run(["volume", "snapshot", "fsr", "snap-1", "--off"]) == EXIT_OK
     assert snapshot.list_snapshots()[0].fast_zones == 0
