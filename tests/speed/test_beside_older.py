@@ -1,0 +1,125 @@
+"""Volumes of this checkout beside those of another one, in pairs: what came between them moves neither a rate nor a latency.
+
+``PGDYNO_PEER`` names the other `pgdyno`, for example ``OTHER/.venv/bin/pgdyno`` of a checkout of an older commit. Both answer by
+/dev/fuse, as older ones do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from pgdyno.analysis.interval import Estimate, ratio_interval
+from pgdyno.host import awake
+from tools.fidelity import fio
+from tools.fidelity.cell import Job
+from tools.fidelity.fio import Measured
+
+PEER = "PGDYNO_PEER"
+pytestmark = [
+    pytest.mark.bench,
+    pytest.mark.needs_fuse,
+    pytest.mark.needs_fio,
+    pytest.mark.skipif(PEER not in os.environ, reason=f"${PEER} names no `pgdyno` of another checkout"),
+]
+
+PEER_PROGRAM = [os.environ.get(PEER, "")]
+TOLERANCE = 0.01
+"""Of rates and of medians (issue 24)."""
+HALF_WIDTH_MAX = 0.02
+"""Of the interval: a machine on which pairs differ more shows nothing."""
+ATTACHES = 4
+"""How a daemon's threads and memory lie differs from one attach to the next by more than rounds of one do."""
+
+
+@contextmanager
+def attached(program: list[str], folder: Path, spec: str) -> Iterator[str]:
+    """The filled block device of a volume that a checkout's command attaches, with state of its own."""
+    places = {"PGDYNO_STATE_DIR": str(folder / "state"), "PGDYNO_IMAGE_DIR": str(folder / "images")}
+    # The engine and the sources that this checkout's tests are given are not the peer's.
+    ours = ("PGDYNO_ENGINE", "PYTHONPATH") if program == PEER_PROGRAM else ()
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    environment |= places | {"PGDYNO_TRANSPORT": "classic"}
+
+    def volume(*words: str) -> str:
+        command = [*program, "volume", *words]
+        return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    found = json.loads(volume("attach", spec, "--no-mount", "--name", "beside", "--json"))
+    try:
+        device = str(found["block_device"])
+        fio.fill(device)
+        yield device
+    finally:
+        volume("detach", "beside")
+
+
+def pairs(spec: str, jobs: list[Job], folder: Path, rounds: int) -> dict[Job, list[tuple[Measured, Measured]]]:
+    """What fio sees of the peer's volume and of this checkout's, in turns that change their order."""
+    programs = {"peer": PEER_PROGRAM, "this": [sys.executable, "-m", "pgdyno"]}
+    found: dict[Job, list[tuple[Measured, Measured]]] = {job: [] for job in jobs}
+    for _ in range(ATTACHES):
+        with ExitStack() as stack:
+            stack.enter_context(awake.kept_awake(wanted=awake.possible()))
+            devices = {
+                who: stack.enter_context(attached(program, folder / who, spec)) for who, program in programs.items()
+            }
+            for number in range(rounds):
+                order = ("peer", "this") if number % 2 == 0 else ("this", "peer")
+                for job in jobs:
+                    measured = {who: fio.run(devices[who], job, seed=number) for who in order}
+                    found[job].append((measured["peer"], measured["this"]))
+    return found
+
+
+def compared(measured: list[tuple[Measured, Measured]], figure: Callable[[Measured], float]) -> Estimate:
+    """This checkout's figure as a multiple of the peer's, over all pairs."""
+    return ratio_interval([(figure(this), figure(peer)) for peer, this in measured])
+
+
+def faults(what: str, ratio: Estimate) -> list[str]:
+    """Why it has moved, or cannot be said to have stayed; printed in either case."""
+    assert ratio.low is not None
+    assert ratio.high is not None
+    said = f"{what} is {ratio.mean:.4f} ({ratio.low:.4f} to {ratio.high:.4f}) times the peer's, {ratio.n} pairs"
+    print(said)
+    moved = abs(ratio.mean - 1) > TOLERANCE
+    blurred = (ratio.high - ratio.low) / 2 > HALF_WIDTH_MAX
+    return [said] if moved or blurred else []
+
+
+def iops(one: Measured) -> float:
+    """Requests a second."""
+    return one.iops
+
+
+def median_ms(one: Measured) -> float:
+    """The median latency."""
+    return one.latency_ms[50.0]
+
+
+def test_the_rate_of_a_volume_without_limits_has_not_moved(tmp_path: Path) -> None:
+    jobs = [Job("random", "read", 4, 32, 2), Job("random", "write", 4, 32, 2)]
+    said = []
+    for job, measured in pairs("null:size=1GiB", jobs, tmp_path, rounds=6).items():
+        said += faults(f"null, {job}, IOPS", compared(measured, iops))
+    assert said == []
+
+
+@pytest.mark.parametrize("spec", ["gp3:size=100GiB", "io2bx:size=100GiB,iops=8000"])
+def test_neither_a_limit_nor_a_latency_has_moved(spec: str, tmp_path: Path) -> None:
+    """Cells of the fidelity record: above the limit, and one request at a time."""
+    above, single = Job("random", "70/30", 4, 64, 6, ramp_s=2), Job("random", "read", 4, 1, 6)
+    found = pairs(spec, [above, single], tmp_path, rounds=1)
+    said = []
+    for job, figure in ((above, iops), (above, median_ms), (single, median_ms)):
+        what = f"{spec}, {job}, {figure.__name__}"
+        said += faults(what, compared(found[job], figure))
+    assert said == []
