@@ -1,29 +1,40 @@
-"""A paused volume: what CloudWatch's check says of it, and that it can always be removed."""
+"""A paused volume: what a run and CloudWatch's check say of it, and that it can always be removed."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.analysis.events import events_of
 from pgdyno.cli.main import run
 from pgdyno.host import volume
 from pgdyno.host.clean import clean
 from pgdyno.host.waiting import wait_until
+from pgdyno.store import open_experiment
 
+from ..experiment.documents import ONE_ARM
 from ..host.needs import expect, needs_fuse
+from ..support.commands import pgdyno
+from ..support.pauses import assert_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 pytestmark = needs_fuse
 TIMES = 20
 STALLED = "VolumeStalledIOCheck"
+PAUSE_S = 70
+RUN_S = 150
+PAUSED_AT_S = 55
+"""A whole minute of the measure phase, its second, is in the pause: CloudWatch's check is of whole minutes."""
 
 
 def write_page(path: Path) -> None:
@@ -33,6 +44,27 @@ def write_page(path: Path) -> None:
         os.write(file, b"x" * 8192)
     finally:
         os.close(file)
+
+
+def uninterruptible() -> set[str]:
+    """Threads of this machine in state D at this moment (proc(5))."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            if stat.read_text(errors="replace").rpartition(")")[2].split()[0] == "D":
+                found.add(stat.parent.name)
+    return found
+
+
+def assert_nothing_hangs() -> None:
+    """Each thread that is in state D now is seen in another one soon; those of other programs are never there for long."""
+    stuck = uninterruptible()
+
+    def none_is_left() -> bool:
+        stuck.intersection_update(uninterruptible())
+        return not stuck
+
+    assert wait_until(none_is_left, 10.0), f"threads in state D: {sorted(stuck)}"
 
 
 def blocked(state: Path, end: Callable[[volume.AttachedVolume], None]) -> None:
@@ -55,6 +87,7 @@ def blocked(state: Path, end: Callable[[volume.AttachedVolume], None]) -> None:
     assert volume.list_volumes(state) == []
     # Its mount point may be busy for a moment; a process that hangs would keep it so.
     assert wait_until(lambda: not os.path.ismount(mount), 10.0)
+    assert_nothing_hangs()
 
 
 def heal(data: volume.AttachedVolume) -> None:
@@ -89,3 +122,49 @@ def test_a_pause_of_seventy_seconds_is_a_stalled_check(state: Path, capsys: pyte
         (result,) = [one for one in document["MetricDataResults"] if one["Label"].endswith(STALLED)]
         assert max(result["Values"]) == 1.0
     clean(state)
+
+
+@contextlib.contextmanager
+def statuses() -> Iterator[list[str]]:
+    """The status of volumes once a second, as far as it changes; a daemon that begins or ends has none."""
+    seen: list[str] = []
+    end = threading.Event()
+
+    def watch() -> None:
+        while not end.wait(1.0):
+            for one in volume.states().values():
+                if one["status"] not in (*seen[-1:], "insufficient-data"):
+                    seen.append(one["status"])
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        end.set()
+        thread.join()
+
+
+@pytest.mark.bench
+@pytest.mark.sets_limits
+def test_a_run_whose_volume_pauses_for_seventy_seconds_says_so_everywhere(state: Path, tmp_path: Path) -> None:
+    """Its driver, the metrics of its volume, its report, and the status of the volume meanwhile."""
+    file = tmp_path / "paused.toml"
+    happens = f'[[event]]\nat = "{PAUSED_AT_S}s"\ndo = "fail"\nfault = "pause"\nfor = "{PAUSE_S}s"\n'
+    file.write_text(ONE_ARM.format(kind="emulated", seconds=RUN_S) + happens)
+    with statuses() as seen:
+        pgdyno("run", file, "--results", tmp_path, "--keep-invalid", code=0)
+    assert seen == ["ok", "impaired", "ok"]
+    (found,) = open_experiment(next(tmp_path.glob("*-paused-*"))).runs
+    (pause,) = events_of(found)
+    assert_paused(found, pause, PAUSE_S)
+    assert all(check.ok for check in found.record.checks), found.record.checks
+    document = json.loads(pgdyno("metrics", "cloudwatch", found.path, "--measured", "--json", code=0).out)
+    values = {
+        one["Label"]: [value for _, value in sorted(zip(one["Timestamps"], one["Values"], strict=True))]
+        for one in document["MetricDataResults"]
+    }
+    assert values[STALLED] == [0.0, 1.0], "the third minute is not a whole one"
+    assert (values["VolumeReadOps"][1], values["VolumeWriteOps"][1]) == (0, 0)
+    assert values["VolumeQueueLength"][1] >= 1
+    assert min(values["VolumeWriteOps"][0], values["VolumeWriteOps"][2]) > 0
