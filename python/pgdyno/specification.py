@@ -155,6 +155,12 @@ class VolumeSpec:
         return self.columns * int(array.get("copies") or 1)
 
     @property
+    def stripes(self) -> tuple[int, int] | None:
+        """(columns, KiB of a chunk) of an array; None where all bytes are in one column."""
+        array = self.document.get("array") or {}
+        return None if self.columns == 1 else (self.columns, int(array["chunk_kib"]))
+
+    @property
     def is_restored(self) -> bool:
         """Whether it gets its blocks from a snapshot, in one of the ways of ``init=``."""
         return self.document.get("initialization") is not None

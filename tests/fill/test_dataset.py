@@ -6,7 +6,9 @@ import contextlib
 import math
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from pgdyno.analysis.loads import LoadFigures
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.experiment import read_experiment
 from pgdyno.host.placement import AttachedPlacement, attach_placement
+from pgdyno.host.volume import attached
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
@@ -24,7 +27,7 @@ from pgdyno.store import open_loads
 from pgdyno.store.load_record import LoadRecord
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
 from pgdyno.world import dataset
-from pgdyno.world.dataset import DatasetKey, dataset_keys, loaded
+from pgdyno.world.dataset import DatasetKey, dataset_keys, loaded, unlimited
 from pgdyno.world.resolved import ResolvedArm, emulated_arms
 
 SIZE_BYTES = 1 << 30
@@ -138,6 +141,44 @@ def test_only_a_limited_load_is_of_its_volume(tmp_path: Path) -> None:
     assert limited[0].estimate_s >= shared[0].estimate_s
 
 
+def striped_keys(tmp_path: Path, file_system: str) -> list[DatasetKey]:
+    """The data sets of one volume and of arrays."""
+    file = tmp_path / "experiment.toml"
+    volumes = ["gp3", "4xgp3", "raid10:8xgp3:size=50GiB", "4xgp3:chunk=64KiB"]
+    file.write_text(
+        f'schema_version = 1\n[world]\nfile_system = "{file_system}"\n[workload]\nscale = 1\n'
+        f'[factors]\n"world.volume" = {volumes}\n'
+    )
+    found = read_experiment(file)
+    return list(dataset_keys(found, emulated_arms(found, to_run=False)).values())
+
+
+def test_arms_on_xfs_share_a_data_set_in_the_same_stripes_only(tmp_path: Path) -> None:
+    one, four, copied, finer = striped_keys(tmp_path, "xfs")
+    assert len({one, four, finer}) == 3
+    assert copied == four, "the same columns, kept twice"
+    placed = [dict(unlimited(key).volumes) for key in (one, four, finer)]
+    assert placed == [
+        {"data": "null:size=102400MiB"},
+        {"data": "4xnull:size=51200MiB,chunk=512KiB"},
+        {"data": "4xnull:size=102400MiB,chunk=64KiB"},
+    ]
+    assert "on xfs, data in 4 stripes of 512 KiB, scale 1" in str(four)
+    assert len(set(striped_keys(tmp_path, "ext4"))) == 1
+
+
+@pytest.mark.needs_fuse
+@pytest.mark.needs_xfs
+def test_a_clone_on_an_array_has_the_stripes_of_its_data_set(state_dir: Path, tmp_path: Path) -> None:
+    four, binaries = replace(striped_keys(tmp_path, "xfs")[1], sizes=(("data", SIZE_BYTES),)), find_binaries()
+    with loaded({four: binaries}, lambda _key: lambda _share, _text: None, tmp_path, lambda _text: None) as made:
+        image, mount = made[four].images["data"], tmp_path / "mnt"
+        with attached("4xgp3:size=1GiB", mount=mount, image=image):
+            assert list(mount.iterdir())
+            told = subprocess.run(["xfs_info", mount], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert "sunit=128    swidth=512 blks" in told
+
+
 @pytest.mark.sets_limits
 @pytest.mark.needs_fuse
 def test_a_limited_load_waits_for_its_volume(state_dir: Path, tmp_path: Path) -> None:
@@ -185,7 +226,7 @@ def test_a_server_or_a_volume_that_dies_while_data_are_loaded_is_named(
             assert wait_until(lambda: not Path(f"/proc/{victim}/task/{victim}/exe").exists(), PATIENCE_S)
             connection.execute("CHECKPOINT")
 
-    def attached(*arguments: Any, **options: Any) -> Any:
+    def placed(*arguments: Any, **options: Any) -> Any:
         made = attach_placement(*arguments, **options)
 
         @contextlib.contextmanager
@@ -197,7 +238,7 @@ def test_a_server_or_a_volume_that_dies_while_data_are_loaded_is_named(
         return noted()
 
     monkeypatch.setattr(dataset, "measured", measured)
-    monkeypatch.setattr(dataset, "attach_placement", attached)
+    monkeypatch.setattr(dataset, "attach_placement", placed)
     binaries = find_binaries()
     key = DatasetKey(binaries.major, "ext4", PgbenchTables(1), (("data", SIZE_BYTES),))
     with (

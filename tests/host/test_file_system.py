@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -53,6 +54,50 @@ def test_clones_of_one_image_are_mounted_beside_each_other(state: Path, kind: Fi
         assert one.facts["file_system"] == two.facts["file_system"] == kind
         (mounts[0] / "mine").touch()
         assert not (mounts[1] / "mine").exists()
+
+
+def told_stripes(mount: Path) -> tuple[int, int]:
+    """Stripe unit and width of a mounted XFS in bytes, as its own tool prints them."""
+    printed = subprocess.run(["xfs_info", mount], check=True, capture_output=True, text=True, timeout=60).stdout
+    block = re.search(r"^data .*bsize=(\d+)", printed, re.MULTILINE)
+    stripes = re.search(r"sunit=(\d+) +swidth=(\d+) blks", printed)
+    assert block and stripes, printed
+    return int(stripes[1]) * int(block[1]), int(stripes[2]) * int(block[1])
+
+
+@needs_fuse
+@pytest.mark.needs_xfs
+@pytest.mark.parametrize(
+    ("spec", "stripes"),
+    [
+        ("null:size=1GiB", (0, 0)),
+        ("4xnull:size=256MiB", (512 << 10, 2 << 20)),
+        ("raid10:6xnull:size=256MiB,chunk=64KiB", (64 << 10, 192 << 10)),
+    ],
+    ids=["one volume", "raid0", "raid10"],
+)
+def test_xfs_is_told_the_stripes_of_an_array(state: Path, spec: str, stripes: tuple[int, int]) -> None:
+    image, mount = state.parent / "images" / "saved", state.parent / "mnt"
+    with volume.attached(spec, mount=mount, file_system="xfs") as first:
+        assert told_stripes(mount) == stripes
+        first.detach(save_image=image)
+    with volume.attached(spec, mount=mount, image=image):
+        assert told_stripes(mount) == stripes, "a clone has them too"
+
+
+@needs_fuse
+@pytest.mark.needs_xfs
+def test_an_array_that_xfs_cannot_stripe_is_refused(state: Path) -> None:
+    with pytest.raises(InputError, match="xfs needs an array of at least 640 MiB, and this one has 400 MiB") as refused:
+        volume.attach("4xnull:size=100MiB", mount=state.parent / "mnt", file_system="xfs")
+    assert "size=160MiB or more for each" in refused.value.remedy
+
+
+@needs_fuse
+def test_ext4_takes_a_stripe_at_the_mount(state: Path) -> None:
+    mount = state.parent / "mnt"
+    with volume.attached("4xnull:size=256MiB", mount=mount, mount_options="stripe=512"):
+        assert "stripe=512" in mounted(mount)[1]
 
 
 @needs_fuse

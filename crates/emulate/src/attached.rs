@@ -119,7 +119,7 @@ impl Attached {
             if spec.calibrate { calibrate(&self.pipeline, &path)? } else { (BaseOverhead::default(), true) };
         let kind = match spec.formatted_with() {
             None => file_system::found(&path, spec.file_system)?,
-            Some(kind) => Some(file_system::format(&path, kind)?),
+            Some(kind) => Some(file_system::format(&path, kind, storage.stripes())?),
         };
         if let Some(target) = &spec.mount {
             file_system::mount(&path, target, kind, &spec.mount_options)?;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use pgdyno_catalog::{ArrayFacts, Storage};
 use pgdyno_host::{Context, Fault, Result};
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +67,15 @@ impl FileSystem {
     }
 
     /// Refuses a volume that this file system is not made on, before anything is started for it.
-    pub(crate) fn require_size(self, bytes: u64) -> Result<()> {
+    pub(crate) fn require_formattable(self, storage: &Storage) -> Result<()> {
+        self.require_size(storage.total.size_bytes)?;
+        match storage.stripes() {
+            Some(array) if self == Self::Xfs => require_xfs_stripes(storage.total.size_bytes, array),
+            _ => Ok(()),
+        }
+    }
+
+    fn require_size(self, bytes: u64) -> Result<()> {
         let (name, least, most) = (self.name(), self.least_bytes(), self.most_bytes());
         if bytes < least {
             return Err(Fault::new(
@@ -137,17 +146,47 @@ impl FileSystem {
     }
 }
 
+/// The smallest array on which mkfs.xfs lays stripes out: below 520 MiB it refuses most of them (tried with xfsprogs 6.1, 2 to 128
+/// columns of chunks up to 4 MiB), because its log of 64 MiB must fit into one of eight groups.
+const XFS_STRIPED_BYTES_MIN: u64 = 640 << 20;
+/// "stripe width is too large" (mkfs.xfs 6.1): it is an `int` of bytes.
+const XFS_STRIPE_WIDTH_KIB_MAX: u64 = (1 << 31 >> 10) - 1;
+
+fn require_xfs_stripes(bytes: u64, array: &ArrayFacts) -> Result<()> {
+    let (columns, chunk_kib) = (u64::from(array.columns), array.chunk_kib);
+    if bytes < XFS_STRIPED_BYTES_MIN {
+        let least = XFS_STRIPED_BYTES_MIN >> 20;
+        return Err(Fault::new(
+            format!("xfs needs an array of at least {least} MiB, and this one has {} MiB", bytes >> 20),
+            format!("use size={}MiB or more for each of the volumes, or --file-system ext4", least.div_ceil(columns)),
+        ));
+    }
+    if columns * chunk_kib > XFS_STRIPE_WIDTH_KIB_MAX {
+        return Err(Fault::new(
+            format!("xfs takes stripes below 2 GiB, and these are {columns} chunks of {} MiB", chunk_kib >> 10),
+            "use a smaller chunk, or --file-system ext4",
+        ));
+    }
+    Ok(())
+}
+
 /// Makes a file system that leaves nothing to do in the background of a measurement, and discards nothing first.
 ///
 /// ext4 writes its inode tables and its journal now. XFS makes inodes as they are needed and has nothing to write
-/// later; its stripe is none, as on a single EBS volume, whatever sizes the loop device announces.
-pub(crate) fn format(device: &Path, kind: FileSystem) -> Result<FileSystem> {
+/// later. It is told the stripe unit and width that mkfs.xfs finds by itself on an array of md, and none on a single
+/// volume, whatever sizes the loop device announces.
+pub(crate) fn format(device: &Path, kind: FileSystem, array: Option<&ArrayFacts>) -> Result<FileSystem> {
     let mut command = tool(&format!("mkfs.{}", kind.name()));
     match kind {
         FileSystem::Ext4 => command.args(["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"]),
-        FileSystem::Xfs => command.args(["-q", "-f", "-K", "-d", "noalign"]),
+        FileSystem::Xfs => command.args(["-q", "-f", "-K", "-d", &xfs_alignment(array)]),
     };
     run(command.arg(device), &format!("use a larger volume, or install {}", kind.package())).map(|_| kind)
+}
+
+/// What `mkfs.xfs -d` is told of the stripes. Where the unit is larger than 256 KiB, mkfs gives the log one of 32 KiB.
+fn xfs_alignment(array: Option<&ArrayFacts>) -> String {
+    array.map_or_else(|| "noalign".to_owned(), |array| format!("su={}k,sw={}", array.chunk_kib, array.columns))
 }
 
 /// What is on a cloned device. An image of another kind than `wanted` is refused, not taken as it is.
@@ -261,6 +300,26 @@ mod tests {
         let [device, target] = ["/dev/loop3", "/mnt/data"].map(Path::new);
         assert_eq!(FileSystem::Ext4.growth(device, target), "`resize2fs /dev/loop3`");
         assert_eq!(FileSystem::Xfs.growth(device, target), "`xfs_growfs /mnt/data`");
+    }
+
+    #[test]
+    fn xfs_is_told_the_stripes_of_an_array_and_refuses_what_mkfs_would() {
+        let said = |spec: &str| {
+            let storage = Storage::parse(spec).expect("legal");
+            let refused = FileSystem::Xfs.require_formattable(&storage).err().map(|error| error.message);
+            (xfs_alignment(storage.stripes()), refused)
+        };
+        assert_eq!(said("gp3:size=1GiB"), ("noalign".to_owned(), None));
+        assert_eq!(said("gp3:size=1GiB,multi_az=1ms"), ("noalign".to_owned(), None));
+        assert_eq!(said("4xgp3:size=1GiB"), ("su=512k,sw=4".to_owned(), None));
+        assert_eq!(said("raid10:6xgp3:size=1GiB,chunk=64KiB"), ("su=64k,sw=3".to_owned(), None));
+        let small = "xfs needs an array of at least 640 MiB, and this one has 636 MiB";
+        assert_eq!(said("4xnull:size=159MiB").1.as_deref(), Some(small));
+        let wide = "xfs takes stripes below 2 GiB, and these are 32 chunks of 64 MiB";
+        assert_eq!(said("32xgp3:size=1GiB,chunk=64MiB").1.as_deref(), Some(wide));
+        assert_eq!(said("31xgp3:size=1GiB,chunk=64MiB").1, None);
+        let ext4 = Storage::parse("4xnull:size=10MiB").expect("legal");
+        FileSystem::Ext4.require_formattable(&ext4).expect("it is told no stripes");
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl ServeSpec {
     }
 
     pub(crate) fn require_formattable(&self, storage: &Storage) -> Result<()> {
-        self.formatted_with().map_or(Ok(()), |kind| kind.require_size(storage.total.size_bytes))
+        self.formatted_with().map_or(Ok(()), |kind| kind.require_formattable(storage))
     }
 
     /// What is the same for all volumes of the instance.

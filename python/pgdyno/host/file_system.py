@@ -11,6 +11,8 @@ FileSystem = Literal["ext4", "xfs"]
 """What a volume can be formatted with."""
 FILE_SYSTEMS: tuple[FileSystem, ...] = get_args(FileSystem)
 """The kinds; the first is the default."""
+TOLD_OF_STRIPES: frozenset[FileSystem] = frozenset({"xfs"})
+"""Those that are told an array's stripes when they are made (crates/emulate/src/file_system.rs)."""
 
 _OPTION = re.compile(r"[a-z0-9_]+(=[A-Za-z0-9_.:/-]+)?")
 _REFUSED = {

@@ -1,7 +1,8 @@
 """The data sets of an experiment: each filled once, by default on volumes without limits, then cloned for every run.
 
 Arms share a data set when a server of the same major version can run on it, on the same file system, with the same
-tables, spread over volumes of the same roles; each of its volumes is as large as the smallest volume of these arms.
+tables, spread over volumes of the same roles, and in the same stripes where the file system is told of them; each of its volumes is
+as large as the smallest volume of these arms.
 
 A load is watched like a run, and its record lies in the experiment's directory, below ``loads``.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.host import paths, preflight
+from pgdyno.host.file_system import TOLD_OF_STRIPES
 from pgdyno.host.journal import Journal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.postgres import layout, settings
@@ -65,6 +67,8 @@ class DatasetKey:
     tables: DataSet
     sizes: tuple[tuple[str, int], ...]
     """(role, bytes) of the volumes it is made on, the data's first; a clone is at least as large."""
+    stripes: tuple[tuple[str, int, int], ...] = ()
+    """(role, columns, KiB of a chunk) of arrays whose file system is told: it is laid out when it is made, and a clone has it."""
     native: bool = field(default=False, compare=False)
     """Whether pgdyno's own engine loads it; what it loads is equal to what ``pgbench -i`` does."""
     connections: int | None = None
@@ -99,9 +103,10 @@ class DatasetKey:
         """Title of a step."""
         roles = [role for role, _ in self.sizes[1:]]
         beside = f" with {', '.join(roles)} apart" if roles else ""
+        striped = "".join(f", {role} in {columns} stripes of {kib} KiB" for role, columns, kib in self.stripes)
         limits = "" if self.world is None else f", on {self.world}"
         manner = "" if self.manner == "copy" else ", in HammerDB's batches"
-        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}, {self.tables}{manner}{limits}"
+        return f"PostgreSQL {self.postgres_major} on {self.file_system}{beside}{striped}, {self.tables}{manner}{limits}"
 
 
 @dataclass(frozen=True)
@@ -132,12 +137,15 @@ def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[in
 def _sizeless(one: ResolvedArm) -> DatasetKey:
     """The data set of an arm, but for the size of its volumes."""
     workload, roles = one.arm.workload, tuple(role for role in one.volumes if role not in _MADE_EMPTY)
-    by = loader_of(one)
+    by, file_system = loader_of(one), one.arm.world.file_system
+    arrays = roles if file_system in TOLD_OF_STRIPES and not workload.making.limited else ()
+    stripes = ((role, one.volumes[role].stripes) for role in arrays)
     return DatasetKey(
         postgres_major=one.binaries.major,
-        file_system=one.arm.world.file_system,
+        file_system=file_system,
         tables=workload.data_set(),
         sizes=tuple((role, 0) for role in roles),
+        stripes=tuple((role, *found) for role, found in stripes if found is not None),
         native=by.native,
         connections=by.connections,
         split=by.split,
@@ -318,8 +326,12 @@ def _placement(key: DatasetKey) -> Placement:
 
 
 def unlimited(key: DatasetKey) -> Placement:
-    """Volumes without limits for a data set."""
-    return Placement({role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}, key.file_system)
+    """Volumes without limits for a data set, striped as its file system is told."""
+    volumes = {role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}
+    for role, columns, chunk_kib in key.stripes:
+        member_bytes = dict(key.sizes)[role] // columns
+        volumes[role] = f"{columns}xnull:size={member_bytes >> 20}MiB,chunk={chunk_kib}KiB"
+    return Placement(volumes, key.file_system)
 
 
 def _fill(

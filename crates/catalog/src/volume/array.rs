@@ -108,6 +108,11 @@ impl Storage {
         self.array.as_ref().map_or(&self.total, |array| &array.member)
     }
 
+    /// How it is striped, which a file system on it can be told; `None` where all bytes are in one column.
+    pub fn stripes(&self) -> Option<&ArrayFacts> {
+        self.array.as_ref().filter(|array| array.columns > 1)
+    }
+
     /// Volumes of the instance: what counts against those that it can attach. Its own disks do not.
     pub fn volumes(&self) -> u32 {
         if self.total.volatile {
