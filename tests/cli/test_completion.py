@@ -82,7 +82,7 @@ def completed(*words: str) -> list[str]:
 
 def test_types_of_volumes_are_completed(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert completed("compare", "gp3") == ["gp3", "gp3-2023"]
-    assert completed("volume", "attach", "io") == ["io2bx", "io1", "io1-2018", "io1-2013"]
+    assert completed("volume", "attach", "io") == ["io2bx", "io1", "io2-2023", "io1-2018", "io1-2013"]
     monkeypatch.setenv("PGDYNO_ENGINE", "/nowhere")
     assert completed("compare", "g") == []
 

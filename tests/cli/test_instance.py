@@ -26,8 +26,12 @@ def test_what_has_no_limit_or_no_price_says_so() -> None:
     assert "4 vCPUs\n" in made and "1.5 GiB" in made and "not a provider's type" in made and "price" not in made
     assert "shares the network's" in pgdyno("instance", "show", "t2.micro")[1]
     assert "launched EBS-optimized" in pgdyno("instance", "show", "c1.xlarge")[1]
+    assert (
+        "one volume at most: io1 32,000, io2-2023 32,000, io2bx 32,000 IOPS"
+        in pgdyno("instance", "show", "r4.16xlarge")[1]
+    )
     steady = pgdyno("instance", "show", "r5b.24xlarge")[1]
-    assert "7,153 MiB/s, 260,000 IOPS" in steady and "30 minutes" not in steady
+    assert "7,153 MiB/s, 260,000 IOPS" in steady and "30 minutes" not in steady and "Nitro" not in steady
 
 
 def test_types_are_listed_by_a_part_of_their_names() -> None:

@@ -86,6 +86,17 @@ def test_an_experiment_that_breaks_a_rule_is_refused(
     assert case.remedy in said.err.partition("remedy:")[2]
 
 
+def test_iops_that_an_instance_off_nitro_does_not_do_are_refused(
+    engine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "asked.toml"
+    file.write_text(FILE.replace("r6g.large", "r4.16xlarge").replace("gp3", "io1:size=2TiB,iops=40000"))
+    assert run(["run", str(file), "--dry-run"]) == EXIT_USAGE
+    said = capsys.readouterr().err
+    assert "io1 with 40,000 IOPS does at most 32,000 on r4.16xlarge" in said
+    assert "iops=32000" in said.partition("remedy:")[2]
+
+
 MODIFIED = {
     "a smaller volume": Refused(
         "gp3:size=5GiB", "only be made larger: it has 10 GiB, and 5 GiB was asked for", "size=10GiB"

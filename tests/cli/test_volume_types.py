@@ -59,6 +59,7 @@ def test_json_has_every_type_with_its_sources() -> None:
         "gp3-2023",
         "gp2-2018",
         "gp2-2014",
+        "io2-2023",
         "io1-2018",
         "io1-2013",
     }

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from pgdyno import catalog
 from pgdyno.errors import InputError
 from pgdyno.host.instance_type import cpus_of, is_storage_only, resolve_type
 
@@ -42,3 +43,21 @@ def test_a_type_that_does_not_exist_has_neighbours() -> None:
     with pytest.raises(InputError) as caught:
         resolve_type("r6g.lagre")
     assert "r6g.large" in f"{caught.value.message} {caught.value.remedy}"
+
+
+@pytest.mark.parametrize("spec", ["io1:size=2TiB,iops=32001", "io2-2023:iops=50000", "io2bx:size=1TiB,iops=64000"])
+def test_a_volume_that_does_less_off_nitro_is_refused_there(spec: str) -> None:
+    volume = catalog.resolve(spec)
+    with pytest.raises(
+        InputError, match=r"does at most 32,000 on r4\.16xlarge, which is not a Nitro instance"
+    ) as caught:
+        resolve_type("r4.16xlarge").require_iops([volume])
+    assert "iops=32000" in caught.value.remedy
+    resolve_type("r5.16xlarge").require_iops([volume])
+
+
+@pytest.mark.parametrize(
+    "spec", ["io1:size=2TiB,iops=32000", "2xio2bx:size=1TiB,iops=32000", "gp3:size=1TiB,iops=80000"]
+)
+def test_what_a_volume_does_on_every_instance_is_not_refused(spec: str) -> None:
+    resolve_type("r4.16xlarge").require_iops([catalog.resolve(spec)])

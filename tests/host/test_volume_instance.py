@@ -194,6 +194,19 @@ def test_an_instance_attaches_so_many_volumes_and_no_more(cleaned: Path) -> None
 
 
 @needs_fuse
+def test_what_a_volume_does_not_do_off_nitro_is_refused_when_it_is_attached_joins_or_is_modified(cleaned: Path) -> None:
+    refused = r"io2bx with 40000 IOPS does at most 32000 on r4\.16xlarge, which is not a Nitro instance"
+    with pytest.raises(InputError, match=refused):
+        volume.attach("io2bx:iops=40000", mount=None, name="a", instance_type="r4.16xlarge")
+    first = volume.attach("2xio2bx:iops=32000", mount=None, name="a", instance="db", instance_type="r4.16xlarge")
+    first.keep()
+    with pytest.raises(InputError, match=refused):
+        volume.attach("io2bx:iops=40000", mount=None, name="b", instance="db")
+    with pytest.raises(InputError, match=refused):
+        first.modify("2xio2bx:iops=40000")
+
+
+@needs_fuse
 def test_the_path_of_a_twin_that_joins_is_that_of_whoever_attaches_it(
     cleaned: Path, twin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,8 +97,11 @@ def test_a_table_of_the_catalogue_has_source_and_date_by_the_column(project: Pro
     head = "rows = 'x.csv'\n[sources.api]\ntitle = 'The API'\n[columns]\n"
     columns = "vcpus = { source = 'api', date = 2026-10-01 }\nusd = { source = 'someone' }\ngone = { source = 'api' }\n"
     rows = "name,vcpus,usd,memory\na,1,0.1,2\na,1,0.1,2\n"
-    root = project({"catalog/instances/x.toml": head + columns, "catalog/instances/x.csv": rows})
+    beside = "[xen]\nmost = 3\nfamilies = { value = ['m1'], source = 'hearsay', date = 2026-10-01 }\n"
+    root = project({"catalog/instances/x.toml": head + columns + beside, "catalog/instances/x.csv": rows})
     assert [finding.message for finding in catalogue.check(root)] == [
+        "xen.most is a bare value: write { value = …, source = …, date = … }",
+        "xen.families needs `source`, one of [sources] (there are: api)",
         "columns.usd needs `source`, one of [sources] (there are: api)",
         "columns.usd needs `date`, when its source said so (as 2026-11-21, without quotes)",
         "column memory of x.csv needs [columns] memory = { source = …, date = … }",

@@ -45,6 +45,7 @@ DEFAULTS = {
     "gp2-2014": 1,
     "io1-2018": 1,
     "io1-2013": 1,
+    "io2-2023": 1,
 }
 """Every type but ``null``, as it is without a word more, and its dilation."""
 LARGE = (

@@ -42,7 +42,8 @@ def _examine_rows(path: Path) -> list[str]:
     with (path.parent / document["rows"]).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     columns, sources = document.get("columns", {}), set(document.get("sources", {}))
-    messages = []
+    beside = {key: one for key, one in document.items() if isinstance(one, dict) and key not in {"columns", "sources"}}
+    messages = _examine(beside, "", sources)
     for column in dict.fromkeys([*(rows[0] if rows else ()), *columns]):
         if column == KEY_COLUMN:
             continue

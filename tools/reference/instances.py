@@ -56,7 +56,17 @@ def _sources(document: dict[str, Any], types: int) -> str:
     rows = [[md.code(name), md.code(one["source"]), str(one["date"])] for name, one in document["columns"].items()]
     sources = "\n".join(f"- `{key}`: [{one['title']}]({one['url']})" for key, one in document["sources"].items())
     about = f"{types:,} types; prices of {document['region']}, Linux on demand."
-    return f"{about}\n\n{md.table(['column', 'source', 'date'], rows)}\n\n{sources}"
+    return f"{about}\n\n{_xen(document['xen'])}\n\n{md.table(['column', 'source', 'date'], rows)}\n\n{sources}"
+
+
+def _xen(facts: dict[str, Any]) -> str:
+    """The families that are not Nitro, and what one volume does there at most."""
+    families, most = facts["families"], facts["volume_iops"].items()
+    volumes = ", ".join(
+        f"{md.code(name)} {one['value']:,} IOPS ({md.code(one['source'])}, {one['date']})" for name, one in most
+    )
+    named = f"{', '.join(families['value'])} ({md.code(families['source'])}, {families['date']})"
+    return f"Not of the Nitro System are the families {named}. One volume does there at most: {volumes}."
 
 
 def _row(one: dict[str, str]) -> list[str]:

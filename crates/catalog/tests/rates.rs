@@ -44,7 +44,7 @@ fn gp2_is_the_guides_table() {
 }
 
 #[test]
-fn io1_has_a_quarter_mib_for_each_iops_and_above_32_000_a_sixty_fourth() {
+fn io1_and_io2_before_block_express_have_a_quarter_mib_for_each_iops_and_above_32_000_a_sixty_fourth() {
     for (iops, mib_per_s, unit_kib) in [
         (100, 25.0, 256),
         (2_000, 500.0, 256),
@@ -53,10 +53,12 @@ fn io1_has_a_quarter_mib_for_each_iops_and_above_32_000_a_sixty_fourth() {
         (48_000, 750.0, 16),
         (64_000, 1_000.0, 16),
     ] {
-        let io1 = resolved(&format!("io1:size=2TiB,iops={iops}"));
-        assert_eq!(io1.limits.throughput_mib_per_s, Some(mib_per_s), "{iops}");
-        assert_eq!(io1.accounting_unit_kib, unit_kib);
-        assert_eq!(io1.params.accounting.unit_bytes, unit_kib << 10);
+        for name in ["io1", "io2-2023"] {
+            let volume = resolved(&format!("{name}:size=2TiB,iops={iops}"));
+            assert_eq!(volume.limits.throughput_mib_per_s, Some(mib_per_s), "{name} {iops}");
+            assert_eq!(volume.accounting_unit_kib, unit_kib);
+            assert_eq!(volume.params.accounting.unit_bytes, unit_kib << 10);
+        }
     }
     assert_eq!(resolved("io1:size=1TiB,iops=10000").usd_per_month, Some(128.0 + 650.0));
     let old = resolved("io1-2013:size=400GiB,iops=4000");

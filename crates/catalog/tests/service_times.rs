@@ -156,6 +156,7 @@ fn the_body_is_narrow_and_the_tail_is_short() {
 fn borrowed_tables_are_those_of_the_lender() {
     for (borrower, lender) in [
         ("io1", "gp3"),
+        ("io2-2023", "io1"),
         ("rds-gp2", "gp2"),
         ("gp2-2018", "gp2"),
         ("sc1", "st1"),

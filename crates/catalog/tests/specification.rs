@@ -208,6 +208,11 @@ fn what_follows_from_the_size_is_had_by_another_size() {
         ),
         ("gp3:credits=1", "gp3 has no credits of one kind, so credits cannot be set", "gp3"),
         (
+            "io2-2023:size=127GiB,iops=64000",
+            "io2-2023 allows 500 IOPS per GiB: 127 GiB allows at most 63,500 IOPS, 64,000 asked",
+            "io2-2023:size=128GiB,iops=64000 or io2-2023:size=127GiB,iops=63500",
+        ),
+        (
             "io1:iops=3000,throughput=1000",
             "io1 derives its throughput from its IOPS up to 1,000 MiB/s, so throughput cannot be set",
             "io1:size=1280GiB,iops=64000 or io1:iops=3000",
@@ -239,7 +244,7 @@ fn what_cannot_be_read_is_explained() {
     for (text, part, remedy) in [
         ("", "begins with its type", "gp3 or io2bx or gp2"),
         (":size=1GiB", "begins with its type", "gp3 or io2bx or gp2"),
-        ("gp4:size=200GiB", "no volume type \"gp4\"; `pgdyno volume types` lists all 29", "gp3:size=200GiB"),
+        ("gp4:size=200GiB", "no volume type \"gp4\"; `pgdyno volume types` lists all 30", "gp3:size=200GiB"),
         ("8xgp3", "no volume type \"8xgp3\"", "gp3 or io2bx or gp2"),
         ("postgres", "no volume type \"postgres\"", "gp3 or io2bx or gp2"),
         ("gp3:", "a key is missing", "gp3"),

@@ -203,6 +203,7 @@ impl Served {
             file: path("backing_file").unwrap_or(Path::new("")),
             device: path("block_device").unwrap_or(Path::new("")),
             mount: path("mount").zip(kind),
+            instance_type: facts["instance_type"].as_str(),
         };
         let until_ns = self.seen_now();
         let was = elastic.storage.clone();

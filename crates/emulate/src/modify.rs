@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::file_system::{FileSystem, grow_file_system, require_growable};
 use crate::pipeline::Pipeline;
 use crate::precautions::{run, tool};
-use crate::spec::resolve;
+use crate::spec::{require_iops, resolve};
 
 /// A modification is seen as modifying for some seconds (Amazon EBS user guide, "Monitor volume modifications": size
 /// changes "usually take a few seconds").
@@ -61,6 +61,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) device: &'a Path,
     /// Where its file system is mounted, and which it is.
     pub(crate) mount: Option<(&'a Path, FileSystem)>,
+    /// The type of its instance, if that has one.
+    pub(crate) instance_type: Option<&'a str>,
 }
 
 impl Elastic {
@@ -77,6 +79,7 @@ impl Elastic {
     pub(crate) fn modify(&mut self, wanted: &Wanted<'_>, pipeline: &Pipeline, seen: Seen<'_>) -> Result<()> {
         let storage = resolve(wanted.spec)?;
         require_possible(&self.storage, &storage)?;
+        require_iops(seen.instance_type, &storage)?;
         let larger = storage.total.size_bytes > self.storage.total.size_bytes;
         if let Some((_, kind)) = seen.mount.filter(|_| larger) {
             require_growable(kind)?;

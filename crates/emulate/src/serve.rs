@@ -22,7 +22,7 @@ use crate::log_buffer::LogBuffer;
 use crate::precautions;
 use crate::release;
 use crate::snapshot;
-use crate::spec::{InstanceFacts, ServeSpec};
+use crate::spec::{InstanceFacts, ServeSpec, require_iops};
 use crate::submit_log::{LogHeader, LogWriter};
 use crate::write_log::Recorder;
 
@@ -103,6 +103,7 @@ impl Daemon {
     /// Attaches a volume: the first one, or one that joins.
     fn attach(&mut self, spec: &ServeSpec, storage: &Storage) -> Result<Value> {
         self.require_room(storage)?;
+        require_iops(self.instance.instance_type.as_deref(), storage)?;
         let log = self.begin_log(spec, storage)?;
         self.begin_write_log(spec)?;
         // The threads of the data path inherit it; what follows them is not ahead of ordinary ones.

@@ -139,6 +139,24 @@ impl ServeSpec {
     }
 }
 
+/// Refuses a volume that would not do its provisioned IOPS on this type of instance; of an array, each member by itself.
+pub(crate) fn require_iops(instance_type: Option<&str>, storage: &Storage) -> Result<()> {
+    let Some(name) = instance_type else { return Ok(()) };
+    let instance = InstanceType::parse(name).map_err(|error| Fault::new(error.message, error.remedy))?;
+    let member = storage.member();
+    let most = instance.volume_iops.get(&member.volume_type).copied();
+    match (member.limits.iops, most) {
+        (Some(each), Some(most)) if each > most => Err(Fault::new(
+            format!(
+                "{} with {each} IOPS does at most {most} on {name}, which is not a Nitro instance",
+                member.volume_type
+            ),
+            format!("write iops={most}, which is what it does there, or name a Nitro instance, such as r6i.16xlarge"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// What is the same for all volumes of an instance.
 #[derive(Debug)]
 pub(crate) struct InstanceFacts {

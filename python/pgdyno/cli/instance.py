@@ -93,6 +93,9 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
             facts.append(("", "the higher figure for 30 minutes in 24 hours, the lower one always"))
         if not ebs["always"]:
             facts.append(("", "only if it is launched EBS-optimized"))
+        if found["volume_iops"]:
+            most = ", ".join(f"{name} {iops:,}" for name, iops in found["volume_iops"].items())
+            facts.append(("", f"one volume at most: {most} IOPS; it is not a Nitro instance"))
     elif found["source"] is not None:
         facts.append(("to volumes", "no bandwidth of its own: it shares the network's"))
     else:

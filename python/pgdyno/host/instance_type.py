@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
 from pgdyno.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pgdyno.specification import VolumeSpec
 
@@ -26,6 +27,19 @@ class InstanceType:
     """Its limits to all its EBS volumes together; empty where it has none."""
     attachments: int | None = None
     """EBS volumes that it attaches at most; ``None`` where that is not known."""
+    volume_iops: Mapping[str, int] = field(default_factory=dict)
+    """The most that one volume of a type does there, whatever it is provisioned with; empty on Nitro instances."""
+
+    def require_iops(self, volumes: Iterable[VolumeSpec]) -> None:
+        """Refuse volumes that would not do their provisioned IOPS there; of an array, each member by itself."""
+        for one in volumes:
+            each = 0.0 if one.iops is None else one.iops.sustained / one.columns
+            most = self.volume_iops.get(one.type, math.inf)
+            if each > most:
+                raise InputError(
+                    f"{one.type} with {each:,.0f} IOPS does at most {most:,} on {self.name}, which is not a Nitro instance",
+                    remedy=f"write iops={most}, which is what it does there, or name a Nitro instance, such as r6i.16xlarge",
+                )
 
     def require_room(self, volumes: Iterable[VolumeSpec]) -> None:
         """Refuse more volumes than it attaches; an array is as many as it has members.
@@ -71,6 +85,7 @@ def resolve_type(name: str) -> InstanceType:
         int(found["memory_bytes"]),
         dict(found.get("ebs") or {}),
         found.get("attachments"),
+        dict(found["volume_iops"]),
     )
 
 

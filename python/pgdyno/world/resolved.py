@@ -231,6 +231,7 @@ def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, VolumeSpec]) 
         with experiment.origin.explained(arm.written(("instance", "type"))):
             found = resolve_type(asked.type)
             found.require_room(volumes.values())
+            found.require_iops(volumes.values())
     memory_bytes = asked.memory_bytes or (found.memory_bytes if found else MEMORY_BYTES_DEFAULT)
     memory_bytes = _of_workload(experiment, arm) or memory_bytes
     vcpus = asked.vcpus or (found.vcpus if found else None)

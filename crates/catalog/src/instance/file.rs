@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
-use crate::fact::{Source, Status, day};
+use crate::fact::{Fact, Source, Status, day};
 
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 const FILE: (&str, &str) = ("ec2.toml", include_str!("../../../../catalog/instances/ec2.toml"));
@@ -43,7 +43,18 @@ pub(crate) struct InstanceFile {
     /// Name of the table's file.
     pub rows: String,
     pub sources: BTreeMap<String, Source>,
+    pub xen: XenFacts,
     pub columns: BTreeMap<String, Origin>,
+}
+
+/// What is not of the Nitro System.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct XenFacts {
+    /// What is before the dot in the names of its types.
+    pub families: Fact<Vec<String>>,
+    /// The most that one volume of a type does there.
+    pub volume_iops: BTreeMap<String, Fact<u64>>,
 }
 
 /// Where the values of a column come from.
@@ -106,13 +117,24 @@ impl InstanceFile {
         if self.rows != ROWS.0 {
             return Err(format!("rows is {:?} and not {:?}", self.rows, ROWS.0));
         }
+        let mut used = vec![&self.xen.families.source];
+        used.extend(self.xen.volume_iops.values().map(|most| &most.source));
         for column in &COLUMNS[1..] {
             let origin = self.columns.get(*column).ok_or(format!("column {column} has no source"))?;
-            if !self.sources.contains_key(&origin.source) {
-                return Err(format!("source {:?} is not in [sources]", origin.source));
-            }
+            used.push(&origin.source);
         }
-        Ok(())
+        match used.into_iter().find(|source| !self.sources.contains_key(*source)) {
+            Some(source) => Err(format!("source {source:?} is not in [sources]")),
+            None => Ok(()),
+        }
+    }
+
+    /// The most that one volume of a type does on an instance; a type that is not in it does what it is provisioned with.
+    pub fn volume_iops(&self, instance: &str) -> BTreeMap<String, u64> {
+        let family = instance.split('.').next().unwrap_or(instance);
+        let is_xen = self.xen.families.value.iter().any(|xen| xen == family);
+        let all = self.xen.volume_iops.iter().filter(|_| is_xen);
+        all.map(|(volume_type, most)| (volume_type.clone(), most.value)).collect()
     }
 }
 
@@ -195,6 +217,22 @@ mod tests {
     }
 
     #[test]
+    fn every_family_of_xen_is_there_and_nothing_twice() {
+        let catalog = instance_catalog().unwrap();
+        let families = &catalog.head.xen.families.value;
+        assert!(families.is_sorted_by(|a, b| a < b), "{families:?}");
+        let names = || catalog.rows.iter().map(|row| row.name);
+        for family in families {
+            assert!(names().any(|name| name.strip_prefix(family.as_str()).is_some_and(|rest| rest.starts_with('.'))));
+        }
+        // As many as the API calls xen.
+        assert_eq!(names().filter(|name| !catalog.head.volume_iops(name).is_empty()).count(), 74);
+        for volume_type in catalog.head.xen.volume_iops.keys() {
+            assert!(crate::types().unwrap().iter().any(|one| one.volume_type == *volume_type), "{volume_type}");
+        }
+    }
+
+    #[test]
     fn a_mistake_names_its_line() {
         for (row, complaint) in [
             ("a.b,x86_64,2,1024,default,1,2,3,4", "fields are not 11"),
@@ -222,6 +260,7 @@ mod tests {
         for (from, to, complaint) in [
             ("usd_per_hour =", "usd_an_hour =", "usd_per_hour has no source"),
             ("[sources.ec2_prices]", "[sources.prices]", "ec2_prices"),
+            ("[sources.ebs_piops_guide]", "[sources.piops_guide]", "ebs_piops_guide"),
             ("date = 2026-07-20", "date = \"2026-07-20\"", "datetime"),
             ("rows = \"ec2.csv\"", "rows = \"other.csv\"", "other.csv"),
         ] {

@@ -1,5 +1,7 @@
 //! Instance types by name, and instances made to measure: memory, processors, and the way to their volumes.
 
+use std::collections::BTreeMap;
+
 use pgdyno_volume::{InstanceLimits, InstanceRate};
 use serde::Serialize;
 
@@ -43,6 +45,8 @@ pub struct InstanceType {
     pub ebs: Option<EbsLimits>,
     /// EBS volumes that it attaches at most; `None` if made to measure.
     pub attachments: Option<u32>,
+    /// The most that one volume of a type does there, whatever it is provisioned with; empty on Nitro instances.
+    pub volume_iops: BTreeMap<String, u64>,
     /// Linux, on demand; `None` if it is not sold by the hour there.
     pub usd_per_hour: Option<f64>,
     /// Region of the price.
@@ -143,6 +147,7 @@ impl InstanceType {
             memory_bytes: row.memory_mib * MIB,
             ebs: row.ebs.as_ref().map(EbsLimits::of),
             attachments: Some(row.attachments),
+            volume_iops: catalog.head.volume_iops(row.name),
             usd_per_hour: row.usd_per_hour,
             price_region: row.usd_per_hour.map(|_| catalog.head.region.clone()),
             source: Some(source),
@@ -306,6 +311,7 @@ fn made_to_measure(text: &str) -> Result<InstanceType, SpecError> {
         memory_bytes,
         ebs: None,
         attachments: None,
+        volume_iops: BTreeMap::new(),
         usd_per_hour: None,
         price_region: None,
         source: None,

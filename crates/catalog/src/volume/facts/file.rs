@@ -22,7 +22,7 @@ macro_rules! volume_file {
 const SCHEMA_VERSION: u32 = 1;
 
 /// The files, in the order in which they are listed to the user: what can be bought, by provider, then what was.
-const FILES: [(&str, &str); 29] = [
+const FILES: [(&str, &str); 30] = [
     volume_file!("null"),
     volume_file!("gp3"),
     volume_file!("io2bx"),
@@ -50,6 +50,7 @@ const FILES: [(&str, &str); 29] = [
     volume_file!("gp3-2023"),
     volume_file!("gp2-2018"),
     volume_file!("gp2-2014"),
+    volume_file!("io2-2023"),
     volume_file!("io1-2018"),
     volume_file!("io1-2013"),
 ];
