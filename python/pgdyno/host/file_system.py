@@ -12,7 +12,7 @@ FileSystem = Literal["ext4", "xfs"]
 FILE_SYSTEMS: tuple[FileSystem, ...] = get_args(FileSystem)
 """The kinds; the first is the default."""
 TOLD_OF_STRIPES: frozenset[FileSystem] = frozenset({"xfs"})
-"""Those that are told an array's stripes when they are made (crates/emulate/src/file_system.rs)."""
+"""Those that get an array's stripes when they are made (crates/emulate/src/file_system.rs)."""
 
 _OPTION = re.compile(r"[a-z0-9_]+(=[A-Za-z0-9_.:/-]+)?")
 _REFUSED = {

@@ -1,7 +1,7 @@
 """The data sets of an experiment: each filled once, by default on volumes without limits, then cloned for every run.
 
 Arms share a data set when a server of the same major version can run on it, on the same file system, with the same
-tables, spread over volumes of the same roles, and in the same stripes where the file system is told of them; each of its volumes is
+tables, spread over volumes of the same roles, and in the same stripes where the file system gets them; each of its volumes is
 as large as the smallest volume of these arms.
 
 A load is watched like a run, and its record lies in the experiment's directory, below ``loads``.
@@ -68,7 +68,7 @@ class DatasetKey:
     sizes: tuple[tuple[str, int], ...]
     """(role, bytes) of the volumes it is made on, the data's first; a clone is at least as large."""
     stripes: tuple[tuple[str, int, int], ...] = ()
-    """(role, columns, KiB of a chunk) of arrays whose file system is told: it is laid out when it is made, and a clone has it."""
+    """(role, columns, KiB of a chunk) of arrays whose file system gets them: it is laid out when it is made, and a clone has it."""
     native: bool = field(default=False, compare=False)
     """Whether pgdyno's own engine loads it; what it loads is equal to what ``pgbench -i`` does."""
     connections: int | None = None
@@ -326,7 +326,7 @@ def _placement(key: DatasetKey) -> Placement:
 
 
 def unlimited(key: DatasetKey) -> Placement:
-    """Volumes without limits for a data set, striped as its file system is told."""
+    """Volumes without limits for a data set, striped as its file system gets them."""
     volumes = {role: f"null:size={size_bytes >> 20}MiB" for role, size_bytes in key.sizes}
     for role, columns, chunk_kib in key.stripes:
         member_bytes = dict(key.sizes)[role] // columns

@@ -260,7 +260,7 @@ mod tests {
         for (from, to, complaint) in [
             ("usd_per_hour =", "usd_an_hour =", "usd_per_hour has no source"),
             ("[sources.ec2_prices]", "[sources.prices]", "ec2_prices"),
-            ("[sources.ebs_piops_guide]", "[sources.piops_guide]", "ebs_piops_guide"),
+            ("[sources.ebs_piops_guide]", "[sources.guide]", "ebs_piops_guide"),
             ("date = 2026-07-20", "date = \"2026-07-20\"", "datetime"),
             ("rows = \"ec2.csv\"", "rows = \"other.csv\"", "other.csv"),
         ] {
