@@ -94,11 +94,12 @@ class Endpoint:
 
 
 def local(dsn: str, password: str | None = None) -> Endpoint:
-    """A server of our own, whose connection string says everything: its socket, or a port of this machine without TLS."""
+    """A server of our own, whose connection string says everything: its socket, or a port of this machine, with TLS where that is required."""
     from psycopg.conninfo import conninfo_to_dict
 
     parts = {keyword: str(value) for keyword, value in conninfo_to_dict(dsn).items() if value is not None}
-    return described(parts, Address(parts["host"], int(parts["port"])), password)
+    where = Address(parts["host"], int(parts["port"]))
+    return described(parts, where, password, encrypted=parts.get("sslmode") == "require")
 
 
 def of_session(connection: Connection, dsn: str) -> Endpoint:

@@ -39,11 +39,15 @@ duration = "2s"
 
 @pytest.mark.needs_fuse
 @pytest.mark.sets_limits
+@pytest.mark.parametrize("programs", ["embedded", pytest.param("package", marks=pytest.mark.needs_system_postgres)])
 def test_drivers_of_other_hosts_come_to_a_record_and_a_report(
-    two: there.Hosts, state_dir: Path, tmp_path: Path
+    two: there.Hosts, state_dir: Path, tmp_path: Path, programs: str, request: pytest.FixtureRequest
 ) -> None:
+    """With a PostgreSQL that has TLS, all that comes by TCP is encrypted: `pg_hba.conf` lets nothing else in."""
     trial, results = tmp_path / "trial.toml", tmp_path / "results"
-    trial.write_text(TRIAL)
+    has_tls = programs == "package"
+    own = f'[postgres]\nbin = "{request.getfixturevalue("system_postgres")}"\n' if has_tls else ""
+    trial.write_text(TRIAL + own)
     hosts = two.file(tmp_path, "alpha = 1\ngamma = 1")
     assert command(["run", str(trial), "--drivers", str(hosts), "--results", str(results), "--keep-invalid"]) == EXIT_OK
     found = open_experiment(next(results.iterdir()))
@@ -56,7 +60,7 @@ def test_drivers_of_other_hosts_come_to_a_record_and_a_report(
     roles = set(run.table("probe/cpu")["role"].to_pylist())
     assert "server" in roles and "driver" not in roles, "its CPU is another host's"
     listens = {row["name"]: row["setting"] for row in run.table("postgres/settings").to_pylist()}
-    assert listens["listen_addresses"] == two.here
+    assert (listens["listen_addresses"], listens["ssl"]) == (two.here, "on" if has_tls else "off")
     text = (found.path / "report.html").read_text()
     assert "on alpha, gamma" in text and "round trips to the server of alpha" in text
     assert leftovers(state_dir) == []

@@ -94,6 +94,17 @@ def make(folder: Path, names: Sequence[str], days: int = DAYS) -> list[Path]:
     return written
 
 
+def make_server(folder: Path) -> list[Path]:
+    """``server.crt`` and its key, for a PostgreSQL that lasts for a run. It is signed by itself: who knows the password checks it by SCRAM's
+    channel binding.
+    """
+    from cryptography import x509
+
+    key = _new_key()
+    limits = x509.BasicConstraints(ca=False, path_length=None)
+    return _write(folder, "server", key, _signed("pgdyno", key, None, key, DAYS, limits))
+
+
 def _make_authority(folder: Path, days: int) -> list[Path]:
     from cryptography import x509
 

@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +26,7 @@ from pgdyno.host.launch import Launched, SystemUser, launch
 from pgdyno.host.process import end_all, working_below
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres import settings as settings_module
+from pgdyno.postgres import tls
 from pgdyno.postgres.binaries import PgBinaries
 from pgdyno.postgres.user import require_reachable, server_user
 
@@ -53,6 +54,7 @@ class Cluster:
     a new directory in the state directory) gets the socket and the log, so that neither costs I/O on the volume.
     ``port`` names the socket; ``tcp`` is an address of this machine on which it is opened too. ``database`` is the one that sessions are in, ``role``
     the one that may log in by TCP, with a password that is drawn at each start; ``logins`` are all that may, if there are several.
+    ``certify`` writes ``server.crt`` and ``server.key`` into a directory: then all that comes by TCP is encrypted, if these programs have TLS.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Cluster:
         database: str = DATABASE,
         role: str = SUPERUSER,
         logins: Sequence[str] = (),
+        certify: Callable[[Path], object] | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.binaries = binaries
@@ -78,6 +81,9 @@ class Cluster:
         self.role = role
         self.logins = tuple(logins) or (role,)
         self.password: str | None = None
+        self.encrypted = False
+        """Whether TCP is by TLS alone; known once the server was started."""
+        self._certify = certify
         self._journal = journal or Journal()
         self._owns_run_dir = run_dir is None
         self.run_dir = (run_dir or self._journal.state_dir / "postgres" / secrets.token_hex(4)).resolve()
@@ -225,6 +231,7 @@ class Cluster:
             "unix_socket_directories": str(self.socket_dir),
             "log_line_prefix": "%m [%p] ",
             "log_checkpoints": "on",
+            **self._tls(),
         }
         lines = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in ours.items())
         refused = "".join(f"{name} = {settings_module.quote(value)}\n" for name, value in (given_up or {}).items())
@@ -235,7 +242,15 @@ class Cluster:
         """Who may log in by TCP: on loopback this machine, else every host that knows the password."""
         if self.tcp is None:
             return ""
-        return f"host all all {'127.0.0.1/32' if self.tcp == LOOPBACK else 'all'} scram-sha-256\n"
+        kind = "hostssl" if self.encrypted else "host"
+        return f"{kind} all all {'127.0.0.1/32' if self.tcp == LOOPBACK else 'all'} scram-sha-256\n"
+
+    def _tls(self) -> dict[str, str]:
+        """Settings; none without a certificate, or if the programs have no TLS."""
+        self.encrypted = self._certify is not None and tls.has_tls(self.binaries, self.data_dir)
+        if self._certify is None or not self.encrypted:
+            return {}
+        return tls.settings(self.run_dir / "tls", self._certify, self.give)
 
     def death(self) -> PgdynoError | None:
         """What the server died of if it ended by itself, with the end of its log; None while it runs or where it was stopped."""
@@ -305,11 +320,11 @@ class Cluster:
         with self.connect() as connection:
             return settings_module.of_server(connection)
 
-    def give(self, folder: Path) -> None:
-        """Give a directory to the server; other users may not enter it."""
-        folder.chmod(0o700)
+    def give(self, path: Path) -> None:
+        """Give a directory or a file to the server; other users may not enter or read it."""
+        path.chmod(0o700 if path.is_dir() else 0o600)
         if self.user is not None:
-            os.chown(folder, self.user.uid, self.user.gid)
+            os.chown(path, self.user.uid, self.user.gid)
 
     def log_tail(self, lines: int = _LOG_TAIL_LINES) -> str:
         """The last lines of the log; empty when there is none."""
@@ -350,9 +365,7 @@ class Cluster:
 
     def _write(self, path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
-        path.chmod(0o600)
-        if self.user is not None:
-            os.chown(path, self.user.uid, self.user.gid)
+        self.give(path)
 
     def _ready(self) -> bool:
         """What pg_ctl looks at: the eighth line of the server's own lock file."""

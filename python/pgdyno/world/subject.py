@@ -22,6 +22,7 @@ from pgdyno.host.instance import Instance
 from pgdyno.host.journal import Journal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.host.relay import HOST, Relay, relaying
+from pgdyno.hosts import keys
 from pgdyno.postgres import layout, shifted
 from pgdyno.postgres.cluster import SUPERUSER, Cluster
 from pgdyno.postgres.settings import together
@@ -33,6 +34,14 @@ from pgdyno.workload.server import Server
 from pgdyno.world import physical
 from pgdyno.world.acts import Acts
 from pgdyno.world.reached import ReachedServer
+
+_ENCRYPTED = {
+    "sslmode": "require",
+    "channel_binding": "require",
+    "sslrootcert": f"{os.devnull}/none",
+    "sslcertmode": "disable",
+}
+"""How drivers on other hosts connect by TLS: the password proves the certificate, so neither files of this user nor an authority count."""
 
 if TYPE_CHECKING:
     from pgdyno.experiment.event import EventTable
@@ -242,7 +251,17 @@ def _cluster(resolved: ResolvedArm, data_dir: Path, database: str, listen: str |
     address = listen if client.hosts and listen is not None else HOST
     port = preflight.free_port(address)
     logins = resolved.arm.workload.roles(role)
-    return Cluster(resolved.binaries, data_dir, port=port, tcp=address, database=database, role=role, logins=logins)
+    certify = keys.make_server if client.hosts else None
+    return Cluster(
+        resolved.binaries,
+        data_dir,
+        port=port,
+        tcp=address,
+        database=database,
+        role=role,
+        logins=logins,
+        certify=certify,
+    )
 
 
 def _distance(resolved: ResolvedArm, cluster: Cluster) -> contextlib.AbstractContextManager[Relay]:
@@ -262,10 +281,9 @@ def _reached(cluster: Cluster, distance: Relay | None) -> ReachedServer | None:
         )
         return ReachedServer(dsn, cluster.binaries, cluster.password)
     if cluster.tcp is not None:
-        # Drivers on other hosts. The embedded PostgreSQL has no TLS; the password is never sent (SCRAM).
-        dsn = make_conninfo(
-            host=cluster.tcp, port=cluster.port, user=cluster.role, dbname=cluster.database, sslmode="disable"
-        )
+        # Drivers on other hosts. The password is never sent (SCRAM).
+        how = _ENCRYPTED if cluster.encrypted else {"sslmode": "disable"}
+        dsn = make_conninfo(host=cluster.tcp, port=cluster.port, user=cluster.role, dbname=cluster.database, **how)
         return ReachedServer(dsn, cluster.binaries, cluster.password)
     if cluster.role == SUPERUSER:
         return None
