@@ -16,7 +16,7 @@ import pytest
 from pgdyno.cli.main import run
 from pgdyno.crash import campaign, known, recovery
 from pgdyno.crash.book import Book, Name
-from pgdyno.crash.examine import bad_line, mount
+from pgdyno.crash.examine import PATIENCE, bad_line, mount, structure
 from pgdyno.crash.ledger import Ledger, Sent
 from pgdyno.crash.recording import STATES, Asked, load, record
 from pgdyno.errors import EXIT_CUT_FAILED, EXIT_HOST, EXIT_USAGE, InputError
@@ -27,6 +27,7 @@ from pgdyno.postgres.cluster import Cluster
 from tools.crash.cells import mutants
 
 from ..host.needs import expect, needs_fuse
+from ..support.servers import throwaway_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,6 +139,19 @@ def digests(recording: Recording, folder: Path, cuts: int) -> list[list[str]]:
                 found.append([digest(file) for file in files])
             shutil.rmtree(folder)
     return found
+
+
+def test_a_lock_that_a_prepared_transaction_holds_is_a_failure_and_not_waited_for() -> None:
+    """A damaged server may be unable to end it, and nobody else is there who could."""
+    impatient = PATIENCE.replace("lock_timeout=30s", "lock_timeout=100ms")
+    assert impatient != PATIENCE
+    with throwaway_cluster(settings={"max_prepared_transactions": "1"}) as server:
+        with server.connect() as connection:
+            connection.execute("CREATE EXTENSION amcheck; CREATE TABLE held (a int PRIMARY KEY)")
+            assert structure(connection, whole_catalog=False) is None
+            connection.execute("BEGIN; INSERT INTO held VALUES (1); PREPARE TRANSACTION 'left'")
+        with server.connect(options=impatient) as connection:
+            assert "lock timeout" in (structure(connection, whole_catalog=False) or "")
 
 
 def test_a_cut_is_made_again_byte_for_byte_by_its_name(recorded: Recording, tmp_path: Path) -> None:

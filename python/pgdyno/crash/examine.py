@@ -64,6 +64,9 @@ _XFS = b"XFSB"
 """An XFS begins with it, and is mounted once at a time by its UUID, which all contents of a recording share."""
 _HEADINGS = ("Pass ", "Phase ", "        - ")
 """How e2fsck and xfs_repair begin lines that say what they look at."""
+PATIENCE = "-c lock_timeout=30s -c statement_timeout=10min"
+"""Deadlines of the session that examines a recovered server. It is alone there, so only a transaction that was prepared before the cut, and that
+the damaged server cannot end, holds a lock."""
 _LET_GO_S = 30.0
 _OURS, _ALL = "c.relnamespace = 'public'::regnamespace", "true"
 
@@ -189,7 +192,7 @@ class Examiner:
                 outcome.failures["checksums"] = said
 
     def _ask(self, outcome: Outcome, cluster: Cluster, *, whole_catalog: bool) -> None:
-        with cluster.connect() as connection:
+        with cluster.connect(options=PATIENCE) as connection:
             with _timed(outcome, "ledger"):
                 try:
                     found = ledger.examine(connection, self._recording.ledger, outcome.cut.cut_ns)
@@ -198,16 +201,9 @@ class Examiner:
                 if found:
                     outcome.failures["ledger"] = "; ".join([*found, *_warned(cluster)])
             with _timed(outcome, "structure"):
-                which = _ALL if whole_catalog else _OURS
-                try:
-                    connection.execute(_INDEXES.format(which=which).encode()).fetchall()
-                    damaged = connection.execute(_TABLES.format(which=which).encode()).fetchall()
-                except psycopg.Error as error:
-                    outcome.failures["structure"] = _first_line(error)
-                    return
-                if damaged:
-                    table, block, message = damaged[0]
-                    outcome.failures["structure"] = f"{table}, block {block}: {message}"
+                said = structure(connection, whole_catalog=whole_catalog)
+            if said is not None:
+                outcome.failures["structure"] = said
 
     def _checksums(self, cluster: Cluster) -> str | None:
         """pg_checksums on the stopped cluster; what it found, or None."""
@@ -222,6 +218,17 @@ class Examiner:
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=self._binaries.environment)
         return None if done.returncode == 0 else done.stderr.strip().splitlines()[0]
+
+
+def structure(connection: psycopg.Connection[tuple[Any, ...]], *, whole_catalog: bool) -> str | None:
+    """Look at all tables and B-trees; what is wrong with the first that is damaged, or None."""
+    which = _ALL if whole_catalog else _OURS
+    try:
+        connection.execute(_INDEXES.format(which=which).encode()).fetchall()
+        damaged = connection.execute(_TABLES.format(which=which).encode()).fetchall()
+    except psycopg.Error as error:
+        return _first_line(error)
+    return f"{damaged[0][0]}, block {damaged[0][1]}: {damaged[0][2]}" if damaged else None
 
 
 def mount(file: Path, target: Path) -> str | None:
