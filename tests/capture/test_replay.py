@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -129,3 +129,29 @@ def test_an_advisory_lock_that_is_not_given_is_given_up(embedded_server: Cluster
     # Without an end to its patience it would last until the replay's limit.
     assert [(one["sqlstate"], one["count"]) for one in found["errors"]] == [("57014", 1)], found["errors"]
     assert (found["newly_failed"], found["not_begun"]) == (1, 0)
+
+
+IDLE = "who has asked all that it will"
+
+
+def test_a_session_stays_until_the_application_ended_it(embedded_server: Cluster, tmp_path: Path) -> None:
+    def use(server: Cluster) -> None:
+        count = "INSERT INTO seen SELECT %s, count(*) FROM pg_stat_activity WHERE application_name = %s"
+        with connected(server) as session:
+            session.execute("CREATE TABLE IF NOT EXISTS seen (place int, sessions int)")
+            session.execute("TRUNCATE seen")
+            with connected(server, IDLE) as idle:
+                idle.execute("SELECT 'nothing more'")
+                session.execute("SELECT pg_sleep(0.5)")
+                session.execute(count, [1, IDLE])
+            session.execute("SELECT pg_sleep(0.5)")
+            session.execute(count, [2, IDLE])
+
+    def seen() -> list[Any]:
+        with connected(embedded_server) as session:
+            return session.execute("SELECT * FROM seen ORDER BY place").fetchall()
+
+    capture, _ = captured(tmp_path, log_of(embedded_server, "idle", use).files["csv"])
+    assert seen() == [(1, 1), (2, 0)]
+    pgdyno("capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", code=0)
+    assert seen() == [(1, 1), (2, 0)]

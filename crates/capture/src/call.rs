@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// How a statement was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// As a text of the simple protocol; it may hold several statements.
+    #[default]
     Text,
     /// By the extended protocol, prepared for this time.
     Unnamed,
@@ -15,9 +16,10 @@ pub enum Protocol {
 }
 
 /// How a statement ended, as far as the log says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
     /// The log has neither a duration nor an error.
+    #[default]
     Unknown,
     /// It was done, in so many microseconds.
     Done(u64),
@@ -26,7 +28,7 @@ pub enum Ending {
 }
 
 /// An execution of a statement.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Call {
     /// When it arrived, in microseconds since 1970 by the log's clock.
     pub due_us: i64,

@@ -128,7 +128,7 @@ pub fn show(spec: &ShowSpec) -> Result<Value, CaptureError> {
         let mut last = 0;
         file.calls(session, |call| {
             last = last.max(call.transaction);
-            tally.add(&call);
+            tally.add(call);
         })?;
         transactions += u64::from(last);
     }

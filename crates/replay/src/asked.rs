@@ -36,7 +36,7 @@ pub(crate) struct Part {
     pub from_us: i64,
     pub until_us: i64,
     /// When the last statement of the part may have arrived.
-    last_us: i64,
+    pub last_us: i64,
 }
 
 impl Part {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 
 use pgdyno_capture::{Call, CaptureError, CaptureFile, Cursor, Ending, SessionFacts};
 use pgdyno_clock::monotonic_ns;
@@ -16,15 +17,49 @@ use crate::patience::Patience;
 use crate::seconds::Answered;
 use crate::shared::{Pace, Shared, fault};
 use crate::tally::Tally;
-use crate::turns::{Turns, give_way};
+use crate::turns::{Turns, WAKE_NS, give_way};
 
 /// Statements after which others have their turns: of those that are not sent a session may have millions, one behind the other.
 const TURN_STATEMENTS: u32 = 64;
+/// Within a transaction a statement may be sent so much before its time. The application sent it right behind the answer to the one before, which comes
+/// some tens of microseconds earlier here than through a relay, and to wait for so little costs as much CPU as the statement. Logs have
+/// whole milliseconds.
+const WITHIN_NS: u64 = 200_000;
 
-/// Drives lanes on this thread. Returns what came of them.
-pub(crate) fn drive(lanes: &[&Lane], file: CaptureFile, shared: &Shared, errands: &Errands) -> Result<Tally, Fault> {
+/// Drives lanes on this thread, and reports what came of them. Sessions that are open then are ended behind that: a server that ends
+/// thousands at a time does nothing else meanwhile.
+pub(crate) fn drive(
+    lanes: &[&Lane],
+    file: CaptureFile,
+    shared: &Shared,
+    errands: &Errands,
+    report: Sender<Result<Tally, Fault>>,
+) {
+    let turns = match Turns::new(errands) {
+        Ok(turns) => turns,
+        Err(fault) => {
+            // Who listens has ended with another's fault.
+            let _ = report.send(Err(fault));
+            return;
+        }
+    };
+    let open = RefCell::default();
+    let found = drive_on(&turns, lanes, file, shared, &open);
+    let _ = report.send(found);
+    drop(report);
+    open.into_inner().into_iter().for_each(Link::close);
+}
+
+/// The same with the sessions that are `open` at the end.
+fn drive_on<'a>(
+    turns: &'a Turns,
+    lanes: &[&Lane],
+    file: CaptureFile,
+    shared: &'a Shared,
+    open: &RefCell<Vec<Link<'a>>>,
+) -> Result<Tally, Fault> {
     let (file, tally) = (RefCell::new(file), RefCell::new(Tally::new()));
-    let crew = Crew { shared, turns: Turns::new(errands)?, file, tally, sent: RefCell::default() };
+    let crew = Crew { shared, turns, file, tally, sent: RefCell::default(), open };
     let failure = RefCell::new(None);
     let (of, failed) = (&crew, &failure);
     crew.turns.run(lanes.iter().map(move |lane| async move {
@@ -40,15 +75,17 @@ pub(crate) fn drive(lanes: &[&Lane], file: CaptureFile, shared: &Shared, errands
 }
 
 /// What the lanes of a thread have in common.
-struct Crew<'a> {
+struct Crew<'a, 'c> {
     shared: &'a Shared,
-    turns: Turns,
+    turns: &'a Turns,
     file: RefCell<CaptureFile>,
     tally: RefCell<Tally>,
     sent: RefCell<Sent>,
+    /// Sessions that the application had open behind the last statement of the part.
+    open: &'c RefCell<Vec<Link<'a>>>,
 }
 
-impl Crew<'_> {
+impl<'a> Crew<'a, '_> {
     /// Drives the sessions of a lane.
     async fn drive(&self, lane: &Lane) -> Result<(), CaptureError> {
         let (shared, stops) = (self.shared, || self.shared.stops());
@@ -58,7 +95,7 @@ impl Crew<'_> {
             self.turns.wait_until(shared.opens_ns(facts), stops).await;
             let mut server = server.clone();
             facts.application.clone_into(&mut server.application_name);
-            let link = Link::open(&self.turns, &server, stops).await.ok();
+            let link = Link::open(self.turns, &server, stops).await.ok();
             let link = link.map(|link| link.typed(&shared.types).copying(shared.copied.as_ref()));
             self.count(|tally| {
                 tally.sessions += 1;
@@ -68,8 +105,8 @@ impl Crew<'_> {
             let at = (session, 0);
             let mut driven =
                 Session { facts, crew: self, server: &server, link, cancel_key, at, last: None, transaction: None };
-            let mut cursor = Cursor::new(session);
-            while let Some((text, call)) = self.next_call(&mut cursor)? {
+            let (mut cursor, mut call) = (Cursor::new(session), Call::default());
+            while let Some(text) = self.next_call(&mut cursor, &mut call)? {
                 driven.call(&call, text).await;
                 driven.over();
                 if driven.at.1.is_multiple_of(TURN_STATEMENTS) {
@@ -84,8 +121,8 @@ impl Crew<'_> {
         Ok(())
     }
 
-    fn next_call(&self, cursor: &mut Cursor) -> Result<Option<(Option<usize>, Call)>, CaptureError> {
-        self.file.borrow_mut().next_call(cursor)
+    fn next_call(&self, cursor: &mut Cursor, call: &mut Call) -> Result<Option<Option<usize>>, CaptureError> {
+        self.file.borrow_mut().next_call(cursor, call)
     }
 
     fn count<T>(&self, work: impl FnOnce(&mut Tally) -> T) -> T {
@@ -99,10 +136,10 @@ struct Last {
     recorded_us: i64,
 }
 
-struct Session<'a> {
-    facts: &'a SessionFacts,
-    crew: &'a Crew<'a>,
-    server: &'a Server,
+struct Session<'a, 's> {
+    facts: &'s SessionFacts,
+    crew: &'s Crew<'a, 's>,
+    server: &'s Server,
     /// None once it was lost: what is left of the session cannot be what it was.
     link: Option<Link<'a>>,
     cancel_key: CancelKey,
@@ -113,12 +150,14 @@ struct Session<'a> {
     transaction: Option<(u32, bool)>,
 }
 
-impl Session<'_> {
+impl Session<'_, '_> {
     /// Sends a call at its time. `text` is the number of its text.
     async fn call(&mut self, call: &Call, text: Option<usize>) {
+        let begun = self.transaction.map(|(transaction, _)| transaction);
         if !self.is_asked(call) {
             return self.pass(call).await;
         }
+        let early_ns = if begun == Some(call.transaction) { WITHIN_NS } else { WAKE_NS };
         let (shared, crew) = (self.crew.shared, self.crew);
         if shared.stops() {
             return crew.count(|tally| tally.not_begun += 1);
@@ -132,21 +171,24 @@ impl Session<'_> {
             crew.count(|tally| tally.copies_made += 1);
             link.made = Some(rows);
         }
-        let due_ns = self.due_ns(call);
+        let due_ns = self.due_ns(call.due_us);
         let ready_ns = monotonic_ns();
-        crew.turns.wait_until(due_ns, || shared.stops()).await;
+        let is_early = due_ns.saturating_sub(ready_ns) >= early_ns;
+        if is_early {
+            crew.turns.wait_until(due_ns, || shared.stops()).await;
+        }
         let needed = shared.keys.as_ref().map(|keys| (keys, keys.needed(call)));
         let waited = match &needed {
-            Some((keys, needed)) => keys.wait(needed, self.at.0, &crew.turns, || shared.stops()).await,
+            Some((keys, needed)) => keys.wait(needed, self.at.0, crew.turns, || shared.stops()).await,
             None => false,
         };
         if shared.stops() {
             return crew.count(|tally| tally.not_begun += 1);
         }
-        let sent_ns = monotonic_ns();
+        let sent_ns = if is_early || waited { monotonic_ns() } else { ready_ns };
         // It may be sent some microseconds before its time, and nothing is answered before it was sent.
         let (behind_ns, from_ns) = (sent_ns.saturating_sub(due_ns), sent_ns.min(due_ns));
-        let answer = self.send(call, needed.as_ref()).await;
+        let answer = self.send(call, needed.as_ref(), sent_ns).await;
         let now_ns = monotonic_ns();
         let lost = answer == Answer::Lost && self.link.take().is_some();
         let (response_us, service_us) = ((now_ns - from_ns) / 1000, (now_ns - sent_ns) / 1000);
@@ -154,7 +196,7 @@ impl Session<'_> {
             // Where the session was ready before, nothing but the driver is late.
             tally.sent(behind_ns / 1000, (ready_ns < due_ns && !waited).then_some(behind_ns / 1000));
             tally.lost += u64::from(lost);
-            tally.answered(call, answer, response_us, service_us)
+            tally.answered((call, text), answer, (response_us, service_us))
         });
         let answered = Answered { end, behind_us: behind_ns / 1000, response_us, service_us };
         shared.seconds(|seconds| seconds.count(now_ns, answered));
@@ -163,11 +205,11 @@ impl Session<'_> {
     }
 
     /// Sends a call with this run's keys, and learns those of its answer.
-    async fn send(&mut self, call: &Call, needed: Option<&(&Exchange, Needed)>) -> Answer {
+    async fn send(&mut self, call: &Call, needed: Option<&(&Exchange, Needed)>, sent_ns: u64) -> Answer {
         let Some(link) = &mut self.link else { return Answer::Lost };
         let shared = self.crew.shared;
         let limit = needed.and_then(|(keys, _)| keys.wait_max());
-        let patience = Patience::new(&call.text, (&self.cancel_key, self.server), &self.crew.turns, limit);
+        let patience = Patience::new(&call.text, (&self.cancel_key, self.server), self.crew.turns, (sent_ns, limit));
         let stops = || {
             patience.look();
             shared.stops()
@@ -222,22 +264,25 @@ impl Session<'_> {
         }
     }
 
-    /// When a statement is to be sent.
-    fn due_ns(&self, call: &Call) -> u64 {
+    /// When what the session did at a captured time is due.
+    fn due_ns(&self, at_us: i64) -> u64 {
         let shared = self.crew.shared;
         match (&self.last, shared.pace) {
-            (Some(last), Pace::Gaps) => last.answered_ns + shared.scaled_ns((call.due_us - last.recorded_us).max(0)),
-            _ => shared.due_ns(call.due_us),
+            (Some(last), Pace::Gaps) => last.answered_ns + shared.scaled_ns((at_us - last.recorded_us).max(0)),
+            _ => shared.due_ns(at_us),
         }
     }
 
-    /// Ends the session when the application did.
+    /// Ends the session when the application did; one that was open behind the last statement of the part stays open.
     async fn end(self) {
         let (shared, crew) = (self.crew.shared, self.crew);
-        if let Some(link) = self.link {
-            let end_ns = shared.due_ns(self.facts.end_us).min(monotonic_ns() + 50_000_000);
-            crew.turns.wait_until(end_ns, || shared.stops()).await;
-            link.close();
+        let end_ns = self.due_ns(self.facts.end_us);
+        let Some(link) = self.link else { return };
+        if self.facts.end_us >= shared.part.last_us {
+            crew.open.borrow_mut().push(link);
+            return;
         }
+        crew.turns.wait_until(end_ns, || shared.stops()).await;
+        link.close();
     }
 }

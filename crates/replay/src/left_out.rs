@@ -1,7 +1,5 @@
 //! Statements that are not sent, and why.
 
-use std::collections::HashSet;
-
 use pgdyno_capture::{Call, Ending, Protocol};
 
 /// Functions and commands that end a server or leave it: other sessions, files, other servers.
@@ -33,21 +31,23 @@ const SHORTEST: usize = 6;
 const DBLINK: &str = "DBLINK_";
 const CHANGING_THE_SERVER: [&str; 6] = ["DATABASE", "SYSTEM", "ROLE", "USER", "GROUP", "SERVER"];
 
-/// Texts of a capture's table that were looked at and are sent: the same ones come again and again.
+/// Whether the texts of a capture's table were looked at and are sent, by their numbers: the same ones come again and again.
 #[derive(Default)]
-pub(crate) struct Sent(HashSet<usize>);
+pub(crate) struct Sent(Vec<bool>);
 
 impl Sent {
     /// Why a call is not sent, whose `text` has this number in the table; none if it is.
     pub(crate) fn why(&mut self, call: &Call, text: Option<usize>) -> Option<&'static str> {
         let is_whole = !call.without_values && !call.cut;
-        if is_whole && text.is_some_and(|text| self.0.contains(&text)) {
+        if is_whole && text.is_some_and(|text| self.0.get(text) == Some(&true)) {
             return None;
         }
         let found = why(call);
         // Of a COPY it is not the text alone that decides.
-        if found.is_none() && !words(&call.text).next().is_some_and(|word| word.eq_ignore_ascii_case("COPY")) {
-            self.0.extend(text);
+        let is_copy = || words(&call.text).next().is_some_and(|word| word.eq_ignore_ascii_case("COPY"));
+        if let Some(text) = text.filter(|_| found.is_none() && !is_copy()) {
+            self.0.resize(self.0.len().max(text + 1), false);
+            self.0[text] = true;
         }
         found
     }

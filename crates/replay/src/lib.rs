@@ -9,6 +9,7 @@
 //!
 //! `sample` draws its transactions instead, for any number of clients.
 
+mod alarms;
 mod asked;
 mod errands;
 mod keys;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::{CancelKey, Server};
@@ -23,26 +23,27 @@ pub(crate) struct Patience<'a> {
     turns: &'a Turns,
     /// None is no limit.
     limit: Option<Duration>,
-    begin: Instant,
+    begin_ns: u64,
     over: Cell<bool>,
     /// Tells when a request to cancel has been made.
     cancelled: Cell<Option<Receiver<()>>>,
 }
 
 impl<'a> Patience<'a> {
+    /// For a statement that was sent at an instant of CLOCK_MONOTONIC.
     pub(crate) fn new(
         text: &'a str,
         (key, server): (&'a CancelKey, &'a Server),
         turns: &'a Turns,
-        limit: Option<Duration>,
+        (begin_ns, limit): (u64, Option<Duration>),
     ) -> Self {
         let (over, cancelled) = (Cell::new(false), Cell::new(None));
-        Self { text, key, server, turns, limit, begin: Instant::now(), over, cancelled }
+        Self { text, key, server, turns, limit, begin_ns, over, cancelled }
     }
 
     /// To be called while there is no answer: cancels the statement once it has waited for too long, if it is one that asks for a lock.
     pub(crate) fn look(&self) {
-        if !self.over.get() && self.limit.is_some_and(|limit| self.begin.elapsed() >= limit) {
+        if !self.over.get() && self.limit.is_some_and(|limit| self.waited() >= limit) {
             self.over.set(true);
             if asks_for_lock(self.text) {
                 let (key, server) = (self.key.clone(), self.server.clone());
@@ -57,6 +58,10 @@ impl<'a> Patience<'a> {
         }
     }
 
+    fn waited(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.begin_ns))
+    }
+
     /// To be called behind the answer: waits for a request to cancel that is under way, which would meet the next statement.
     pub(crate) async fn settle(&self, stops: impl Fn() -> bool) {
         let Some(told) = self.cancelled.take() else { return };
@@ -64,6 +69,7 @@ impl<'a> Patience<'a> {
             self.turns.alarm(monotonic_ns() + CANCELLING_NS);
             pause().await;
         }
+        self.turns.no_alarm();
     }
 }
 

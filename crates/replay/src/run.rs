@@ -98,7 +98,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let captured_s = part.seconds(shared.sessions.iter().filter(|session| shared.chosen(session)));
     let threads = threads(lanes.len(), calls as f64 * shared.speed / captured_s.max(f64::EPSILON));
     say(out, &json!({"ready": {"begin_ns": shared.begin_ns, "lanes": lanes.len()}}));
-    let ended = std::thread::scope(|scope| {
+    let (ended, end_ns) = std::thread::scope(|scope| {
         let (report, reports) = channel();
         for number in 0..threads {
             let own: Vec<&Lane> = lanes.iter().skip(number).step_by(threads).collect();
@@ -106,8 +106,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
             let file = file.another().map_err(fault)?;
             let thread = std::thread::Builder::new().name(format!("lanes {number}"));
             let begun = thread.spawn_scoped(scope, move || {
-                // Whoever takes it lives as long as this thread.
-                let _ = report.send(drive(&own, file, shared, errands));
+                drive(&own, file, shared, errands, report);
             });
             if let Err(error) = begun {
                 shared.stop.store(true, Ordering::Relaxed);
@@ -117,9 +116,8 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
         drop(report);
         let limit = Duration::from_secs_f64(spec.limit_s);
         let mut following = Following { shared: &shared, limit, calls, out };
-        following.until_the_end(&reports, &signalled, &mut total)
+        following.until_the_end(&reports, &signalled, &mut total).map(|ended| (ended, monotonic_ns()))
     })?;
-    let end_ns = monotonic_ns();
     for second in shared.seconds(|seconds| seconds.end(end_ns)) {
         say(out, &json!({"second": second.document()}));
     }

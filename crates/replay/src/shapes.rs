@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pgdyno_capture::{Call, Protocol, shape};
+use pgdyno_capture::{Call, shape};
 
 /// Statements that are told apart in errors and times; the others are one.
 pub(crate) const SHAPES_MAX: usize = 5_000;
@@ -35,23 +35,27 @@ impl Shape {
 pub(crate) struct Shapes {
     found: Vec<(String, Shape)>,
     by_name: HashMap<String, usize>,
-    /// Texts with parameters come again, and their shapes need not be made again.
-    by_text: HashMap<String, usize>,
+    /// Of each text of the capture's table its place: it comes again, and its shape need not be made again.
+    by_number: Vec<Option<u32>>,
 }
 
 impl Shapes {
-    /// The shape of a call, and its name.
-    pub(crate) fn of(&mut self, call: &Call) -> &mut (String, Shape) {
-        let has_parameters = call.protocol != Protocol::Text;
-        let known = if has_parameters { self.by_text.get(&call.text).copied() } else { None };
-        let place = known.unwrap_or_else(|| {
-            let place = self.named(shape(&call.text));
-            if has_parameters && self.by_text.len() < SHAPES_MAX {
-                self.by_text.insert(call.text.clone(), place);
-            }
-            place
-        });
+    /// The shape of a call, and its name. `text` is the number of its text in the capture's table, if it is there.
+    pub(crate) fn of(&mut self, call: &Call, text: Option<usize>) -> &mut (String, Shape) {
+        let known = text.and_then(|text| self.by_number.get(text).copied().flatten());
+        let place = known.map_or_else(|| self.make(call, text), |place| place as usize);
         &mut self.found[place]
+    }
+
+    fn make(&mut self, call: &Call, text: Option<usize>) -> usize {
+        let place = self.named(shape(&call.text));
+        if let Some(text) = text {
+            if self.by_number.len() <= text {
+                self.by_number.resize(text + 1, None);
+            }
+            self.by_number[text] = u32::try_from(place).ok();
+        }
+        place
     }
 
     fn named(&mut self, name: String) -> usize {
@@ -92,11 +96,10 @@ mod tests {
     fn statements_of_one_shape_are_one_and_beyond_the_most_all_others_are() {
         let mut shapes = Shapes::default();
         for number in 0..SHAPES_MAX + 10 {
-            let text = call(&format!("SELECT {number} FROM t{number}"), Ending::Unknown);
-            shapes.of(&text).1.calls += 1;
-            let prepared = Call { protocol: Protocol::Named, ..text };
-            shapes.of(&prepared).1.calls += 1;
-            shapes.of(&prepared).1.calls += 1;
+            let one = call(&format!("SELECT {number} FROM t{number}"), Ending::Unknown);
+            for text in [None, Some(number), Some(number)] {
+                shapes.of(&one, text).1.calls += 1;
+            }
         }
         let mut both = Shapes::default();
         both.add(&shapes);

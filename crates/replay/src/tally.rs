@@ -119,8 +119,13 @@ impl Tally {
         }
     }
 
-    /// A statement that was sent, with how long it took since it was due and since it was sent.
-    pub(crate) fn answered(&mut self, call: &Call, answer: Answer, response_us: u64, service_us: u64) -> End {
+    /// A statement that was sent, with the number of its text in the capture's table, and how long it took since it was due and since it was sent.
+    pub(crate) fn answered(
+        &mut self,
+        (call, text): (&Call, Option<usize>),
+        answer: Answer,
+        (response_us, service_us): (u64, u64),
+    ) -> End {
         let before = recorded(call);
         self.recorded_us += before.unwrap_or(0);
         let was = match call.ending {
@@ -135,7 +140,7 @@ impl Tally {
             (Answer::Failed(_) | Answer::Lost, _) => End::NewlyFailed,
         };
         self.ends[end as usize] += 1;
-        let (name, shape) = self.shapes.of(call);
+        let (name, shape) = self.shapes.of(call, text);
         if end == End::NewlyFailed {
             let error =
                 if let Answer::Failed(now) = &answer { String::from_utf8_lossy(now) } else { "connection".into() };
@@ -242,12 +247,13 @@ mod tests {
     fn each_statement_is_counted_once_by_what_came_of_it() {
         let (good, bad) = (call("SELECT 'secret'", Ending::Done(100)), call("SELECT 1/0", Ending::Failed(*b"22012")));
         let mut tally = Tally::new();
-        assert_eq!(tally.answered(&good, Answer::Done, 5, 4), End::Executed);
-        tally.answered(&good, Answer::Failed(*b"42P01"), 5, 4);
-        tally.answered(&good, Answer::Lost, 5, 4);
-        tally.answered(&bad, Answer::Failed(*b"22012"), 5, 4);
-        tally.answered(&bad, Answer::Failed(*b"42P01"), 5, 4);
-        tally.answered(&bad, Answer::Done, 5, 4);
+        let mut answered = |call: &Call, answer| tally.answered((call, None), answer, (5, 4));
+        assert_eq!(answered(&good, Answer::Done), End::Executed);
+        answered(&good, Answer::Failed(*b"42P01"));
+        answered(&good, Answer::Lost);
+        answered(&bad, Answer::Failed(*b"22012"));
+        answered(&bad, Answer::Failed(*b"42P01"));
+        answered(&bad, Answer::Done);
         tally.left_out(&good, "for a test");
         tally.not_begun += 2;
         let mut both = Tally::new();

@@ -4,8 +4,6 @@
 //! when it has the next one: when something happens to its socket, when a time has come that it named, when it is woken, and ten times a second, for an order to stop.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -20,13 +18,14 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 
+use crate::alarms::Alarms;
 use crate::errands::Errands;
 
 /// How often every task has a turn.
 const LOOK_NS: u64 = 100_000_000;
 /// A thread that sleeps is awake about this much after its time (crates/clock, `WakeLead`): who sleeps for less is further from it than who
 /// does not wait, and takes a turn of the CPU more. Within a transaction most waits are so short.
-const WAKE_NS: u64 = 50_000;
+pub(crate) const WAKE_NS: u64 = 50_000;
 /// Events that are taken at a time.
 const EVENTS_MAX: usize = 1024;
 /// The id of the bell, which is no task's.
@@ -35,8 +34,7 @@ const BELL: u64 = u64::MAX;
 /// See the module.
 pub(crate) struct Turns {
     waiter: RefCell<Waiter>,
-    /// When who has a turn, the earliest first.
-    alarms: RefCell<BinaryHeap<Reverse<(u64, usize)>>>,
+    alarms: RefCell<Alarms>,
     /// Of each task, whether something happened to a socket of it.
     heard: RefCell<Vec<bool>>,
     /// Whose turn it is.
@@ -73,6 +71,7 @@ impl Turns {
         let ring_of = |task| Waker::from(Arc::new(Ring { woken: Arc::clone(&self.woken), task }));
         let rings: Vec<Waker> = (0..tasks.len()).map(ring_of).collect();
         *self.heard.borrow_mut() = vec![false; tasks.len()];
+        *self.alarms.borrow_mut() = Alarms::of(tasks.len());
         let mut events = Events::with_capacity(tasks.len().clamp(16, EVENTS_MAX));
         let (mut left, mut look_ns) = (tasks.len(), monotonic_ns() + LOOK_NS);
         let mut next: Vec<usize> = (0..tasks.len()).collect();
@@ -101,7 +100,7 @@ impl Turns {
     fn wait(&self, next: &mut Vec<usize>, events: &mut Events, look_ns: u64) -> io::Result<u64> {
         self.woken.take(next);
         let now_ns = monotonic_ns();
-        let alarm_ns = self.alarms.borrow().peek().map_or(u64::MAX, |Reverse((at_ns, _))| *at_ns);
+        let alarm_ns = self.alarms.borrow_mut().next_ns();
         let is_due = !next.is_empty() || alarm_ns < now_ns + WAKE_NS;
         let until_ns = if is_due { 0 } else { alarm_ns.min(look_ns) };
         self.waiter.borrow_mut().wait(events, until_ns, now_ns)?;
@@ -114,16 +113,18 @@ impl Turns {
             }
         }
         let woke_ns = monotonic_ns();
-        let mut alarms = self.alarms.borrow_mut();
-        while alarms.peek().is_some_and(|Reverse((at_ns, _))| *at_ns < woke_ns + WAKE_NS) {
-            next.extend(alarms.pop().map(|Reverse((_, task))| task));
-        }
+        self.alarms.borrow_mut().take(woke_ns + WAKE_NS, next);
         Ok(woke_ns)
     }
 
-    /// Gives the task a turn at an instant of CLOCK_MONOTONIC.
+    /// Gives the task a turn at an instant of CLOCK_MONOTONIC, and no longer at the one before.
     pub(crate) fn alarm(&self, at_ns: u64) {
-        self.alarms.borrow_mut().push(Reverse((at_ns, self.task.get())));
+        self.alarms.borrow_mut().set(self.task.get(), at_ns);
+    }
+
+    /// The task waits for no instant any more.
+    pub(crate) fn no_alarm(&self) {
+        self.alarms.borrow_mut().unset(self.task.get());
     }
 
     /// Gives the task a turn when something comes by a socket. A closed socket is forgotten.
@@ -155,6 +156,9 @@ impl Turns {
                 is_set = true;
             }
             pause().await;
+        }
+        if is_set {
+            self.no_alarm();
         }
     }
 

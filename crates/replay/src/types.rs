@@ -57,9 +57,9 @@ pub(crate) fn find(
             if has_values
                 && examples.len() < TEXTS_MAX
                 && !examples.contains_key(&call.text)
-                && left_out::why(&call).is_none()
+                && left_out::why(call).is_none()
             {
-                examples.insert(call.text, (place, call.values));
+                examples.insert(call.text.clone(), (place, call.values.clone()));
             }
         })
         .map_err(fault)?;

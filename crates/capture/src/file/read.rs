@@ -13,6 +13,8 @@ use crate::error::CaptureError;
 
 /// No block that was written is longer, but for a single call of 1 GiB.
 const FRAME_BYTES_MAX: usize = 1 << 31;
+/// What a text or a value may keep of the memory of the one before it: most are shorter, and thousands of sessions each have a call.
+const KEPT_BYTES: usize = 16 << 10;
 
 /// What a capture holds.
 #[derive(Debug, Clone)]
@@ -116,8 +118,8 @@ impl CaptureFile {
         self.frame(at).map_err(|error| CaptureError::unreadable(&self.path, &error))
     }
 
-    /// Passes the calls of a session in order to `each`.
-    pub fn calls(&mut self, session: usize, mut each: impl FnMut(Call)) -> Result<(), CaptureError> {
+    /// Passes the calls of a session in order to `each`, in the memory of one: who keeps one takes it.
+    pub fn calls(&mut self, session: usize, mut each: impl FnMut(&mut Call)) -> Result<(), CaptureError> {
         self.calls_of(session, |_, _| true, |_, call| each(call))
     }
 
@@ -127,29 +129,30 @@ impl CaptureFile {
         &mut self,
         session: usize,
         mut wanted: impl FnMut(Protocol, Option<usize>) -> bool,
-        mut each: impl FnMut(Option<usize>, Call),
+        mut each: impl FnMut(Option<usize>, &mut Call),
     ) -> Result<(), CaptureError> {
-        let mut cursor = Cursor::new(session);
+        let (mut cursor, mut call) = (Cursor::new(session), Call::default());
         loop {
-            match self.advance(&mut cursor, &mut wanted) {
-                Ok(Some((text, call))) => each(text, call),
+            match self.advance(&mut cursor, &mut call, &mut wanted) {
+                Ok(Some(text)) => each(text, &mut call),
                 Ok(None) => return Ok(()),
                 Err(error) => return Err(CaptureError::unreadable(&self.path, &error)),
             }
         }
     }
 
-    /// The next call of a session, with the number of its text as [`Self::calls_of`] has it; none behind its last one.
-    pub fn next_call(&mut self, cursor: &mut Cursor) -> Result<Option<(Option<usize>, Call)>, CaptureError> {
-        self.advance(cursor, &mut |_, _| true).map_err(|error| CaptureError::unreadable(&self.path, &error))
+    /// Makes `call` the next one of a session. Returns the number of its text as [`Self::calls_of`] has it; none behind the last one.
+    pub fn next_call(&mut self, cursor: &mut Cursor, call: &mut Call) -> Result<Option<Option<usize>>, CaptureError> {
+        self.advance(cursor, call, &mut |_, _| true).map_err(|error| CaptureError::unreadable(&self.path, &error))
     }
 
-    /// The next call that is `wanted`, with the number of its text.
+    /// Makes `call` the next one that is `wanted`. Returns the number of its text.
     fn advance(
         &mut self,
         cursor: &mut Cursor,
+        call: &mut Call,
         wanted: &mut impl FnMut(Protocol, Option<usize>) -> bool,
-    ) -> io::Result<Option<(Option<usize>, Call)>> {
+    ) -> io::Result<Option<Option<usize>>> {
         loop {
             while cursor.at == cursor.block.len() {
                 let Some(&at) = self.index.sessions[cursor.session].blocks.get(cursor.blocks) else { return Ok(None) };
@@ -157,7 +160,7 @@ impl CaptureFile {
                 (cursor.blocks, cursor.at) = (cursor.blocks + 1, 0);
             }
             let mut rest = &cursor.block[cursor.at..];
-            let found = decode(&mut rest, &mut cursor.last, &self.texts, wanted)?;
+            let found = decode(&mut rest, &mut cursor.last, &self.texts, wanted, call)?;
             cursor.at = cursor.block.len() - rest.len();
             if found.is_some() {
                 return Ok(found);
@@ -209,16 +212,50 @@ fn take_bytes<'a>(rest: &mut &'a [u8]) -> io::Result<&'a [u8]> {
 }
 
 fn text(bytes: &[u8]) -> io::Result<String> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| damaged())
+    as_text(bytes).map(str::to_owned)
 }
 
-/// A call with the number of its text; none if it is not `wanted`.
+fn as_text(bytes: &[u8]) -> io::Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| damaged())
+}
+
+/// Puts a text in the place of another one, in the memory of that.
+fn put(into: &mut String, text: &str) {
+    into.clear();
+    into.shrink_to(KEPT_BYTES);
+    into.push_str(text);
+}
+
+/// Makes the values of a call those that follow.
+fn take_values(rest: &mut &[u8], protocol: Protocol, call: &mut Call, is_wanted: bool) -> io::Result<()> {
+    let count = if protocol == Protocol::Text { 0 } else { take(rest)? };
+    let count = usize::try_from(count).map_err(|_| damaged())?;
+    call.values.truncate(count);
+    for place in 0..count {
+        let length = take(rest)?;
+        let bytes = if length == 0 { None } else { Some(take_some(rest, length - 1)?) };
+        if !is_wanted {
+            continue;
+        }
+        if call.values.len() == place {
+            call.values.push(None);
+        }
+        match bytes {
+            Some(bytes) => put(call.values[place].get_or_insert_default(), as_text(bytes)?),
+            None => call.values[place] = None,
+        }
+    }
+    Ok(())
+}
+
+/// Makes `call` the next one, in the memory of what it was. Returns the number of its text; none if it is not `wanted`, and then nothing is made.
 fn decode(
     rest: &mut &[u8],
     last: &mut Last,
     texts: &[String],
     wanted: &mut impl FnMut(Protocol, Option<usize>) -> bool,
-) -> io::Result<Option<(Option<usize>, Call)>> {
+    call: &mut Call,
+) -> io::Result<Option<Option<usize>>> {
     let flags = take_some(rest, 1)?[0];
     let protocol = match flags & 3 {
         0 => Protocol::Text,
@@ -235,43 +272,25 @@ fn decode(
     };
     let is_wanted = wanted(protocol, number);
     // What is not wanted is passed over, and not made.
-    let string = |bytes: &[u8]| if is_wanted { text(bytes) } else { Ok(String::new()) };
-    let sql = match (inline, number) {
-        (Some(bytes), _) => string(bytes)?,
-        (None, Some(number)) if is_wanted => texts.get(number).ok_or_else(damaged)?.clone(),
-        (None, _) => String::new(),
-    };
-    let ending = match flags & (DONE | FAILED) {
+    match (inline, number) {
+        (Some(bytes), _) if is_wanted => put(&mut call.text, as_text(bytes)?),
+        (None, Some(number)) if is_wanted => put(&mut call.text, texts.get(number).ok_or_else(damaged)?),
+        _ => (),
+    }
+    call.ending = match flags & (DONE | FAILED) {
         DONE => Ending::Done(take(rest)?),
         FAILED => Ending::Failed(take_some(rest, 5)?.try_into().expect("five bytes")),
         _ => Ending::Unknown,
     };
-    let mut call = Call {
-        due_us: last.due_us,
-        protocol,
-        name: String::new(),
-        text: sql,
-        values: Vec::new(),
-        transaction: last.transaction,
-        ending,
-        without_values: flags & WITHOUT_VALUES != 0,
-        cut: flags & CUT != 0,
-        rows: None,
-        answer: Vec::new(),
-    };
-    if protocol == Protocol::Named {
-        call.name = string(take_bytes(rest)?)?;
+    (call.due_us, call.protocol, call.transaction) = (last.due_us, protocol, last.transaction);
+    (call.without_values, call.cut) = (flags & WITHOUT_VALUES != 0, flags & CUT != 0);
+    let name = if protocol == Protocol::Named { take_bytes(rest)? } else { &[][..] };
+    if is_wanted {
+        put(&mut call.name, as_text(name)?);
     }
-    if protocol != Protocol::Text {
-        for _ in 0..take(rest)? {
-            let length = take(rest)?;
-            let value = if length == 0 { None } else { Some(string(take_some(rest, length - 1)?)?) };
-            if is_wanted {
-                call.values.push(value);
-            }
-        }
-    }
+    take_values(rest, protocol, call, is_wanted)?;
     let more = if flags & MORE == 0 { 0 } else { take_some(rest, 1)?[0] };
+    call.rows = None;
     if more & ROWS != 0 {
         let mut at = 0_u64;
         let mut places = Vec::new();
@@ -281,15 +300,16 @@ fn decode(
         }
         call.rows = Some(places);
     }
+    call.answer.clear();
     if more & ANSWER != 0 {
         for _ in 0..take(rest)? {
-            let told = (string(take_bytes(rest)?)?, string(take_bytes(rest)?)?);
+            let (name, value) = (take_bytes(rest)?, take_bytes(rest)?);
             if is_wanted {
-                call.answer.push(told);
+                call.answer.push((text(name)?, text(value)?));
             }
         }
     }
-    Ok(is_wanted.then_some((number, call)))
+    Ok(is_wanted.then_some(number))
 }
 
 #[cfg(test)]
@@ -323,11 +343,11 @@ mod tests {
         let mut file = CaptureFile::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut found = Vec::new();
-        file.calls(session, |call| found.push(call)).unwrap();
+        file.calls(session, |call| found.push(std::mem::take(call))).unwrap();
         assert_eq!(found, calls);
         for (wanted, numbers) in [(None, vec![1, 2, 5]), (Some(0), vec![3]), (Some(1), vec![4])] {
             let mut found = Vec::new();
-            file.calls_of(session, |_, text| text == wanted, |text, call| found.push((text, call))).unwrap();
+            file.calls_of(session, |_, text| text == wanted, |text, call| found.push((text, call.clone()))).unwrap();
             let expected: Vec<_> = numbers.iter().map(|number| (wanted, calls[number - 1].clone())).collect();
             assert_eq!(found, expected);
         }

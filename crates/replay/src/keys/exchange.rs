@@ -43,7 +43,7 @@ impl KeysSpec {
         if makers.is_empty() {
             return Ok(Links::default());
         }
-        learn(|session, each| file.calls(session, |call| each(&call)), chosen, &makers, calls, from_us)
+        learn(|session, each| file.calls(session, |call| each(call)), chosen, &makers, calls, from_us)
     }
 }
 
@@ -181,6 +181,7 @@ impl Exchange {
                 waiting.entry(made.session).or_default().push((made.last, ring.clone()));
             }
         }
+        turns.no_alarm();
         self.waited.fetch_add(1, Ordering::Relaxed);
         self.waited_us.fetch_add((monotonic_ns() - begin_ns) / 1000, Ordering::Relaxed);
         true

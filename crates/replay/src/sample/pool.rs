@@ -104,7 +104,7 @@ pub(crate) fn load(
             if one.calls.last().is_some_and(|(_, last)| last.transaction != call.transaction) {
                 one.end(&mut loading, shared);
             }
-            one.calls.push((number, call));
+            one.calls.push((number, std::mem::take(call)));
             number += 1;
         })?;
         one.end(&mut loading, shared);
