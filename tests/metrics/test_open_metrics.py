@@ -53,7 +53,7 @@ def said(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_text_says_what_the_daemon_said() -> None:
-    restored = {"initialized_ppm": 250_000, "first_touch_ns": 1_500_000_000}
+    restored = {"initialized_ppm": 250_000, "first_touch_ns": 1_500_000_000, "degraded_ns": 7_000_000_000}
     families = parse(text([Volume("gp3-1", SPEC, said(burst_balance_ppm=400_000, **restored, **INSTANCE))]))
     name = "pgdyno_volume"
     assert families[f"{name}_operations"].value("_total", operation="read") == 700
@@ -65,6 +65,7 @@ def test_the_text_says_what_the_daemon_said() -> None:
     assert families[f"{name}_burst_balance_ratio"].value() == 0.4
     assert families[f"{name}_initialized_ratio"].value() == 0.25
     assert families[f"{name}_first_touch_seconds"].value("_total") == 1.5
+    assert families[f"{name}_degraded_seconds"].value("_total") == 7
     assert families[f"{name}_provisioned_bytes_per_second"].value() == 125 * 2**20
     assert families[f"{name}_latency_seconds"].value("_sum", operation="read") == 0.21
     below_512_us = families[f"{name}_latency_seconds"].value("_bucket", operation="read", le="0.000512")

@@ -18,10 +18,13 @@
 //!
 //! How the blocks of a snapshot come to a volume is in `catalog/restore.toml` ([`Initialization`]).
 //!
+//! How much of the time a volume has only a part of its limits is in `catalog/degradation.toml` ([`Degradation`]).
+//!
 //! How snapshots are taken, what they cost, and what a policy of them may say, is in `catalog/snapshot.toml` ([`snapshots`]).
 //!
 //! The files are part of the binary: a specification means the same wherever it is read.
 
+mod degradation;
 mod error;
 mod fact;
 mod fault;
@@ -33,6 +36,7 @@ mod snapshot;
 mod units;
 mod volume;
 
+pub use degradation::Degradation;
 pub use error::{CatalogError, SpecError};
 pub use fact::{Source, Status};
 pub use fault::{latency, require_latency, scenario};

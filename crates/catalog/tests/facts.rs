@@ -142,8 +142,8 @@ fn types_say_what_can_be_had_and_where_that_is_written() {
         assert!(one.until.is_none() || one.default_usd_per_month.is_none(), "what is past is not sold");
     }
     let named = |name: &str| types.iter().find(|one| one.volume_type == name).unwrap();
-    assert_eq!(named("io2bx").keys, ["size", "iops", "init", "order", "bucket_ms", "service_us"]);
-    assert_eq!(named("gp2").keys, ["size", "credits", "init", "order", "bucket_ms", "service_us"]);
+    assert_eq!(named("io2bx").keys, ["size", "iops", "init", "degraded", "order", "bucket_ms", "service_us"]);
+    assert_eq!(named("gp2").keys, ["size", "credits", "init", "degraded", "order", "bucket_ms", "service_us"]);
     let gp2 = named("gp2");
     assert_eq!(gp2.iops.map(|iops| (iops.minimum, iops.maximum)), Some((100, 16_000)));
     assert_eq!((gp2.burst_iops_max, gp2.default_usd_per_month), (Some(3_000), Some(10.0)));

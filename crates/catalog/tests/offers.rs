@@ -44,6 +44,7 @@ fn other_types_of_the_same_provider_are_offered_and_only_those_for_sale() {
     assert!(specs("null").is_empty() && specs("instance-store").is_empty() && specs("twin:disk.toml").is_empty());
     assert!(specs("gp3:init=lazy").is_empty(), "another one would wait for its blocks, too");
     assert_eq!(specs("gp3:init=fsr"), specs("gp3"));
+    assert_eq!(specs("gp3:degraded=promise"), specs("gp3"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn specification_like() -> impl Strategy<Value = String> {
     });
     let name = prop_oneof![8 => named, 4 => "gp3|io2|GP3|gp4", 1 => "[a-z0-9]{0,6}"];
     let key = prop_oneof![
-        "size|iops|throughput|order|bucket_ms|service_us|credits|instance|init",
+        "size|iops|throughput|order|bucket_ms|service_us|credits|instance|init|degraded",
         "SIZE",
         "iosp",
         "[a-z]{0,5}"

@@ -21,6 +21,8 @@ const ARRAYS: [&str; 4] = [
 /// Volumes that were made from a snapshot, in each way in which their blocks come.
 const RESTORED: [&str; 4] =
     ["gp3:iops=9000,init=lazy", "io2bx:iops=9000,init=200MiB/s", "4xgp3:iops=4000,init=lazy_half", "gp3:init=fsr"];
+/// Volumes that have only a part of their limits at times.
+const DEGRADED: [&str; 2] = ["gp3:iops=9000,degraded=50%", "4xgp2:size=200GiB,degraded=promise"];
 /// The bytes that their snapshots hold, of those that are asked for.
 const HELD: [(u64, u64); 2] = [(0, 300 << 20), (700 << 20, 200 << 20)];
 const MS: Nanos = 1_000_000;
@@ -73,8 +75,8 @@ const JOINS_AT_MOST: u64 = 4;
 
 fn specs() -> Vec<String> {
     let arrays = ARRAYS.iter().map(|spec| (*spec).to_owned());
-    let restored = RESTORED.iter().map(|spec| (*spec).to_owned());
-    types().unwrap().into_iter().map(|one| one.default_spec).chain(arrays).chain(restored).collect()
+    let others = DEGRADED.iter().chain(&RESTORED).map(|spec| (*spec).to_owned());
+    types().unwrap().into_iter().map(|one| one.default_spec).chain(arrays).chain(others).collect()
 }
 
 fn instance(run: Run) -> (Instance, Vec<VolumeId>) {

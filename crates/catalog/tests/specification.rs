@@ -33,6 +33,11 @@ fn every_figure_is_in_the_canonical_specification() {
         ("gp3:init=lazy", "gp3:size=100GiB,iops=3000,throughput=125,init=lazy"),
         ("gp3:init=LAZY_half,order=fifo", "gp3:size=100GiB,iops=3000,throughput=125,init=lazy_half,order=fifo"),
         ("io2bx:init=200", "io2bx:size=100GiB,iops=16000,init=200MiB/s"),
+        ("gp3:degraded=promise", "gp3:size=100GiB,iops=3000,throughput=125,degraded=promise"),
+        (
+            "gp3:degraded=2.50 %,order=fifo,init=fsr",
+            "gp3:size=100GiB,iops=3000,throughput=125,init=fsr,degraded=2.5%,order=fifo",
+        ),
         ("gp3:init=FSR,size=16TiB", "gp3:size=16TiB,iops=3000,throughput=125,init=fsr"),
         ("gp2", "gp2:size=100GiB"),
         ("gp2:credits=40000", "gp2:size=100GiB,credits=40000"),
@@ -78,6 +83,8 @@ fn titles_read_as_a_person_would_write_them() {
         ("io2bx:iops=100", "io2 Block Express, 100 GiB, 100 IOPS, 25.6 MiB/s"),
         ("gp3:init=lazy", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, loaded lazily"),
         ("gp3:init=200MiB/s", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, initialized at 200 MiB/s"),
+        ("gp3:degraded=promise", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, degraded 1 % of the time"),
+        ("gp3:degraded=12.5%", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, degraded 12.5 % of the time"),
         ("gp3:init=fsr", "gp3, 100 GiB, 3,000 IOPS, 125 MiB/s, fast snapshot restore"),
         ("gp2", "gp2, 100 GiB, 300 IOPS (3,000 with credits), 128 MiB/s"),
         ("gp2:credits=40000", "gp2, 100 GiB, 300 IOPS (3,000 with credits), 128 MiB/s, 40000 credits at first"),
@@ -165,6 +172,19 @@ fn illegal_figures_name_the_rule_and_the_nearest_legal_ones() {
 #[test]
 fn what_no_snapshot_is_restored_by_is_refused() {
     for (text, message, remedy) in [
+        ("gp3:degraded=60%", "a volume is degraded 0.01 % to 50 % of the time, 60 % asked", "gp3:degraded=50%"),
+        ("gp3:degraded=0%", "a volume is degraded 0.01 % to 50 % of the time, 0 % asked", "gp3:degraded=0.01%"),
+        (
+            "azure-ultra:degraded=promise",
+            "how much of the time azure-ultra has its limits for is not known, so there is no promise",
+            "azure-ultra:degraded=1% or azure-ultra",
+        ),
+        ("null:degraded=5%", "null has no limit of which a part could be left, so degraded cannot be set", "null"),
+        (
+            "gp3:degraded=5",
+            "gp3: degraded=5: write promise, or a share of the time such as degraded=5%",
+            "gp3:degraded=5%",
+        ),
         ("gp3:init=99MiB/s", "a volume is initialized at 100 to 300 MiB/s, 99 asked", "gp3:init=100MiB/s"),
         ("gp3:init=301", "a volume is initialized at 100 to 300 MiB/s, 301 asked", "gp3:init=300MiB/s"),
         (
@@ -253,7 +273,7 @@ fn what_cannot_be_read_is_explained() {
         ("gp3:size=", "size=\"\": a size is a whole number with a unit", "gp3"),
         (
             "gp3:sise=10GiB",
-            "no key \"sise\"; the keys are size, iops, throughput, init, order, bucket_ms, service_us",
+            "no key \"sise\"; the keys are size, iops, throughput, init, degraded, order, bucket_ms, service_us",
             "gp3:size=10GiB",
         ),
         ("gp3:colour=red,iops=6000", "no key \"colour\"", "gp3:iops=6000"),

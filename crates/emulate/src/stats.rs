@@ -179,6 +179,7 @@ impl HostStats {
             initialized_ppm: model.initialized_ppm,
             first_touch_blocks: model.initialized_ppm.map(|_| model.first_touch_blocks),
             first_touch_ns: model.initialized_ppm.map(|_| model.first_touch_ns),
+            degraded_ns: model.degraded_ns,
             restore_credits_millionths: None,
             restore_credits_most_millionths: None,
             instance_ops: instance.map(|instance| instance.ops),
@@ -244,6 +245,8 @@ pub(crate) struct CounterRecord {
     pub(crate) initialized_ppm: Option<u32>,
     first_touch_blocks: Option<u64>,
     first_touch_ns: Option<u64>,
+    /// Time in which it had only a part of its limits; `None` for a volume that is never degraded.
+    degraded_ns: Option<u64>,
     /// Credits of its snapshot's fast restore, and the most that are kept; `None` without it.
     pub(crate) restore_credits_millionths: Option<u64>,
     pub(crate) restore_credits_most_millionths: Option<u64>,

@@ -41,6 +41,8 @@ pub struct Counters {
     /// How much of its snapshot has been fetched, in parts per million, as of the last call; `None` for a volume whose blocks
     /// are there from the start.
     pub initialized_ppm: Option<u32>,
+    /// Time in which it had only a part of its limits, as of the last call; `None` for a volume that is never degraded.
+    pub degraded_ns: Option<Nanos>,
 }
 
 impl Counters {
@@ -64,7 +66,8 @@ impl Counters {
         *time = time.saturating_add(time_ns);
     }
 
-    /// Of two members of an array: sums, of the time above a limit the longer one, and of the balances the lower one.
+    /// Of two members of an array: sums, of the time above a limit and of degraded time the longer one, and of the balances the lower
+    /// one.
     pub(crate) fn with(self, other: Self) -> Self {
         Self {
             read_ops: self.read_ops + other.read_ops,
@@ -84,6 +87,7 @@ impl Counters {
             first_touch_blocks: self.first_touch_blocks + other.first_touch_blocks,
             first_touch_ns: self.first_touch_ns + other.first_touch_ns,
             initialized_ppm: self.initialized_ppm.into_iter().chain(other.initialized_ppm).min(),
+            degraded_ns: self.degraded_ns.into_iter().chain(other.degraded_ns).max(),
         }
     }
 

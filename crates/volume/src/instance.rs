@@ -296,6 +296,9 @@ impl Instance {
                 Step::Array(array) => self.due.extend(self.arrays[array].step()),
             }
         }
+        for attached in &mut self.volumes {
+            attached.volume.follow(now);
+        }
     }
 
     /// Takes a volume's next step. What a member says is said by its array, if at all.

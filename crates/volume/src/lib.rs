@@ -17,7 +17,7 @@
 //! A request passes the stages of [`stage`] in this order: what the instance can do for all its volumes
 //! ([`stage::instance_limit`]), its cost in I/O units ([`stage::split_merge`]), the two limits
 //! ([`stage::iops_limit`], [`stage::throughput_limit`]) and what they have in credits ([`stage::burst_credit`]) in the order of
-//! the volume ([`stage::queueing`]), the block of the snapshot that it is the first to touch ([`stage::first_touch`]), the device's
+//! the volume ([`stage::queueing`]), of which a degraded one has a part ([`stage::degradation`]), the block of the snapshot that it is the first to touch ([`stage::first_touch`]), the device's
 //! own work ([`stage::service_time`]), and what goes wrong on purpose ([`stage::fault`]).
 
 mod array;

@@ -33,6 +33,21 @@ pub struct VolumeParams {
     /// How the blocks of its snapshot come; `None`: they are there from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_touch: Option<FirstTouchParams>,
+    /// How much of the time it has only a part of its limits; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degradation: Option<DegradationParams>,
+}
+
+/// Periods in which a volume has only a part of its limits, one in each of equal cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DegradationParams {
+    /// Parts per million of the time.
+    pub of_time_ppm: u32,
+    /// The shortest and the longest period; each length between them is as likely.
+    pub lasts_ns: [u64; 2],
+    /// The least and the most that is left of the limits, in parts per million; each between them is as likely.
+    pub left_ppm: [u32; 2],
 }
 
 /// How the blocks of a snapshot come to the volume that was made from it.
@@ -161,6 +176,7 @@ impl VolumeParams {
             service_time: ServiceTimeParams { read: QuantileTable::constant(0), write: QuantileTable::constant(0) },
             order: Order::Fifo,
             first_touch: None,
+            degradation: None,
         }
     }
 }
@@ -176,6 +192,32 @@ impl Cost {
     /// Whether this is the default, which has no place in a record of parameters.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl DegradationParams {
+    /// From one period's cycle to the next one's.
+    pub fn cycle_ns(&self) -> u64 {
+        let mean_ns = u128::from(self.lasts_ns[0]) / 2 + u128::from(self.lasts_ns[1]) / 2;
+        u64::try_from(mean_ns * 1_000_000 / u128::from(self.of_time_ppm.max(1))).unwrap_or(u64::MAX)
+    }
+
+    /// The first rule that the parameters break, if any.
+    pub fn broken_rule(&self) -> Option<&'static str> {
+        let [shortest, longest] = self.lasts_ns;
+        if self.of_time_ppm == 0 || shortest == 0 {
+            return Some("a period takes some of the time");
+        }
+        if shortest > longest || self.left_ppm[0] > self.left_ppm[1] {
+            return Some("the least comes before the most");
+        }
+        if self.left_ppm[1] >= 1_000_000 {
+            return Some("less than the whole is left");
+        }
+        if longest > self.cycle_ns() {
+            return Some("the longest period fits into a cycle");
+        }
+        None
     }
 }
 

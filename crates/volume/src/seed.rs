@@ -25,6 +25,8 @@ pub(crate) enum Purpose {
     Order = 2,
     /// How long a block takes that is asked for before it is there; the ordinal counts these blocks.
     FirstTouch = 3,
+    /// When a volume is degraded, and how far; the ordinal is that of the period and of what is drawn of it.
+    Degradation = 4,
 }
 
 /// The random values of one volume for one purpose.
@@ -35,7 +37,8 @@ impl Stream {
     pub fn new(seed: u64, volume: VolumeId, purpose: Purpose) -> Self {
         let stream = mix(seed.wrapping_add(GOLDEN.wrapping_mul(u64::from(volume.0) + 1)));
         // The salt is far above any ordinal, so the streams of two purposes do not overlap.
-        Self(stream ^ (purpose as u64) << 62)
+        let purpose = purpose as u64;
+        Self(stream ^ (purpose & 3) << 62 ^ (purpose >> 2) << 61)
     }
 
     /// 64 uniform bits.
@@ -67,6 +70,8 @@ mod tests {
         assert_ne!(of(Purpose::Order), of(Purpose::Fault));
         for other in [Purpose::ServiceTime, Purpose::Fault, Purpose::Order] {
             assert_ne!(of(Purpose::FirstTouch), of(other));
+            assert_ne!(of(Purpose::Degradation), of(other));
         }
+        assert_ne!(of(Purpose::Degradation), of(Purpose::FirstTouch));
     }
 }

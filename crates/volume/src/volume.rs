@@ -5,9 +5,10 @@ use std::collections::BinaryHeap;
 
 use crate::counters::Counters;
 use crate::io::{Event, Io, IoId, IoResult, Nanos, VolumeFault, VolumeId};
-use crate::params::{BucketParams, VolumeParams};
+use crate::params::{BucketParams, DegradationParams, VolumeParams};
 use crate::seed::{Purpose, Stream};
 use crate::stage::burst_credit::BurstCredit;
+use crate::stage::degradation::{Degradation, Rates};
 use crate::stage::fault::{Faults, Hit};
 use crate::stage::first_touch::{FirstTouch, Progress};
 use crate::stage::iops_limit::IopsLimit;
@@ -40,6 +41,8 @@ pub(crate) struct Volume {
     faults: Faults,
     /// Of a volume that was made from a snapshot.
     first_touch: Option<Box<FirstTouch>>,
+    degradation: Option<Box<Degradation>>,
+    degradation_draws: Stream,
     queue: Queue,
     in_flight: BinaryHeap<Reverse<Completion>>,
     ordinal: u64,
@@ -50,8 +53,10 @@ impl Volume {
     pub(crate) fn new(id: VolumeId, seed: u64, params: VolumeParams, now: Nanos) -> Self {
         let size_bytes = params.size_bytes;
         let split_merge = SplitMerge::new(params.accounting, params.cost);
+        let degradation_draws = Stream::new(seed, id, Purpose::Degradation);
+        let degradation = degraded(params.degradation, rates(&params), degradation_draws, now);
         let fetched = |params| FirstTouch::new(params, size_bytes, Stream::new(seed, id, Purpose::FirstTouch));
-        Self {
+        let mut volume = Self {
             service_draws: Stream::new(seed, id, Purpose::ServiceTime),
             size_bytes,
             iops_limit: IopsLimit::new(params.iops_limit, split_merge.unit_tokens()),
@@ -62,15 +67,20 @@ impl Volume {
             service_time: ServiceTime::new(params.service_time),
             faults: Faults::new(Stream::new(seed, id, Purpose::Fault)),
             first_touch: params.first_touch.map(|params| Box::new(fetched(params))),
+            degradation,
+            degradation_draws,
             queue: Queue::new(params.order, EXPECTED_DEPTH, Stream::new(seed, id, Purpose::Order)),
             in_flight: BinaryHeap::with_capacity(EXPECTED_DEPTH),
             ordinal: 0,
             counters: Counters::default(),
-        }
+        };
+        volume.apply_rates(now);
+        volume
     }
 
     /// Takes a request in at `now`. It was submitted at `submitted_at`, and waited for its instance since.
     pub(crate) fn submit(&mut self, now: Nanos, submitted_at: Nanos, io: Io) {
+        self.follow(now);
         let mut service_ns = self.service_time.service_ns(&io, self.service_draws.draw(self.ordinal));
         self.ordinal += 1;
         let units = self.split_merge.units(submitted_at, &io);
@@ -88,8 +98,36 @@ impl Volume {
 
     pub(crate) fn change_limits(&mut self, now: Nanos, iops: Option<BucketParams>, throughput: Option<BucketParams>) {
         self.hold(now);
+        match &mut self.degradation {
+            Some(degradation) => {
+                let whole = degradation.whole();
+                degradation.change(Rates { iops, throughput, ..whole });
+                self.apply_rates(now);
+            }
+            None => {
+                self.iops_limit.change(iops, now);
+                self.throughput_limit.change(throughput, now);
+            }
+        }
+    }
+
+    /// Lets every change up to `now` happen of what is left of the limits.
+    pub(crate) fn follow(&mut self, now: Nanos) {
+        while let Some(at) = self.degradation.as_ref().map(|one| one.changes_at()).filter(|at| *at <= now) {
+            self.hold(at);
+            self.degradation.iter_mut().for_each(|one| one.pass());
+            self.apply_rates(at);
+        }
+    }
+
+    /// Takes the rates that a degraded volume has at `now`. Levels of buckets and credits stay; another volume does not change.
+    fn apply_rates(&mut self, now: Nanos) {
+        let Some(degradation) = &self.degradation else { return };
+        let Rates { iops, throughput, iops_credit, throughput_credit } = degradation.rates();
         self.iops_limit.change(iops, now);
         self.throughput_limit.change(throughput, now);
+        self.iops_credit.change(iops_credit, now);
+        self.throughput_credit.change(throughput_credit, now);
     }
 
     /// Its snapshot holds these bytes, which begin to come at `now`. They are there already where its parameters say no more.
@@ -101,11 +139,18 @@ impl Volume {
 
     /// Becomes a volume of other parameters at `now`: what waits is granted under the new ones, what is granted stays as it
     /// is. Levels of buckets and credits are kept where there were some. The order of waiting requests is not changed, nor how
-    /// the blocks of its snapshot come.
+    /// the blocks of its snapshot come; it is degraded at the same instants if it still is at all.
     pub(crate) fn modify(&mut self, now: Nanos, params: VolumeParams) {
-        self.change_limits(now, params.iops_limit, params.throughput_limit);
+        self.hold(now);
+        self.iops_limit.change(params.iops_limit, now);
+        self.throughput_limit.change(params.throughput_limit, now);
         self.iops_credit.change(params.iops_credit, now);
         self.throughput_credit.change(params.throughput_credit, now);
+        match &mut self.degradation {
+            Some(here) if Some(here.params()) == params.degradation => here.change(rates(&params)),
+            here => *here = degraded(params.degradation, rates(&params), self.degradation_draws, now),
+        }
+        self.apply_rates(now);
         self.split_merge.modify(params.accounting, params.cost);
         self.service_time = ServiceTime::new(params.service_time);
         self.size_bytes = params.size_bytes;
@@ -171,6 +216,7 @@ impl Volume {
             first_touch_blocks: self.first_touch.as_ref().map_or(0, |first_touch| first_touch.on_demand()),
             first_touch_ns: self.first_touch.as_ref().map_or(0, |first_touch| first_touch.waited_ns()),
             initialized_ppm: progress.map(Progress::ppm),
+            degraded_ns: self.degradation.as_ref().map(|degradation| degradation.degraded_ns(now)),
             ..self.counters
         }
     }
@@ -181,19 +227,32 @@ impl Volume {
     }
 
     pub(crate) fn next_event(&self) -> Option<Nanos> {
-        let grant = self.next_grant_at();
+        let granted = self.next_grant_at();
         let done = self.in_flight.peek().map(|Reverse(completion)| completion.done_at);
-        grant.into_iter().chain(done).min()
+        granted.into_iter().chain(done).min()
     }
 
+    /// When a request is granted next, or what is left of the limits changes while one waits.
     pub(crate) fn next_grant_at(&self) -> Option<Nanos> {
-        self.next_grant().map(|grant| grant.at)
+        let grant_at = self.next_grant().map(|grant| grant.at);
+        grant_at.into_iter().chain(self.next_change()).min()
     }
 
-    /// Takes the one step that is due at [`Self::next_event`]. A grant comes before a completion of the same instant.
+    /// When what is left of the limits changes, if a request waits: otherwise it is soon enough when the next one comes.
+    fn next_change(&self) -> Option<Nanos> {
+        let degradation = self.degradation.as_ref().filter(|_| !self.queue.is_empty())?;
+        Some(degradation.changes_at())
+    }
+
+    /// Takes the one step that is due at [`Self::next_event`]. A grant comes before a completion of the same instant, and a change of
+    /// what is left of the limits, of which nothing is said, before both.
     pub(crate) fn step(&mut self) -> Option<(Nanos, Event)> {
         let grant = self.next_grant();
         let done_at = self.in_flight.peek().map(|Reverse(completion)| completion.done_at);
+        if let Some(at) = self.next_change().filter(|at| self.next_event() == Some(*at)) {
+            self.follow(at);
+            return None;
+        }
         match (grant, done_at) {
             (Some(grant), done_at) if done_at.is_none_or(|done_at| grant.at <= done_at) => self.grant(&grant),
             (_, Some(_)) => self.in_flight.pop().map(|Reverse(completion)| {
@@ -237,6 +296,20 @@ impl Volume {
         self.in_flight.push(Reverse(Completion { done_at, id, result }));
         Some((grant.at, result.granted(id, done_at)))
     }
+}
+
+/// The rates of a volume that is whole.
+fn rates(params: &VolumeParams) -> Rates {
+    Rates {
+        iops: params.iops_limit,
+        throughput: params.throughput_limit,
+        iops_credit: params.iops_credit,
+        throughput_credit: params.throughput_credit,
+    }
+}
+
+fn degraded(params: Option<DegradationParams>, rates: Rates, draws: Stream, now: Nanos) -> Option<Box<Degradation>> {
+    params.map(|params| Box::new(Degradation::new(params, rates, draws, now)))
 }
 
 /// When the head of the queue can pass, and which limit it waits for.

@@ -6,6 +6,7 @@ mod burst_credit;
 mod catch_up;
 mod closed_loop;
 mod common;
+mod degradation;
 mod determinism;
 mod fault;
 mod first_touch;

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.credit import credit_findings
+from pgdyno.analysis.degraded import degraded
 from pgdyno.analysis.dilated import dilated
 from pgdyno.analysis.distance import distance
 from pgdyno.analysis.driven import driven
@@ -76,6 +77,7 @@ def findings(run: RunFigures) -> list[Finding]:
         *replayed(run),
         *_steadiness(run),
         *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
+        *degraded(run),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
         *driven(run),
         *distance(run),

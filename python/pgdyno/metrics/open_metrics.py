@@ -182,6 +182,13 @@ FAMILIES: tuple[Family, ...] = (
         _by("", {"": "first_touch_ns"}, 1e9),
     ),
     Family(
+        "degraded_seconds",
+        "counter",
+        "seconds",
+        "Time in which a volume with `degraded=` had only a part of its limits.",
+        _by("", {"": "degraded_ns"}, 1e9),
+    ),
+    Family(
         "instance_balance_ratio",
         "gauge",
         "ratio",

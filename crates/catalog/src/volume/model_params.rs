@@ -35,6 +35,7 @@ pub(crate) fn params(request: &Request, figures: &Figures) -> VolumeParams {
         service_time: service_time(request),
         order: request.order.unwrap_or(file.queueing.order.value),
         first_touch: request.init.and_then(Init::params),
+        degradation: request.degraded.and_then(|degraded| degraded.params(&file.name)),
     }
 }
 

@@ -31,7 +31,7 @@ pub fn beside(spec: &str, steps: &[f64]) -> Result<Vec<Storage>, SpecError> {
     }
     let files = catalog()?;
     let (layout, member) = read(&here.total.spec)?;
-    let request = Request { credits: None, init: None, ..Request::parse(&member, files)? };
+    let request = Request { credits: None, init: None, degraded: None, ..Request::parse(&member, files)? };
     let mut specs: Vec<String> =
         same_type(&request, steps).iter().map(|more| layout.around(&more.to_string())).collect();
     for file in files.iter().filter(|file| replaces(file, request.file, &layout)) {

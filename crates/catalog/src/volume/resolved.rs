@@ -3,6 +3,7 @@
 use pgdyno_volume::VolumeParams;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::degradation::Degradation;
 use crate::error::SpecError;
 use crate::hash::model_hash;
 use crate::restore::{Init, Initialization};
@@ -36,6 +37,9 @@ pub struct Resolved {
     /// How it gets the blocks of the snapshot that it was made from; `None` if they are there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<Initialization>,
+    /// How much of the time it has only a part of its limits; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degradation: Option<Degradation>,
     /// Whether its content ends with the instance that it belongs to.
     #[serde(default)]
     pub volatile: bool,
@@ -162,6 +166,7 @@ impl Resolved {
             limits,
             burst: Burst::of(&figures),
             initialization: request.init.map(|init| init.facts(size_bytes)),
+            degradation: request.degraded.and_then(|degraded| degraded.facts(&file.name)),
             volatile: file.volatile.as_ref().is_some_and(|fact| fact.value),
             accounting_unit_kib: file.unit_kib(iops),
             usd_per_month: prices.as_ref().map(month),
@@ -244,6 +249,7 @@ fn title(request: &Request, figures: &Figures, limits: &Limits) -> String {
     let credits = credits_key(request, figures).and_then(|key| Some(key.split_once('=')?.1.to_owned()));
     parts.extend(credits.map(|credits| format!("{credits} credits at first")));
     parts.extend(request.init.map(Init::phrase));
+    parts.extend(request.degraded.map(|degraded| degraded.phrase(&request.file.name)));
     parts.extend(request.other_order().map(|order| format!("{} order", order_name(order))));
     parts.extend(request.bucket_ms.map(|ms| format!("bucket of {} ms", count_phrase(ms))));
     parts.extend(request.service_us.map(|us| format!("{} us each", count_phrase(us))));

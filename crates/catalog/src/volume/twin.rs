@@ -113,6 +113,7 @@ impl Resolved {
             limits,
             burst: None,
             initialization: None,
+            degradation: None,
             volatile: false,
             accounting_unit_kib: file.accounting.unit_kib,
             usd_per_month: None,
@@ -157,6 +158,7 @@ impl TwinFile {
             service_time: self.service_time.params()?,
             order: self.queueing.order,
             first_touch: None,
+            degradation: None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! The stages that a request passes: one idea, one file, one test, one page of `docs/concept/volume/`.
 
 pub mod burst_credit;
+pub mod degradation;
 pub mod fault;
 pub mod first_touch;
 pub mod instance_limit;

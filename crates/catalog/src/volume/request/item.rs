@@ -2,6 +2,7 @@
 
 use pgdyno_volume::Order;
 
+use crate::degradation::Degraded;
 use crate::nearest::nearest;
 use crate::restore::{Init, PROVIDER};
 use crate::units::{SizeProblem, parse_count, parse_size, quoted};
@@ -23,6 +24,8 @@ pub(crate) enum Item {
     Credits(u64),
     /// How it gets the blocks of its snapshot.
     Init(Init),
+    /// How much of the time it is degraded.
+    Degraded(Degraded),
     /// Whose own storage it is.
     Store(&'static InstanceStore),
 }
@@ -53,6 +56,7 @@ pub(crate) fn keys(file: &VolumeFile) -> Vec<&'static str> {
         has(file.throughput.as_ref().is_some_and(|facts| !facts.provisioned.is_empty()), "throughput"),
         has(file.credit_kind().is_some(), "credits"),
         has(file.provider == PROVIDER, "init"),
+        has(limited, "degraded"),
         Some("order"),
         has(limited, "bucket_ms"),
         Some("service_us"),
@@ -128,6 +132,9 @@ fn read_value(key: &str, value: &str, file: &'static VolumeFile) -> Option<Resul
     if is("init") {
         return Some(read_init(value));
     }
+    if is("degraded") {
+        return Some(read_degraded(value));
+    }
     if is("order") {
         return Some(read_order(value));
     }
@@ -167,6 +174,14 @@ fn read_init(value: &str) -> Result<Item, BadItem> {
         let names = Init::names().collect::<Vec<_>>().join(", ");
         let problem = format!("init={}: write {names}, or a rate such as init=200MiB/s", shown(value));
         BadItem { problem, instead: vec![meant] }
+    })
+}
+
+fn read_degraded(value: &str) -> Result<Item, BadItem> {
+    Degraded::read(value).map(Item::Degraded).ok_or_else(|| {
+        let problem = format!("degraded={}: write promise, or a share of the time such as degraded=5%", shown(value));
+        let meant = Degraded::read(&format!("{value}%")).or(Some(Degraded::Promise));
+        BadItem { problem, instead: vec![meant.map(Item::Degraded)] }
     })
 }
 

@@ -1,5 +1,6 @@
 //! Keys that a type does not have, with the key that has the same effect, and values too large to be of use.
 
+use crate::degradation::{Degraded, left_open_ppm, percent_phrase, shares_ppm};
 use crate::restore::{Init, PROVIDER, fast_bytes_max, rates_mib_per_s};
 use crate::units::{GIB, count_phrase, size_phrase};
 use crate::volume::facts::limits::least;
@@ -11,6 +12,9 @@ const SERVICE_US_MAX: u64 = 10_000_000;
 
 /// No provider saves up more than a day by its limit, and most less than an hour.
 const BUCKET_MS_MAX: u64 = 86_400_000;
+
+/// What is proposed where no provider's promise is known: what EBS leaves open of its general purpose volumes.
+const SHARE_PPM: u32 = 10_000;
 
 /// Above any volume.
 const SIZE_GIB_MOST: u64 = 1 << 20;
@@ -33,7 +37,31 @@ pub(crate) fn refuse_keys_that_do_nothing(request: &Request) -> Result<(), Viola
             format!("init says how a volume of {PROVIDER} gets the blocks of its snapshot, and {name} is none");
         return Err(Violation { message, fixes: vec![Request { init: None, ..*request }] });
     }
-    Ok(())
+    refuse_degraded(request, limited)
+}
+
+/// Refuses it of a volume without limits, the promise of a provider that makes none, and a share that cannot be.
+fn refuse_degraded(request: &Request, limited: bool) -> Result<(), Violation> {
+    let name = &request.file.name;
+    let (low, high) = shares_ppm();
+    let with = |ppm| Request { degraded: Some(Degraded::Share(ppm)), ..*request };
+    match request.degraded {
+        Some(_) if !limited => {
+            let message = format!("{name} has no limit of which a part could be left, so degraded cannot be set");
+            Err(Violation { message, fixes: vec![Request { degraded: None, ..*request }] })
+        }
+        Some(Degraded::Promise) if left_open_ppm(name).is_none() => {
+            let message =
+                format!("how much of the time {name} has its limits for is not known, so there is no promise");
+            Err(Violation { message, fixes: vec![with(SHARE_PPM), Request { degraded: None, ..*request }] })
+        }
+        Some(Degraded::Share(ppm)) if !(low..=high).contains(&ppm) => {
+            let range = format!("{} to {}", percent_phrase(low), percent_phrase(high));
+            let message = format!("a volume is degraded {range} of the time, {} asked", percent_phrase(ppm));
+            Err(Violation { message, fixes: vec![with(ppm.clamp(low, high))] })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a rate that is not sold, and a fast restore of a snapshot that is too large; its size is taken for the volume's.

@@ -11,6 +11,7 @@ use std::fmt;
 
 use pgdyno_volume::Order;
 
+use crate::degradation::Degraded;
 use crate::restore::Init;
 use crate::units::size_key;
 use crate::volume::facts::file::{CreditKind, VolumeFile};
@@ -33,6 +34,8 @@ pub(crate) struct Request {
     pub credits: Option<u64>,
     /// How it gets the blocks of its snapshot; `None`: it is not a new one of a snapshot.
     pub init: Option<Init>,
+    /// How much of the time it is degraded; `None`: never.
+    pub degraded: Option<Degraded>,
     /// Whose own storage it is.
     pub store: Option<&'static InstanceStore>,
 }
@@ -50,6 +53,7 @@ impl Request {
             service_us: None,
             credits: None,
             init: None,
+            degraded: None,
             store: None,
         }
     }
@@ -65,6 +69,7 @@ impl Request {
             Item::Service(us) => Request { service_us: Some(us), ..self },
             Item::Credits(credits) => Request { credits: Some(credits), ..self },
             Item::Init(init) => Request { init: Some(init), ..self },
+            Item::Degraded(degraded) => Request { degraded: Some(degraded), ..self },
             Item::Store(store) => Request { store: Some(store), ..self },
         }
     }
@@ -97,10 +102,11 @@ impl Request {
     /// The keys that say how the volume behaves, after those that say how much of it there is.
     pub fn behaviour_keys(&self, order: Option<Order>) -> impl Iterator<Item = String> + use<> {
         let init = self.init.map(|init| format!("init={}", init.key()));
+        let degraded = self.degraded.map(|degraded| format!("degraded={}", degraded.key()));
         let order = order.map(|order| format!("order={}", order_name(order)));
         let bucket = self.bucket_ms.map(|ms| format!("bucket_ms={ms}"));
         let service = self.service_us.map(|us| format!("service_us={us}"));
-        [init, order, bucket, service].into_iter().flatten()
+        [init, degraded, order, bucket, service].into_iter().flatten()
     }
 }
 

@@ -1,0 +1,67 @@
+"""`degraded=` on a real device: half of several volumes have only a part of their limits, it is counted, and the log replays."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pgdyno import _engine
+from pgdyno.host import volume
+
+from .needs import needs_fuse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = 8192
+VOLUMES = 4
+"""Of one instance, whose seed decides which of them are degraded at first."""
+
+
+def read(device: str, count: int) -> None:
+    """Reads pages past the page cache."""
+    page = mmap.mmap(-1, PAGE)
+    file = os.open(device, os.O_RDONLY | os.O_DIRECT)
+    try:
+        for place in range(count):
+            os.preadv(file, [page], place * PAGE)
+    finally:
+        os.close(file)
+
+
+@needs_fuse
+def test_what_was_asked_for_is_counted_and_replayed(state: Path) -> None:
+    log = state.parent / "log"
+    with ExitStack() as ending:
+        attached = [
+            ending.enter_context(
+                volume.attached(
+                    "gp3:size=1GiB,degraded=50%",
+                    mount=None,
+                    name=f"shaky-{number}",
+                    instance="shaky",
+                    seed=3 if number == 0 else None,
+                    submit_log=log if number == 0 else None,
+                )
+            )
+            for number in range(VOLUMES)
+        ]
+        for one in attached:
+            assert one.spec["spec"] == "gp3:size=1GiB,iops=3000,throughput=125,degraded=50%"
+            assert one.spec["degradation"]["of_time_percent"] == 50.0
+            read(one.block_device, 50)
+        degraded = [one.stats()["counters"]["degraded_ns"] for one in attached]
+    assert any(ns > 0 for ns in degraded), "another seed is needed: none begins in a period"
+    assert any(ns == 0 for ns in degraded), "another seed is needed: each begins in a period"
+    replayed = _engine.run_json(["replay", str(log)])
+    assert (replayed["complete"], replayed["first_difference"]) == (True, None)
+    assert replayed["identical"] == replayed["grants"] >= VOLUMES * 50
+
+
+@needs_fuse
+def test_any_other_volume_does_not_have_the_counter(state: Path) -> None:
+    with volume.attached("gp3:size=1GiB", mount=None, name="plain") as plain:
+        assert "degradation" not in plain.spec
+        assert plain.stats()["counters"]["degraded_ns"] is None
