@@ -37,6 +37,8 @@ def test_volumes_stand_beside_each_other() -> None:
     assert code == 0
     rows = {name: values for name, *values in (re.split(r"  +", line) for line in out.splitlines())}
     assert rows["VOLUME"] == ["gp3:size=100GiB,iops=8000,throughput=125", "io2bx:size=100GiB,iops=16000"]
+    gp3, io2 = rows["recommended for"]
+    assert "development and tests" in gp3 and "less than a millisecond" in io2
     assert rows["IOPS for each GiB, at most"] == ["500", "1,000"]
     assert rows["USD a month for an IOPS"] == [
         "0 up to 3,000, then 0.005",

@@ -85,6 +85,7 @@ def _properties(one: dict[str, Any], volume: VolumeSpec) -> dict[str, str]:
         "VOLUME": volume.spec,
         "type": one["title"],
         "provider": one["provider"],
+        "recommended for": one["uses"] or "-",
         "size": " to ".join(dict.fromkeys(_size(one["size_bytes"][end]) for end in ("minimum", "maximum"))),
         "IOPS": _iops(one),
         "IOPS for each GiB, at most": "-" if one["iops_per_gib_max"] is None else f"{one['iops_per_gib_max']:,}",

@@ -28,6 +28,8 @@ pub struct TypeSummary {
     pub provider: String,
     /// The last day on which it was sold as described, where that is past.
     pub until: Option<String>,
+    /// What its provider recommends it for; `None` where that is not in the catalogue.
+    pub uses: Option<String>,
     /// Whether its content ends with the instance that it belongs to.
     pub volatile: bool,
     /// Instance types that it may be the storage of, in the order in which they are listed; empty for any other type.
@@ -106,6 +108,7 @@ fn summary(file: &'static VolumeFile) -> TypeSummary {
         summary: file.summary.clone(),
         provider: file.provider.clone(),
         until: file.until.as_ref().map(|fact| fact.value.clone()),
+        uses: file.uses.as_ref().map(|fact| fact.value.clone()),
         volatile: default.volatile,
         instances: file.instance_store.iter().flat_map(|facts| &facts.types).map(|one| one.name.clone()).collect(),
         aliases: file.aliases.iter().map(|alias| (alias.name.clone(), alias.reason.clone())).collect(),

@@ -69,6 +69,9 @@ pub(crate) struct VolumeFile {
     /// The last day on which it was sold as described, where that is past.
     #[serde(default)]
     pub until: Option<Fact<String>>,
+    /// What its provider recommends it for.
+    #[serde(default)]
+    pub uses: Option<Fact<String>>,
     /// Whether its content ends with the instance that it belongs to.
     #[serde(default)]
     pub volatile: Option<Fact<bool>>,
@@ -251,7 +254,7 @@ impl VolumeFile {
         all.push(self.accounting.merge_sequential.origin());
         all.push(self.queueing.order.origin());
         all.extend(self.accounting.unit_by_iops.iter().map(|unit| unit.unit_kib.origin()));
-        all.extend(self.until.as_ref().map(Fact::origin));
+        all.extend([&self.until, &self.uses].into_iter().flatten().map(Fact::origin));
         all.extend([&self.accounting.whole_units, &self.volatile].into_iter().flatten().map(Fact::origin));
         all.extend(self.iops.iter().flat_map(IopsFacts::origins));
         all.extend(self.throughput.iter().flat_map(ThroughputFacts::origins));
