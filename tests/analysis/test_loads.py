@@ -30,16 +30,25 @@ VOLUME = (
 )
 
 
-def write_load(directory: Path, *, limited: bool = True, seconds: int = SECONDS, table: str = "probe/volume") -> None:
+def write_load(
+    directory: Path,
+    *,
+    limited: bool = True,
+    seconds: int = SECONDS,
+    table: str = "probe/volume",
+    volume: str = "gp3",
+    write_ms: float = 2.5,
+) -> None:
     """A load of a million rows whose data volume writes evenly, for half of its time above the throughput limit."""
-    writer = LoadWriter(directory, "scale 10")
+    title = f"scale 10, on {volume}"
+    writer = LoadWriter(directory, title)
     rows = []
     for second in range(seconds + 1):
         counted = dict.fromkeys((DISK if table == "probe/disk" else VOLUME).split(), 0)
         counted["write_bytes"] = second * WRITE_BYTES_PER_S
         counted["writes" if table == "probe/disk" else "write_ops"] = second * 400
-        # 2.5 ms each; nothing is read.
-        time_ms = second * 1_000
+        # Nothing is read.
+        time_ms = round(second * 400 * write_ms)
         counted |= {"write_time_ms": time_ms} if table == "probe/disk" else {"write_time_ns": time_ms * 1_000_000}
         if table == "probe/volume":
             counted["exceeded_throughput_ns"] = second * SECOND_NS // 2
@@ -49,7 +58,7 @@ def write_load(directory: Path, *, limited: bool = True, seconds: int = SECONDS,
         load_record.LoadRecord(
             load_id=writer.final_path.name,
             experiment_id=directory.name,
-            title="scale 10",
+            title=title,
             tables={"pgbench": {"scale": 10}},
             loader="native",
             sessions=2,
@@ -61,7 +70,7 @@ def write_load(directory: Path, *, limited: bool = True, seconds: int = SECONDS,
             seconds={"copy": 10.0, "vacuum": 5.0, "checkpoint": 1.5},
             postgres=record.PostgresRecord(version="18.6", source="a test"),
             limited=limited,
-            volumes={"data": "gp3"} if limited else {},
+            volumes={"data": volume} if limited else {},
             memory_bytes=512 << 20 if limited else None,
             checks=(record.Check(name="tpch_answers", ok=True, detail="the answers are right"),) if limited else (),
         )
@@ -145,4 +154,5 @@ def test_the_terminal_has_a_line_for_each_load_with_limits(experiment: Path) -> 
     (line,) = loading.lines(comparison)
     assert line.startswith("gp3: 1,000,000 rows in 40.0 s; data volume: "), line
     assert "writes 2.50 ms in the mean, 100 MiB/s written" in line
+    assert line.endswith("; the last of 3, whose writes took 2.50 ms (2.50 to 2.50)")
     assert "the tables were filled on volumes with their limits" in table(comparison)

@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from pgdyno.analysis.loads import LoadFigures
 from pgdyno.errors import InputError, PgdynoError
-from pgdyno.experiment import read_experiment
+from pgdyno.experiment import Experiment, read_experiment
 from pgdyno.host.placement import AttachedPlacement, attach_placement
 from pgdyno.host.volume import attached
 from pgdyno.host.waiting import wait_until
@@ -206,6 +207,26 @@ def test_a_limited_load_waits_for_its_volume(state_dir: Path, tmp_path: Path) ->
     assert volume.time_above_limit["iops"] > 0, "loading asks for more"
     assert volume.course_mib_per_s[-1][0] <= figures.seconds
     assert "on gp2:size=400GiB,credits=0: 200,022 rows loaded" in notes[0]
+
+
+@pytest.mark.sets_limits
+@pytest.mark.needs_fuse
+def test_loads_that_are_repeated_take_turns_and_the_last_is_used(state_dir: Path, tmp_path: Path) -> None:
+    file = tmp_path / "experiment.toml"
+    file.write_text(
+        'schema_version = 1\n[instance]\nmemory = "256MiB"\n[workload]\nscale = 1\n[workload.load]\nlimited = true\n'
+        'times = 2\nconnections = 2\n[factors]\n"world.volume" = ["gp3:size=4GiB", "io2bx:size=4GiB,iops=4000"]\n'
+    )
+    found = read_experiment(file)
+    arms = emulated_arms(found, to_run=False)
+    wanted = dict.fromkeys(dataset_keys(found, arms).values(), arms[0].binaries)
+    once = tomllib.loads(file.read_text())
+    del once["workload"]["load"]["times"]
+    assert found.identity() == Experiment.of(once).identity(), "it cannot change what a run comes to"
+    with loaded(wanted, lambda _key: lambda _share, _text: None, tmp_path, lambda _note: None) as made:
+        assert all(one.images["data"].exists() for one in made.values())
+    on = [load.record.volumes["data"].partition(":")[0] for load in open_loads(tmp_path)]
+    assert on == ["gp3", "io2bx", "gp3", "io2bx"]
 
 
 @pytest.mark.needs_fuse

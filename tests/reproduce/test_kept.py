@@ -14,6 +14,7 @@ from pgdyno.reproduce.results import recorded_in
 from pgdyno.reproduce.told import tell
 from pgdyno.store.record import Check
 from tests.analysis.synthetic import GP3
+from tests.analysis.test_loads import write_load
 from tools.published.__main__ import main, write
 
 if TYPE_CHECKING:
@@ -53,6 +54,44 @@ def test_a_kept_run_that_is_invalid_gives_no_verdict(shelf: Shelf, tmp_path: Pat
     [told] = _told(shelf, tmp_path / "kept").comparisons
     assert told.invalid
     assert told.judged.because.startswith("runs are invalid: ")
+
+
+def test_the_loads_of_both_arms_are_compared_round_by_round(shelf: Shelf, tmp_path: Path) -> None:
+    """Three loads of each data set: the writes of gp3 take ten times as long, whatever a round does to both."""
+    arms = {"gp3:size=100GiB": 10, "io2bx:size=100GiB,iops=16000": 1}
+    directory = shelf.record()
+    asked = tomllib.loads((shelf.root / "experiments" / "trial.toml").read_text())
+    settings = {table: asked[table] for table in ("world", "workload", "factors")}
+    file = directory / "experiment.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"file_schema_version": 1, "settings": settings}))
+    for slower in (1.0, 1.1, 1.3):
+        for volume, times in arms.items():
+            write_load(directory, volume=volume, write_ms=times * slower)
+    low, high = ('"world.volume" = "gp3:size=100GiB"', '"world.volume" = "io2bx:size=100GiB,iops=16000"')
+    changes = (
+        ('metric = "tps"', 'metric = "load_write_ms_mean"'),
+        (f"high = {{ {high} }}", f"high = {{ {low} }}"),
+        (f"low = {{ {low} }}", f"low = {{ {high} }}"),
+    )
+    found = shelf.write(*changes)
+    [document] = found.documents
+    write(found, shelf.results, tmp_path / "kept")
+    for folder in (shelf.results, tmp_path / "kept"):
+        [told] = tell(document, recorded_in(folder, [found.experiment(run) for run in document.run]), None).comparisons
+        assert (told.title, told.unit) == ("load: writes, mean, ms", "ms")
+        assert told.ratio is not None
+        assert (told.ratio.n, told.ratio.mean) == (3, pytest.approx(10.0))
+        assert told.ratio.low == pytest.approx(10.0)
+
+
+def test_without_repeated_loads_there_is_no_ratio_of_them(shelf: Shelf) -> None:
+    shelf.record()
+    found = shelf.write(('metric = "tps"', 'metric = "load_write_ms_mean"'))
+    [document] = found.documents
+    [told] = tell(
+        document, recorded_in(shelf.results, [found.experiment(run) for run in document.run]), None
+    ).comparisons
+    assert "the results have no repeated loads of both arms" in told.judged.because
 
 
 def test_a_file_that_changed_since_is_said(shelf: Shelf, tmp_path: Path) -> None:

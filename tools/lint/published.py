@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pgdyno.analysis.loads import LOAD_METRICS
 from pgdyno.analysis.paired import figures_by_name
 from pgdyno.errors import InputError
 from pgdyno.experiment import read_experiment
@@ -94,8 +95,8 @@ def unanswered(document: Document, experiments: Path) -> list[str]:
 
 
 def _answer(document: Document, answer: Answer, experiments: Path) -> Iterator[str]:
-    if answer.metric not in figures_by_name():
-        yield f"`{answer.metric}` is not a metric of runs"
+    if answer.metric not in figures_by_name() and answer.metric not in LOAD_METRICS:
+        yield f"`{answer.metric}` is not a metric of runs or of loads"
     stated = {one.what for one in document.unstated}
     for variant in answer.varied:
         if variant.what not in stated:

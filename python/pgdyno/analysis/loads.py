@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.volume_figures import DATA, mean_ms, of_role, time_above_limit, volume_counters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pgdyno.analysis.counters import Counters
     from pgdyno.store import Load
@@ -96,6 +96,32 @@ class LoadFigures:
             time_above_limit=time_above_limit(counters, *span) if emulated and self.record.limited else {},
             course_mib_per_s=_course(counters, *span),
         )
+
+
+@dataclass(frozen=True)
+class LoadMetric:
+    """A figure of a load, as a metric is one of a run."""
+
+    name: str
+    title: str
+    unit: str
+    of: Callable[[LoadFigures], float | None]
+
+
+def _write_ms_mean(load: LoadFigures) -> float | None:
+    return next((volume.write_ms_mean for volume in load.volumes if volume.role == DATA), None)
+
+
+LOAD_METRICS = {
+    one.name: one for one in (LoadMetric("load_write_ms_mean", "load: writes, mean, ms", "ms", _write_ms_mean),)
+}
+"""By name."""
+
+
+def loads_of(loads: Iterable[LoadFigures], volume: str) -> list[LoadFigures]:
+    """The loads on an arm's own volumes, in their order; ``volume`` is that of its data. None where several data sets were filled on such a volume."""
+    found = [one for one in loads if one.record.limited and one.record.volumes.get(DATA) == volume]
+    return found if len({one.record.title for one in found}) == 1 else []
 
 
 def _course(counters: Counters, begin_ns: int, end_ns: int) -> tuple[tuple[float, float], ...]:

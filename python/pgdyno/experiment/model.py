@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count, islice
@@ -103,7 +104,9 @@ class Experiment:
 
     def identity(self) -> dict[str, Any]:
         """What can change a result. Seed, number of runs and order cannot change what is estimated."""
-        return {name: value for name, value in self.whole().items() if name not in ("seed", "replicates", "budget")}
+        found = {name: value for name, value in self.whole().items() if name not in ("seed", "replicates", "budget")}
+        (found.get("workload", {}).get("load") or {}).pop("times", None)
+        return found
 
     def whole(self) -> dict[str, Any]:
         """All that was asked for, with every default and in one notation: equal for files that mean the same."""
@@ -126,7 +129,7 @@ class Experiment:
         if not self.file.world.restored:
             del found["world"]["restored"]
         if ".".join(KIND) in self.file.factors:
-            found["workload"] = self.document.get("workload", {})  # the file's has the keys of one kind alone
+            found["workload"] = deepcopy(self.document.get("workload", {}))  # the file's has the keys of one kind alone
         return _public(found)
 
     def settings(self) -> dict[str, Any]:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.interval import t_interval
+from pgdyno.analysis.loads import LOAD_METRICS
 from pgdyno.report import figures, volumes
 from pgdyno.report.figures.loading import DRAWN_MAX
 from pgdyno.report.section import Drawing, Grid, Note, Part, Section
 from pgdyno.report.words import Row, most_waited
-from pgdyno.text import UNKNOWN, number, size
+from pgdyno.text import UNKNOWN, interval, number, size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.loads import LoadedVolume, LoadFigures
 
 _NOTE = (
-    "Each data set is filled once, and every run works on a clone of it. Steps: the time in which at least one session was at it."
-    " Above a limit: the limit for which requests waited most, and the share of that time in which one did."
+    "Every run works on a clone of a data set, the last one where its load was repeated. Steps: the time in which at least one session"
+    " was at it. Above a limit: the limit for which requests waited most, and the share of that time in which one did."
 )
 
 
@@ -47,9 +49,13 @@ def section(comparison: Comparison) -> Section | None:
 def lines(comparison: Comparison) -> list[str]:
     """A line for each load on an arm's own volumes, for the terminal; the last of those that a resumed experiment repeated."""
     labels = {arm.volume: arm.label for arm in comparison.arms}
-    limited = {one.record.title: one for one in comparison.loads if one.record.limited}
+    limited: dict[str, list[LoadFigures]] = {}
+    for one in comparison.loads:
+        if one.record.limited:
+            limited.setdefault(one.record.title, []).append(one)
     found = []
-    for one in limited.values():
+    for repeated in limited.values():
+        one = repeated[-1]
         specs = [labels.get(spec, spec) for spec in one.record.volumes.values()]
         pace = f"{one.rows:,} rows in {number(one.seconds)} s"
         written = [
@@ -57,8 +63,17 @@ def lines(comparison: Comparison) -> list[str]:
             for volume in one.volumes
             if (words := volumes.mean_words(volume))
         ]
-        found.append("; ".join([f"{' and '.join(specs)}: {pace}", *written]))
+        found.append("; ".join([f"{' and '.join(specs)}: {pace}", *written, *_repeated(repeated)]))
     return found
+
+
+def _repeated(loads: Sequence[LoadFigures]) -> Iterator[str]:
+    """The interval that several loads have, which one does not."""
+    metric = LOAD_METRICS["load_write_ms_mean"]
+    known = [value for one in loads if (value := metric.of(one)) is not None]
+    if len(known) > 1:
+        found = t_interval(known)
+        yield f"the last of {len(known)}, whose writes took {number(found.mean)} ms ({interval(found.low, found.high)})"
 
 
 def heads(comparison: Comparison) -> list[str]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.analysis.finding import why_invalid
+from pgdyno.analysis.loads import LOAD_METRICS, loads_of
 from pgdyno.analysis.paired import Block, by_block, figures_by_name
 from pgdyno.errors import InputError
 from pgdyno.report.part import Part
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
+    from pgdyno.analysis.loads import LoadMetric
     from pgdyno.experiment import Experiment
 
 
@@ -32,7 +35,7 @@ class KeptRun(Part):
     invalid: tuple[str, ...]
     """Why its numbers must not be used; empty for a valid run."""
     figures: dict[str, float]
-    """By their names in tables, CSV and JSON."""
+    """By their names in tables, CSV and JSON. Runs of an arm whose load was repeated have the figures of one load each, in their order."""
 
 
 class KeptArm(Part):
@@ -89,7 +92,10 @@ def kept_arms(comparison: Comparison, metrics: Iterable[str]) -> Iterator[KeptAr
     metrics = sorted(metrics)
     named = figures_by_name()
     for arm in comparison.arms:
-        figures = {metric: by_block(arm, named[metric].of) for metric in metrics}
+        figures = {metric: by_block(arm, named[metric].of) for metric in metrics if metric in named}
+        figures |= {
+            metric: _of_loads(comparison, arm, LOAD_METRICS[metric]) for metric in metrics if metric in LOAD_METRICS
+        }
         yield KeptArm(
             label=arm.label,
             levels=arm.levels,
@@ -103,6 +109,21 @@ def kept_arms(comparison: Comparison, metrics: Iterable[str]) -> Iterator[KeptAr
                 for one in arm.replicates
             ),
         )
+
+
+def _of_loads(comparison: Comparison, arm: ArmSummary, metric: LoadMetric) -> dict[Block, float]:
+    """A figure of the loads of an arm's data set: the first beside the first replicate, so that those of one round are compared."""
+    found = [metric.of(load) for load in loads_of(comparison.loads, arm.volume)]
+    blocks = sorted(one.block for one in arm.replicates)
+    return {block: value for block, value in zip(blocks, found, strict=False) if value}
+
+
+def asked(metric: str) -> tuple[str, str]:
+    """Title and unit of a figure of runs or of loads; KeyError of any other."""
+    if metric in LOAD_METRICS:
+        return LOAD_METRICS[metric].title, LOAD_METRICS[metric].unit
+    figure = figures_by_name()[metric]
+    return figure.title, figure.unit
 
 
 def _bound(comparison: Comparison, index: int) -> str:

@@ -7,9 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.interval import Estimate
-from pgdyno.analysis.paired import PairOfArms, figures_by_name, paired
+from pgdyno.analysis.loads import LOAD_METRICS
+from pgdyno.analysis.paired import PairOfArms, paired
 from pgdyno.published.formula import evaluate
 from pgdyno.reproduce.chart import ChartTold, chart_told
+from pgdyno.reproduce.kept import asked
 from pgdyno.reproduce.verdict import Judged, Sign, There, Word, judged, order_of, reach_of, sign_of
 
 if TYPE_CHECKING:
@@ -186,12 +188,13 @@ class _Teller:
             return Here(untold=f"runs are invalid: {reasons[0]}", experiment=answer.experiment, invalid=True)
         pair = _paired(arms, answer.metric)
         if pair.ratio is None:
-            return Here(untold=f"the runs have no `{answer.metric}` of both arms", experiment=answer.experiment)
-        figure = figures_by_name()[answer.metric]
+            what = "no repeated loads" if answer.metric in LOAD_METRICS else f"no `{answer.metric}`"
+            return Here(untold=f"the results have {what} of both arms", experiment=answer.experiment)
+        title, unit = asked(answer.metric)
         return Here(
             metric=answer.metric,
-            title=figure.title,
-            unit=figure.unit,
+            title=title,
+            unit=unit,
             here=pair,
             arms=(arms[0].label, arms[1].label),
             limits=(arms[0].bound, arms[1].bound),

@@ -79,6 +79,8 @@ class DatasetKey:
     """In which it is loaded."""
     world: LoadWorld | None = None
     """The arm's own world when it is loaded there, with its limits on."""
+    times: int = field(default=1, compare=False)
+    """How often it is loaded: the last one is used, and each has a record."""
 
     @property
     def bytes_needed(self) -> int:
@@ -87,12 +89,13 @@ class DatasetKey:
 
     @property
     def estimate_s(self) -> float:
-        """How long loading takes, about."""
+        """How long loading takes, about, as often as it is done."""
         world = self.world
         alone_s = load_estimate_s(
             self.tables, self.manner, self.connections, 0.0 if world is None else world.wal_write_s * world.dilation
         )
-        return alone_s if world is None else max(alone_s, world.estimate_s(self.tables.size_bytes))
+        once_s = alone_s if world is None else max(alone_s, world.estimate_s(self.tables.size_bytes))
+        return once_s * self.times
 
     @property
     def tables_digest(self) -> str | None:
@@ -151,6 +154,7 @@ def _sizeless(one: ResolvedArm) -> DatasetKey:
         split=by.split,
         manner=by.manner,
         world=LoadWorld.of(one, roles) if workload.making.limited else None,
+        times=workload.making.times,
     )
 
 
@@ -223,11 +227,17 @@ def loaded(
 ) -> Iterator[dict[DatasetKey, Dataset]]:
     """Load every data set, and keep them for the length of a ``with`` block. ``adds_bytes`` is what a run makes of its own, at most.
 
-    The record of each load is written below the experiment's ``directory``, and ``note`` gets its result.
+    The record of each load is written below the experiment's ``directory``, and ``note`` gets its result. Loads that are repeated take turns, so
+    that what changes on the machine meanwhile is in all of them alike.
     """
     needed = memory_bytes(wanted, adds_bytes)
     preflight.require_memory(needed, f"{len(wanted)} data set{'s' if len(wanted) > 1 else ''} with a run on a clone")
     with contextlib.ExitStack() as stack:
+        for number in range(1, max((key.times for key in wanted), default=1)):
+            for key, binaries in wanted.items():
+                if number < key.times:
+                    with _loaded(key, binaries, progress(key), directory, note):
+                        pass  # measured; its images are removed again
         made = {}
         for key, binaries in wanted.items():
             made[key] = stack.enter_context(_loaded(key, binaries, progress(key), directory, note))

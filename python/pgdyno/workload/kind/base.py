@@ -42,6 +42,8 @@ class LoadTable(KeyTable):
     """`copy`: whole tables by COPY with frozen rows, keys afterwards; `hammerdb`, for the kinds `tpcc` and `tpch`: small batches with a commit each, as HammerDB builds its schemas: into tables with keys, 762 for each warehouse; by INSERT of 1,000 rows, about 3,560 for each unit of scale factor."""
     limited: bool = False
     """Fill on the arm's own volumes with their limits, in its instance and with its settings. Default: on volumes without limits."""
+    times: Annotated[int, Field(ge=1, le=20)] = 1
+    """How often, each time on new volumes, so that the figures of a load have an interval. Runs use the last. More than 1 needs `limited`."""
 
 
 class Workload(KeyTable, ABC):

@@ -44,6 +44,8 @@ class WithTables(Workload):
             yield Refusal("load.manner", f'"{self.load.manner}" is for the kinds tpcc and tpch', "omit the key")
         elif self.load.manner == "hammerdb" and self.load.split:
             yield Refusal("load.split", "its sessions share the rows anyway", "omit the key")
+        if self.load.times > 1 and not self.load.limited:
+            yield Refusal("load.times", "a load without limits says nothing of a volume", "set load.limited = true")
 
     def _of_size(self, key: str) -> Iterator[Refusal]:
         """The size is said once: by ``key``, or by the memory."""
