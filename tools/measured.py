@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from tools.fidelity.claim import Claim
 
 
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def committed(bench: str) -> Path:
+    """The record of a bench that takes hours. It is in the repository beside its page, so that another clone of the same sources, on the same kind
+    of machine, goes on with it, and that the page can be written again without measuring.
+    """
+    return ROOT / "docs" / "reference" / "measured" / f"{bench}.json"
+
+
 class Kept(BaseModel):
     """A record in one JSON file that is written whole after each step, so that an interrupted bench goes on."""
 
@@ -64,8 +74,8 @@ class OfServer(Kept):
         return cls(build_hash=build_hash, postgres=postgres, kernel=kernel, cores=cores, **asked)
 
     def facts(self) -> dict[str, Any]:
-        """What two records must have in common so that one goes on with the other."""
-        return self.model_dump(include={"build_hash", "postgres", "kernel", "cores"})
+        """What two records must have in common so that one goes on with the other: of the kernel its version, not who built it."""
+        return self.model_dump(include={"build_hash", "postgres", "cores"}) | {"kernel": self.kernel.partition("-")[0]}
 
     def resumed(self, path: Path) -> Self:
         """The record at ``path`` if it goes on with this empty one; else this one, and that one is kept under the name of its engine."""

@@ -120,6 +120,15 @@ def test_a_record_that_another_one_replaces_is_kept_under_the_name_of_its_engine
     assert Record.load(tmp_path / "record-5c0ffee.json") == first
 
 
+def test_a_record_goes_on_where_another_build_of_the_same_kernel_runs(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    first = record(found(sound()[0], 100, 0)).model_copy(update={"kernel": "6.18.44-one"})
+    first.save(path)
+    assert record().model_copy(update={"kernel": "6.18.44-two"}).resumed(path) == first
+    other = record().model_copy(update={"kernel": "6.19.0-one"})
+    assert other.resumed(path) == other
+
+
 def test_a_partial_record_says_so_on_its_page() -> None:
     partial = record(found(sound()[0], 100, 0), found(planted()[0], 9, 1))
     partial.skipped[sound()[2].name] = "this machine has no postgres"

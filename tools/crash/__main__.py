@@ -14,7 +14,7 @@ from tools.crash import page, torn_page
 from tools.crash.cells import planted, recovering, sound, torn
 from tools.crash.measure import collect
 from tools.crash.record import Record
-from tools.measured import code, ended, published
+from tools.measured import code, committed, ended, published
 
 if TYPE_CHECKING:
     from tools.crash.cells import Bench
@@ -44,7 +44,7 @@ def main() -> int:
 
 def _run(asked: argparse.Namespace) -> int:
     if asked.page:
-        return code(write(asked.bench, Record.require(results(asked.bench), asked.bench)))
+        return code(write(asked.bench, Record.require(committed(asked.bench), asked.bench)))
     found = measured(
         asked.bench,
         asked.cuts,
@@ -56,11 +56,6 @@ def _run(asked: argparse.Namespace) -> int:
     )
     judged = write(asked.bench, found)
     return code(judged[-1:] if asked.planted else judged)
-
-
-def results(bench: str) -> Path:
-    """Where the record of a bench is kept."""
-    return ROOT / "results" / bench / "record.json"
 
 
 def measured(
@@ -84,7 +79,7 @@ def measured(
         "torn": all_cuts,
     }
     crash = planted() if planted_alone else [*sound(), *recovering(), *planted()]
-    return collect(crash if is_crash else torn(), results(bench), seed, by_bench, minutes, workers)
+    return collect(crash if is_crash else torn(), committed(bench), seed, by_bench, minutes, workers)
 
 
 def write(bench: str, found: Record) -> list[Claim]:
