@@ -203,7 +203,8 @@ def test_the_command_finds_a_lie_names_it_and_says_whose_write_was_lost(
     assert run(["crashtest", "--cuts", "6", "--fsync", "off", *common]) == EXIT_CUT_FAILED
     document = json.loads(capsys.readouterr().out)
     assert document["given_up"] == {"fsync": "off"}
-    assert document["cuts"] == 6
+    # A server that syncs nothing writes little in two seconds: on a slow machine there are fewer contents than were asked for.
+    assert document["cuts"] == 6 or document["cuts"] + document["repeated"] == 6 * campaign.TRIES
     name = document["failed"][0]["id"]
     assert run(["crashtest", "--replay", name, "--json"]) == EXIT_CUT_FAILED
     again = json.loads(capsys.readouterr().out)
