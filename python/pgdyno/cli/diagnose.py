@@ -332,21 +332,25 @@ def _tell_next(unix_s: float) -> None:
 
 
 def _show(found: Diagnosis | Calendar, directory: str | None, as_json: bool, html: Path | None) -> None:
-    from pgdyno.diagnose import calendar_document, calendar_words, document, words
     from pgdyno.diagnose.calendar import Calendar
 
     if html is not None:
         from pgdyno.diagnose.page import write_page
 
         write_page(found, html)
-    width = shutil.get_terminal_size((words.WIDTH_MAX, 24)).columns
-    if isinstance(found, Calendar):
-        lines = calendar_words.lines(found, width)
-        text = calendar_document.calendar_document(found).model_dump_json(indent=2) if as_json else None
+    if as_json:
+        # What writes documents takes half a second of CPU to import.
+        from pgdyno.diagnose.calendar_document import calendar_document
+        from pgdyno.diagnose.document import document
+
+        text = calendar_document(found) if isinstance(found, Calendar) else document(found, directory)
+        click.echo(text.model_dump_json(indent=2))
     else:
-        lines = words.lines(found, width)
-        text = document.document(found, directory).model_dump_json(indent=2) if as_json else None
-    for line in lines if text is None else [text]:
-        click.echo(line)
+        from pgdyno.diagnose import calendar_words, words
+
+        width = shutil.get_terminal_size((words.WIDTH_MAX, 24)).columns
+        lines = calendar_words.lines(found, width) if isinstance(found, Calendar) else words.lines(found, width)
+        for line in lines:
+            click.echo(line)
     if html is not None:
         click.echo(f"page: {html}", err=True)

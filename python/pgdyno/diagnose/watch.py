@@ -23,10 +23,10 @@ from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
 from pgdyno.store import record
+from pgdyno.store.host_record import HostRecord
 from pgdyno.store.names import experiment_id, identity_hash, run_name
 from pgdyno.store.tables import from_rows
 from pgdyno.store.writer import RunWriter, write_experiment
-from pgdyno.world.subject import host_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,7 +190,7 @@ class _Made:
                 mount_options=self.view.mount_options,
                 server=server.record,
                 instance=self.purchase.instance,
-                host=host_facts(),
+                host=HostRecord.of_this_machine(),
             ),
             workload={
                 "kind": OBSERVE,

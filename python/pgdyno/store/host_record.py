@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+
+from pgdyno.errors import PgdynoError
 from pgdyno.store.record_base import Count, Record
 
 
@@ -17,6 +21,15 @@ class HostRecord(Record):
     """Its name, where the runs were spread over hosts; None where they were made on the machine that was asked, and in older records."""
     cpu: str | None = None
     """Model of its CPU; known together with its name, and empty where the kernel does not say it."""
+
+    @classmethod
+    def of_this_machine(cls, *, cpus_awake: bool = False) -> HostRecord:
+        """What the kernel says; :class:`~pgdyno.errors.PgdynoError` where it does not say how much memory there is."""
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if memory_bytes <= 0:
+            raise PgdynoError("this machine does not say how much memory it has", remedy="run on Linux")
+        cores = len(os.sched_getaffinity(0))
+        return cls(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes, cpus_awake=cpus_awake)
 
 
 class DriverHostRecord(Record):

@@ -160,7 +160,7 @@ def _iops(volume: VolumeSpec) -> float:
 
 
 def _world(resolved: ResolvedArm) -> record.WorldRecord:
-    from pgdyno.world.subject import host_facts
+    from pgdyno.store.host_record import HostRecord
 
     volumes = {
         role: record.VolumeRecord(spec=dict(spec.document), attach={}) for role, spec in resolved.volumes.items()
@@ -173,5 +173,5 @@ def _world(resolved: ResolvedArm) -> record.WorldRecord:
         file_system=resolved.arm.world.file_system,
         mount_options=resolved.arm.world.mount_options,
         instance=resolved.instance,
-        host=host_facts(),
+        host=HostRecord.of_this_machine(),
     )

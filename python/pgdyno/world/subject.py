@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -229,7 +228,7 @@ def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
             file_system=view.file_system,
             mount_options=view.mount_options,
             server=server.record,
-            host=host_facts(),
+            host=HostRecord.of_this_machine(),
         ),
         postgres=resolved.postgres,
         volumes={},
@@ -308,7 +307,7 @@ def _world(resolved: ResolvedArm, volumes: dict[str, volume.AttachedVolume]) -> 
         file_system=resolved.arm.world.file_system,
         mount_options=resolved.arm.world.mount_options,
         instance=resolved.instance,
-        host=host_facts(cpus_awake=awake.decided(resolved.arm.world.cpus_awake)),
+        host=HostRecord.of_this_machine(cpus_awake=awake.decided(resolved.arm.world.cpus_awake)),
     )
 
 
@@ -367,12 +366,3 @@ def _laboratory(driver_pids: tuple[int, ...]) -> dict[str, Role]:
     # Drivers on other hosts are not.
     driver = {"driver": Role(pids=driver_pids)} if driver_pids else {}
     return driver | {"probe": Role(pids=(os.getpid(),))}
-
-
-def host_facts(*, cpus_awake: bool = False) -> HostRecord:
-    """The machine that runs the experiment."""
-    cores = len(os.sched_getaffinity(0))
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if memory_bytes <= 0:
-        raise PgdynoError("this machine does not say how much memory it has", remedy="run on Linux")
-    return HostRecord(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes, cpus_awake=cpus_awake)
