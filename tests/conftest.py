@@ -163,9 +163,13 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """A test that sets the machine's limits waits for its turn before its fixtures are made."""
     sets = item.get_closest_marker("sets_limits") is not None
+    item.stash[_limits] = None if sets else machine.Limits.look()
     with machine.limits() if sets else contextlib.nullcontext():
         return (yield)
 
+
+_limits = pytest.StashKey[machine.Limits | None]()
+"""The machine's limits before a test that does not say that it sets them."""
 
 _seen: list[leaks.Snapshot] = []
 """What was there after the last test; empty when a fixture of more than one test has come or gone since."""
@@ -188,6 +192,17 @@ class Changes:
         """It has gone."""
         if fixturedef.scope != "function":
             _seen.clear()
+
+
+@pytest.fixture(autouse=True)
+def in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that sets the kernel's dirty limits beside others that do."""
+    yield
+    before, after = request.node.stash[_limits], machine.Limits.look()
+    if before and after and after.set_out_of_turn(before):
+        pytest.fail(
+            "the kernel's dirty limits were set out of turn: mark with sets_limits what sets them", pytrace=False
+        )
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from pgdyno.report import document, table
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_fuse, pytest.mark.sets_limits, pytest.mark.slow]
 
 DOCUMENT = {
     "schema_version": 1,

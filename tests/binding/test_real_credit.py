@@ -37,6 +37,7 @@ DOCUMENT = {
 
 
 @pytest.mark.needs_fuse
+@pytest.mark.sets_limits
 @pytest.mark.slow
 def test_a_real_run_is_divided_where_its_credits_went(state_dir: Path, tmp_path: Path) -> None:
     found = summarise(run_experiment(Experiment.of(DOCUMENT), root=tmp_path, command=("make", "test")))

@@ -15,7 +15,7 @@ from pgdyno.report import table
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_fuse, pytest.mark.sets_limits, pytest.mark.slow]
 
 SLOW, FAST = "gp2:size=33GiB,credits=0", "gp3:size=33GiB,iops=16000,throughput=1000"
 """A hundred requests a second, at most 256 KiB each; and more than two cores can ask for, with answers slow enough to be in time."""

@@ -117,6 +117,7 @@ def test_an_existing_servers_clock_is_told(past: Past, embedded_server: Cluster)
 
 
 @pytest.mark.needs_fuse
+@pytest.mark.sets_limits
 def test_as_of_400_days_later_statements_find_what_they_found_then_by_a_clock_of_then_alone(
     past: Past, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:

@@ -205,6 +205,7 @@ def test_the_capture_and_the_counters_are_beside_the_experiment_file(tmp_path: P
 
 
 @pytest.mark.needs_fuse
+@pytest.mark.sets_limits
 def test_a_capture_is_replayed_on_volumes_and_reported(
     shop: Shop, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:

@@ -92,6 +92,7 @@ def test_what_its_session_had_set_holds_for_a_transaction_and_the_rate_is_the_as
 
 
 @pytest.mark.needs_fuse
+@pytest.mark.sets_limits
 def test_a_sample_runs_on_volumes_and_its_record_has_no_value(
     sold: Sold, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:

@@ -13,7 +13,7 @@ from pgdyno.host.mounts import mounts_below
 
 from .test_compare_command import TINY, words
 
-pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_fuse, pytest.mark.sets_limits, pytest.mark.slow]
 
 KILLS = 2
 """In `make test`; `make bench ONLY=compare` kills fifteen times as often."""

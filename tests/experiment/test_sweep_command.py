@@ -42,6 +42,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.needs_fuse
+@pytest.mark.sets_limits
 @pytest.mark.slow
 def test_a_sweep_survives_a_kill_in_the_middle(state_dir: Path, tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"

@@ -6,8 +6,10 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.host.dirty_limits import record
 from tools.testing.lists import LIMITS
 
 
@@ -20,4 +22,38 @@ def limits() -> Iterator[None]:
         return
     with Path(place).open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        _count(file.fileno())
         yield
+        _count(file.fileno())
+
+
+def _count(file: int) -> None:
+    """Write one byte when a turn begins and one when it ends: the size is odd while one lasts."""
+    os.write(file, b".")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What tells whether a test has set the limits without waiting for its turn."""
+
+    turns: int
+    """How often a turn has begun or ended."""
+    changed_ns: int
+    """When the limits were last set or put back."""
+
+    @classmethod
+    def look(cls) -> Limits | None:
+        """As they are now; ``None`` outside `make test`, where any command of the machine may set them."""
+        place = os.environ.get(LIMITS)
+        return None if place is None else cls(_stat(Path(place), "st_size"), _stat(record().path, "st_mtime_ns"))
+
+    def set_out_of_turn(self, before: Limits) -> bool:
+        """Whether they were set since ``before`` although it was no test's turn."""
+        return self.changed_ns != before.changed_ns and self.turns == before.turns and self.turns % 2 == 0
+
+
+def _stat(path: Path, name: str) -> int:
+    try:
+        return int(getattr(path.stat(), name))
+    except FileNotFoundError:
+        return 0

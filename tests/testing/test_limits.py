@@ -1,0 +1,49 @@
+"""The machine's dirty limits are set by one test at a time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pgdyno.host import paths
+from tools.testing.lists import LIMITS
+
+from ..support.machine import Limits, limits
+
+
+def test_a_test_that_sets_the_limits_out_of_turn_is_told_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LIMITS, str(tmp_path / "turns"))
+    monkeypatch.setattr(paths, "MACHINE_DIR", tmp_path)
+
+    def looked() -> Limits:
+        found = Limits.look()
+        assert found is not None
+        return found
+
+    def set_them(time: int) -> None:
+        (tmp_path / "dirty_limits.json").touch()
+        os.utime(tmp_path / "dirty_limits.json", (time, time))
+
+    before = looked()
+    assert not looked().set_out_of_turn(before)
+    set_them(1)
+    assert looked().set_out_of_turn(before)
+    with limits():
+        during = looked()
+        set_them(2)
+        # Another test cannot be blamed for what the one does whose turn it is, or has been since.
+        assert not looked().set_out_of_turn(during)
+    assert not looked().set_out_of_turn(during)
+    assert not looked().set_out_of_turn(before)
+    after = looked()
+    set_them(3)
+    assert looked().set_out_of_turn(after)
+
+
+def test_outside_make_test_any_command_may_set_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LIMITS, raising=False)
+    assert Limits.look() is None
