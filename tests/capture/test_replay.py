@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pgdyno.analysis.replay import reasons
+from pgdyno.host.waiting import wait_until
 from pgdyno.store.work_record import ReplayRecord, Times
 from tools.captured.logged import log_of
 
@@ -73,6 +77,30 @@ def test_nothing_is_sent_without_the_flag_or_to_what_cannot_be_reached(shop: Sho
     assert shop.rows(copy) == shop.rows("before")
 
 
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_replay_leaves_no_session(shop: Shop, sign: signal.Signals) -> None:
+    copy = shop.copy("interrupted")
+    where = ("--dsn", shop.cluster.dsn, "--database", f"shop={copy}", "--yes-write", "--speed", "0.01")
+    command = [sys.executable, "-m", "pgdyno", "capture", "replay", str(shop.capture), *where]
+    with shop.cluster.connect() as watcher:
+
+        def connected_to_it() -> bool:
+            count = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND state = 'idle'"
+            return watcher.execute(count, [copy]).fetchone() != (0,)
+
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert wait_until(connected_to_it, PATIENCE_S)
+            process.send_signal(sign)
+            _, err = process.communicate(timeout=PATIENCE_S)
+            assert wait_until(lambda: not connected_to_it(), PATIENCE_S)
+        finally:
+            process.kill()
+    assert "Traceback" not in err
+    if sign == signal.SIGINT:
+        assert (process.returncode, "interrupted" in err) == (130, True), err
+
+
 NO_TIMES = Times(count=0, mean_ms=0, p50_ms=0, p99_ms=0, max_ms=0)
 RECORD = ReplayRecord(
     statements=1000,
@@ -131,6 +159,7 @@ def test_an_advisory_lock_that_is_not_given_is_given_up(embedded_server: Cluster
     assert (found["newly_failed"], found["not_begun"]) == (1, 0)
 
 
+PATIENCE_S = 60.0
 IDLE = "who has asked all that it will"
 LATE_S = 2.0
 """A busy machine may be as late as that with one of two sessions, and each is still before the other."""

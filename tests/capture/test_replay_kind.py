@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pgdyno.workload.outcome import Outcome
 
 
+LOG_IN_S = 2
+
+
 @dataclass
 class Heard:
     """What the runner told of a run."""
@@ -50,9 +53,12 @@ class Heard:
         self.edges += 1
 
 
-def replayed(shop: Shop, name: str, folder: Path, dilation: int = 1, **keys: Any) -> tuple[Outcome, Heard]:
+def replayed(
+    shop: Shop, name: str, folder: Path, dilation: int = 1, options: str = "", **keys: Any
+) -> tuple[Outcome, Heard]:
     """A run against a new copy of the shop."""
-    server = ReachedServer(shop.cluster.dsn_of("postgres", shop.copy(name)), shop.cluster.binaries, None)
+    dsn = shop.cluster.dsn_of("postgres", shop.copy(name))
+    server = ReachedServer(f"{dsn} options='{options}'", shop.cluster.binaries, None)
     heard = Heard()
     request = RunRequest(
         duration_s=300,
@@ -135,6 +141,14 @@ def test_what_a_session_has_set_before_the_part_holds_in_it(shop: Shop, tmp_path
     outcome, _ = replayed(shop, "part", tmp_path, users=("setter",), from_s=shop.after_setting_s)
     assert outcome.replay is not None
     assert (outcome.replay.executed, outcome.replay.newly_failed) == (1, 0)
+
+
+def test_the_first_statement_is_due_when_the_sessions_that_were_open_have_logged_in(shop: Shop, tmp_path: Path) -> None:
+    slow = {"options": f"-c post_auth_delay={LOG_IN_S}", "users": ("setter",), "from_s": shop.after_setting_s}
+    outcome, _ = replayed(shop, "slow_log_ins", tmp_path, **slow)
+    assert outcome.replay is not None
+    assert outcome.replay.executed == 1
+    assert outcome.replay.behind.max_ms < LOG_IN_S * 500
 
 
 @pytest.mark.parametrize(

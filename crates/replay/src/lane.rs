@@ -17,7 +17,7 @@ use crate::patience::Patience;
 use crate::seconds::Answered;
 use crate::shared::{Pace, Shared, fault};
 use crate::tally::Tally;
-use crate::turns::{Turns, WAKE_NS, give_way};
+use crate::turns::{Turns, WAKE_NS, give_way, pause};
 
 /// Statements after which others have their turns: of those that are not sent a session may have millions, one behind the other.
 const TURN_STATEMENTS: u32 = 64;
@@ -89,13 +89,23 @@ impl<'a> Crew<'a, '_> {
     /// Drives the sessions of a lane.
     async fn drive(&self, lane: &Lane) -> Result<(), CaptureError> {
         let (shared, stops) = (self.shared, || self.shared.stops());
-        for &session in &lane.sessions {
+        for (place, &session) in lane.sessions.iter().enumerate() {
             let facts = &shared.sessions[session];
             let Some(server) = shared.server_of(facts) else { continue };
-            self.turns.wait_until(shared.opens_ns(facts), stops).await;
+            let is_first = place == 0;
+            let opens_early = is_first && shared.opens_before(facts);
+            if !opens_early {
+                if is_first {
+                    self.begins().await;
+                }
+                self.turns.wait_until(shared.due_ns(facts.begin_us), stops).await;
+            }
             let mut server = server.clone();
             facts.application.clone_into(&mut server.application_name);
             let link = Link::open(self.turns, &server, stops).await.ok();
+            if opens_early {
+                self.begins().await;
+            }
             let link = link.map(|link| link.typed(&shared.types).copying(shared.copied.as_ref()));
             self.count(|tally| {
                 tally.sessions += 1;
@@ -119,6 +129,14 @@ impl<'a> Crew<'a, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The lane is ready: until it is known when the first statement is due.
+    async fn begins(&self) {
+        self.shared.logged_in();
+        while self.shared.begin_ns() == 0 && !self.shared.stops() {
+            pause().await;
+        }
     }
 
     fn next_call(&self, cursor: &mut Cursor, call: &mut Call) -> Result<Option<Option<usize>>, CaptureError> {

@@ -27,9 +27,6 @@ use crate::tally::Tally;
 use crate::types;
 
 const LOOK: Duration = Duration::from_millis(100);
-/// Lanes are begun before the first statement is due: sessions that are open from the beginning are opened then.
-const HEAD_START_NS: u64 = 200_000_000;
-const HEAD_START_NS_PER_LANE: u64 = 5_000_000;
 /// Of one thread on average: a third of what a core can send (docs/reference/replay.md), as loads have peaks.
 const STATEMENTS_PER_S_OF_THREAD: f64 = 20_000.0;
 
@@ -75,7 +72,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let part = Part::of(spec.part, &contents);
     let second_ns = spec.second_ms.max(1) * 1_000_000;
     let paced = (spec.pace, spec.speed);
-    let mut shared = Shared::new(contents.sessions, spec.endpoints, paced, part);
+    let mut shared = Shared::new(contents.sessions, spec.endpoints, paced, second_ns, part);
     let lanes = lanes(&shared.sessions, |session| shared.chosen(session));
     let chosen: Vec<usize> = lanes.iter().flat_map(|lane| lane.sessions.iter().copied()).collect();
     let errands = Errands::start(lanes.len())?;
@@ -88,8 +85,8 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
         shared.keys = Some(Exchange::new(keys, &mut file, &chosen, whole, part.from_us).map_err(fault)?);
     }
     shared.copies = Copies::new(spec.copies, spec.seed);
-    let ahead_ns = HEAD_START_NS + HEAD_START_NS_PER_LANE * lanes.len() as u64;
-    shared.begin_at(monotonic_ns() + ahead_ns, second_ns);
+    // Lanes and this: a replay without sessions begins, too.
+    shared.begins_after(lanes.len() + 1);
     let not_chosen =
         shared.sessions.iter().filter(|session| !shared.chosen(session)).map(|session| session.calls).sum::<u64>();
     let mut total = Tally::new();
@@ -97,7 +94,6 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let calls = contents.account.calls - not_chosen;
     let captured_s = part.seconds(shared.sessions.iter().filter(|session| shared.chosen(session)));
     let threads = threads(lanes.len(), calls as f64 * shared.speed / captured_s.max(f64::EPSILON));
-    say(out, &json!({"ready": {"begin_ns": shared.begin_ns, "lanes": lanes.len()}}));
     let (ended, end_ns) = std::thread::scope(|scope| {
         let (report, reports) = channel();
         for number in 0..threads {
@@ -114,8 +110,9 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
             }
         }
         drop(report);
+        shared.logged_in();
         let limit = Duration::from_secs_f64(spec.limit_s);
-        let mut following = Following { shared: &shared, limit, calls, out };
+        let mut following = Following { shared: &shared, lanes: lanes.len(), is_ready: false, limit, calls, out };
         following.until_the_end(&reports, &signalled, &mut total).map(|ended| (ended, monotonic_ns()))
     })?;
     for second in shared.seconds(|seconds| seconds.end(end_ns)) {
@@ -130,7 +127,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     summary["lanes"] = json!(lanes.len());
     summary["threads"] = json!(threads);
     summary["end_ns"] = json!(end_ns);
-    summary["took_s"] = json!(end_ns.saturating_sub(shared.begin_ns) as f64 / 1e9);
+    summary["took_s"] = json!(end_ns.saturating_sub(shared.begin_ns()) as f64 / 1e9);
     summary["captured_s"] = json!(captured_s);
     summary["cpu_s"] = json!(process_cpu_ns() as f64 / 1e9);
     summary["ended_by"] = json!(ended);
@@ -148,6 +145,9 @@ fn threads(lanes: usize, statements_per_s: f64) -> usize {
 /// What listens to the lanes while they work.
 struct Following<'a, W> {
     shared: &'a Shared,
+    lanes: usize,
+    /// Whether it was said when the first statement is due.
+    is_ready: bool,
     limit: Duration,
     /// Statements that there are.
     calls: u64,
@@ -171,11 +171,15 @@ impl<W: Write> Following<'_, W> {
                     return Err(error);
                 }
                 Err(RecvTimeoutError::Timeout) => (),
-                Err(RecvTimeoutError::Disconnected) => return Ok(ended),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.tell();
+                    return Ok(ended);
+                }
             }
             if ended.is_none() && (is_told(signalled) || begin.elapsed() > self.limit) {
                 ended = Some(if begin.elapsed() > self.limit { "the time is over" } else { "interrupted" });
                 self.shared.stop.store(true, Ordering::Relaxed);
+                self.shared.begin(monotonic_ns());
             }
             self.tell();
         }
@@ -183,6 +187,13 @@ impl<W: Write> Following<'_, W> {
 
     /// Says what is over.
     fn tell(&mut self) {
+        let begin_ns = self.shared.begin_ns();
+        if begin_ns == 0 {
+            return;
+        }
+        if !std::mem::replace(&mut self.is_ready, true) {
+            say(self.out, &json!({"ready": {"begin_ns": begin_ns, "lanes": self.lanes}}));
+        }
         let (over, answered) = self.shared.seconds(|seconds| (seconds.take(monotonic_ns()), seconds.answered()));
         for second in &over {
             say(self.out, &json!({"second": second.document()}));

@@ -1,9 +1,10 @@
 //! What all lanes share: where statements go, and when.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pgdyno_capture::{CaptureError, CaptureFile, SessionFacts};
+use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::{Fault, Server};
 use serde::Deserialize;
 
@@ -12,6 +13,9 @@ use crate::keys::Exchange;
 use crate::link::Types;
 use crate::made::Copies;
 use crate::seconds::Seconds;
+
+/// From the last log-in to the first statement: every lane and the one who asked hear of it before.
+const HEAD_START_NS: u64 = 400_000_000;
 
 /// When a statement is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -37,7 +41,11 @@ pub(crate) struct Shared {
     pub pace: Pace,
     pub endpoints: Vec<Endpoint>,
     pub speed: f64,
-    pub begin_ns: u64,
+    /// When the first statement is due; 0 until that is known.
+    begin_ns: AtomicU64,
+    /// Sessions that are open from the beginning, and still log in.
+    logging_in: AtomicUsize,
+    second_ns: u64,
     /// What of the captured time is sent.
     pub part: Part,
     pub stop: AtomicBool,
@@ -57,15 +65,18 @@ impl Shared {
         sessions: Vec<SessionFacts>,
         endpoints: Vec<Endpoint>,
         (pace, speed): (Pace, f64),
+        second_ns: u64,
         part: Part,
     ) -> Self {
-        let seconds = Mutex::new(Seconds::new(0, 1));
+        let seconds = Mutex::new(Seconds::new(0, second_ns));
         Self {
             sessions,
             pace,
             endpoints,
             speed,
-            begin_ns: 0,
+            begin_ns: AtomicU64::new(0),
+            logging_in: AtomicUsize::new(0),
+            second_ns,
             part,
             stop: AtomicBool::new(false),
             keys: None,
@@ -76,10 +87,31 @@ impl Shared {
         }
     }
 
-    /// Sets when the first statement is due.
-    pub(crate) fn begin_at(&mut self, begin_ns: u64, second_ns: u64) {
-        self.begin_ns = begin_ns;
-        self.seconds = Mutex::new(Seconds::new(begin_ns, second_ns));
+    /// The first statement is due when so many have told that they [have logged in](Self::logged_in).
+    pub(crate) fn begins_after(&self, log_ins: usize) {
+        self.logging_in.store(log_ins, Ordering::Relaxed);
+    }
+
+    /// A session that is open from the beginning has logged in, or cannot.
+    pub(crate) fn logged_in(&self) {
+        if self.logging_in.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.begin(monotonic_ns() + HEAD_START_NS);
+        }
+    }
+
+    /// Sets when the first statement is due, unless that is known.
+    pub(crate) fn begin(&self, at_ns: u64) {
+        self.seconds(|seconds| {
+            if self.begin_ns() == 0 {
+                *seconds = Seconds::new(at_ns, self.second_ns);
+                self.begin_ns.store(at_ns, Ordering::Release);
+            }
+        });
+    }
+
+    /// When the first statement is due; 0 until that is known.
+    pub(crate) fn begin_ns(&self) -> u64 {
+        self.begin_ns.load(Ordering::Acquire)
     }
 
     /// What each second came to.
@@ -109,12 +141,12 @@ impl Shared {
 
     /// When what was captured at this time is due.
     pub(crate) fn due_ns(&self, at_us: i64) -> u64 {
-        self.begin_ns + self.scaled_ns((at_us - self.part.from_us).max(0))
+        self.begin_ns() + self.scaled_ns((at_us - self.part.from_us).max(0))
     }
 
-    /// When a session opens: one that began before the part that is sent, at once.
-    pub(crate) fn opens_ns(&self, facts: &SessionFacts) -> u64 {
-        if facts.begin_us <= self.part.from_us { 0 } else { self.due_ns(facts.begin_us) }
+    /// Whether a session was open before the part that is sent.
+    pub(crate) fn opens_before(&self, facts: &SessionFacts) -> bool {
+        facts.begin_us <= self.part.from_us
     }
 
     /// Captured microseconds as they are driven.

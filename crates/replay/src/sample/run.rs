@@ -120,7 +120,7 @@ fn read(spec: &mut SampleSpec, errands: &Errands) -> Result<(Shared, Pool), Faul
     let mut file = CaptureFile::open(&spec.capture).map_err(fault)?;
     let contents = file.contents();
     let part = Part::of(spec.part, &contents);
-    let mut shared = Shared::new(contents.sessions, std::mem::take(&mut spec.endpoints), (Pace::Due, 1.0), part);
+    let mut shared = Shared::new(contents.sessions, std::mem::take(&mut spec.endpoints), (Pace::Due, 1.0), 1, part);
     let chosen: Vec<usize> =
         (0..shared.sessions.len()).filter(|session| shared.chosen(&shared.sessions[*session])).collect();
     shared.types = Arc::new(types::find(&mut file, &shared, &chosen, errands)?);
