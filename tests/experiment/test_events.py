@@ -26,11 +26,13 @@ from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.world.timeline import Timeline
 from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno
+from tests.support.pauses import assert_paused
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MODIFY = {"at": "1s", "do": "modify", "spec": "gp3:iops=6000"}
+PAUSE = {"do": "fail", "fault": "pause", "for": "3s"}
 
 
 def event(**keys: Any) -> str:
@@ -201,24 +203,27 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
 ) -> None:
     file = tmp_path / "trial.toml"
     file.write_text(
-        ONE_ARM.format(kind="emulated", seconds=12)
+        ONE_ARM.format(kind="emulated", seconds=18)
         + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=5000", optimizing="0s", rule="2023")
         + event(at="2s", do="fail", fault="latency", add="20ms", writes="50%")
         + event(at="3s", do="heal")
-        + event(at="4s", do="kill")
+        + event(at="4s", **PAUSE)
+        # Two whole seconds are between the end of the pause and the kill.
+        + event(at="10s", do="kill")
     )
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
     (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
     found = events_of(run)
-    assert [one.kind for one in found] == ["modify", "fail", "heal", "kill"]
+    assert [one.kind for one in found] == ["modify", "fail", "heal", "fail", "kill"]
     assert all(one.begin_s >= one.planned_s and one.seconds > 0 for one in found)
     assert "gp3:size=10GiB,iops=5000" in found[0].result
-    assert [one.result for one in found[1:]] == ["2 in force", "0 left", "recovered"]
+    assert [one.result for one in found[1:]] == ["2 in force", "0 left", "1 in force", "recovered"]
     checks = {check.name: check for check in run.record.checks}
     assert all(check.ok for check in checks.values()), checks
     assert "on purpose: kill the server" in checks["clients_lasted"].detail
     assert run.record.driver is not None
     assert (run.record.driver.connections_lost or 0) >= 4, "four clients"
+    assert_paused(run, found[3], 3.0)
 
     again = event(at="2s", do="modify", spec="gp3:size=10GiB,iops=5000", rule="2023")
     file.write_text(
