@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.paired import Named
 from pgdyno.analysis.volume_figures import DATA, mean_ms, of_role, time_above_limit, volume_counters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pgdyno.analysis.counters import Counters
     from pgdyno.store import Load
@@ -98,24 +99,12 @@ class LoadFigures:
         )
 
 
-@dataclass(frozen=True)
-class LoadMetric:
-    """A figure of a load, as a metric is one of a run."""
-
-    name: str
-    title: str
-    unit: str
-    of: Callable[[LoadFigures], float | None]
-
-
 def _write_ms_mean(load: LoadFigures) -> float | None:
     return next((volume.write_ms_mean for volume in load.volumes if volume.role == DATA), None)
 
 
-LOAD_METRICS = {
-    one.name: one for one in (LoadMetric("load_write_ms_mean", "load: writes, mean, ms", "ms", _write_ms_mean),)
-}
-"""By name."""
+LOAD_METRICS = {one.name: one for one in (Named("load_write_ms_mean", "load: writes, mean, ms", "ms", _write_ms_mean),)}
+"""Figures of a load, as metrics are of a run, by name."""
 
 
 def loads_of(loads: Iterable[LoadFigures], volume: str) -> list[LoadFigures]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pgdyno.analysis.headline import HEADLINES
 from pgdyno.analysis.interval import Estimate, ratio_interval
@@ -20,14 +20,18 @@ Block = tuple[str, int]
 """The experiment and the number of a block: the runs of one block are compared with each other."""
 
 
+Measured = TypeVar("Measured")
+"""What has figures: a run, or a load."""
+
+
 @dataclass(frozen=True)
-class Named:
-    """A figure of a run by the name that tables, CSV and JSON have for it."""
+class Named(Generic[Measured]):
+    """A figure by the name that tables, CSV and JSON have for it."""
 
     name: str
     title: str
     unit: str
-    of: Callable[[RunFigures], float | None]
+    of: Callable[[Measured], float | None]
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,9 @@ class PairOfArms:
     """None where no block has the figure of both, above zero."""
 
 
-def figures_by_name() -> Mapping[str, Named]:
+def figures_by_name() -> Mapping[str, Named[RunFigures]]:
     """Every headline, every metric of a run, and those of the volume of the data."""
-    found = {
+    found: dict[str, Named[RunFigures]] = {
         one.name: Named(one.name, one.title, one.short, lambda run, one=one: one.of(run.record) or None)  # type: ignore[misc] # a default binds the loop's value
         for one in HEADLINES.values()
     }

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.loads import LoadMetric
+    from pgdyno.analysis.loads import LoadFigures
+    from pgdyno.analysis.paired import Named
     from pgdyno.experiment import Experiment
 
 
@@ -111,7 +112,7 @@ def kept_arms(comparison: Comparison, metrics: Iterable[str]) -> Iterator[KeptAr
         )
 
 
-def _of_loads(comparison: Comparison, arm: ArmSummary, metric: LoadMetric) -> dict[Block, float]:
+def _of_loads(comparison: Comparison, arm: ArmSummary, metric: Named[LoadFigures]) -> dict[Block, float]:
     """A figure of the loads of an arm's data set: the first beside the first replicate, so that those of one round are compared."""
     found = [metric.of(load) for load in loads_of(comparison.loads, arm.volume)]
     blocks = sorted(one.block for one in arm.replicates)
@@ -120,9 +121,7 @@ def _of_loads(comparison: Comparison, arm: ArmSummary, metric: LoadMetric) -> di
 
 def asked(metric: str) -> tuple[str, str]:
     """Title and unit of a figure of runs or of loads; KeyError of any other."""
-    if metric in LOAD_METRICS:
-        return LOAD_METRICS[metric].title, LOAD_METRICS[metric].unit
-    figure = figures_by_name()[metric]
+    figure = LOAD_METRICS.get(metric) or figures_by_name()[metric]
     return figure.title, figure.unit
 
 
