@@ -14,6 +14,7 @@ from tools.reference import (
     errors,
     experiment,
     instances,
+    measured,
     metrics,
     picture,
     published,
@@ -48,7 +49,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "environment.md": environment.page,
     "errors.md": errors.page,
 }
-"""Name and writer of every generated page."""
+"""Name and writer of every page that is made of sources; those of records are :mod:`tools.reference.measured`'s."""
 
 
 def main(arguments: list[str]) -> int:
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m tools.reference [--check]", file=sys.stderr)
         return 2
     made = {
-        "docs/reference": (FOLDER, {name: write() for name, write in PAGES.items()}),
+        "docs/reference": (FOLDER, {name: write() for name, write in PAGES.items()} | measured.pages()),
         "docs/picture": (
             picture.FOLDER,
             {
