@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import subprocess
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
 
 from pgdyno.errors import PgdynoError
 from pgdyno.host import volume
+from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 
@@ -24,6 +27,18 @@ if TYPE_CHECKING:
 SETTINGS = {"shared_buffers": "16MB", "checkpoint_timeout": "1h", "autovacuum": "on", "max_wal_size": "256MB"}
 """Checkpoints come when the test asks for one."""
 ROWS_AT_ONCE = 20
+LET_GO_S = 10.0
+
+
+def _is_free(device: str) -> bool:
+    """Whether it is mounted nowhere."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            return False
+        raise
+    return True
 
 
 @dataclass
@@ -55,6 +70,9 @@ class FaultyServer:
             self.cluster.stop("immediate")
         for attached in self.volumes.values():
             subprocess.run(["umount", attached.mount], check=True)
+            # A process that begins with private mounts keeps a copy of this one for a moment, and a file system that ended with an
+            # error would be found as it was.
+            assert wait_until(partial(_is_free, attached.block_device), LET_GO_S)
             subprocess.run(["mount", attached.block_device, attached.mount], check=True)
         self.cluster.start(SETTINGS)
 
