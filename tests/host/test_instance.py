@@ -136,6 +136,7 @@ def test_a_group_that_cannot_be_made_leaves_no_entry(state: Path, monkeypatch: p
 
 
 @needs_cgroups
+@pytest.mark.sets_limits
 def test_the_dirty_limits_follow_the_instance_and_return(state: Path) -> None:
     if not the_limits_are_free():
         pytest.skip("another run on this machine holds the kernel's dirty limits")
@@ -150,6 +151,7 @@ def test_the_dirty_limits_follow_the_instance_and_return(state: Path) -> None:
 
 
 @needs_cgroups
+@pytest.mark.sets_limits
 def test_dirty_memory_stays_below_a_quarter(state: Path) -> None:
     """Without the limits beside it, nearly the whole group became dirty before anything was written."""
     if not the_limits_are_free():
@@ -172,6 +174,7 @@ def test_dirty_memory_stays_below_a_quarter(state: Path) -> None:
 
 
 @needs_cgroups
+@pytest.mark.sets_limits
 def test_a_killed_run_is_undone(state: Path) -> None:
     if not the_limits_are_free():
         pytest.skip("another run on this machine holds the kernel's dirty limits")
