@@ -18,6 +18,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgdyno.host.mounts import mounts_below
 from pgdyno.host.waiting import wait_until
 
 MARK = "PGDYNO_TEST_RUN"
@@ -78,8 +79,8 @@ def _remove_directory(path: str) -> bool:
 
 
 def _mounts(run_dir: Path) -> dict[str, str]:
-    places = (line.split() for line in Path("/proc/mounts").read_text(errors="replace").splitlines())
-    return {place[1]: f"of {place[0]} at {place[1]}" for place in places if place[1].startswith(f"{run_dir}/")}
+    found = mounts_below(run_dir)
+    return {str(one.target): f"of {one.source} at {one.target}" for one in found if one.target != run_dir}
 
 
 def _loops(run_dir: Path) -> dict[str, str]:

@@ -118,6 +118,16 @@ def test_a_server_without_an_environment_is_known(run_dir: Path) -> None:
 
 
 @pytest.mark.needs_root
+def test_a_mount_at_a_path_with_the_end_of_a_line_in_it_is_one(run_dir: Path, tmp_path: Path) -> None:
+    before, place = leaks.look(run_dir), tmp_path / "a\x85b\x1cc"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+    assert list(leaks.look(run_dir).mounts.keys() - before.mounts.keys()) == [str(place)]
+    assert len(leaks.leaked(run_dir, before, 0.1)) == 1
+    assert leaks.leaked(run_dir, before, 0.1) == []
+
+
+@pytest.mark.needs_root
 def test_a_mount_and_a_loop_device_left_behind_are_found_and_removed(run_dir: Path, tmp_path: Path) -> None:
     before = leaks.look(run_dir)
     mount = tmp_path / "mounted"

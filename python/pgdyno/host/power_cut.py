@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
-from pgdyno.host.mounts import mounts
+from pgdyno.host.mounts import kernel_lines, mounts
 from pgdyno.host.program import failure
 from pgdyno.host.waiting import wait_until
 
@@ -62,7 +62,7 @@ def cut(volumes: Mapping[str, Path], end_users: Callable[[], None]) -> None:
 
 def _mounted(device: str, target: Path) -> _Mounted:
     found = next(one for one in mounts() if one.target == target and one.source == device)
-    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    lines = kernel_lines(Path("/proc/self/mounts"))
     fields = next(line.split(" ") for line in reversed(lines) if line.startswith(f"{device} "))
     options = fields[3] + (",nouuid" if found.fstype == "xfs" and "nouuid" not in fields[3] else "")
     return _Mounted(device, target, found.fstype, options)
