@@ -100,7 +100,7 @@ def render(record: Record, judged: Sequence[Claim]) -> str:
 def verdict(found: Found) -> str:
     """The verdict on a cell, in words."""
     if found.failed:
-        return f"torn after {found.cuts:,} cuts"
+        return f"torn after {found.cuts:,} cut{'' if found.cuts == 1 else 's'}"
     open_pages = found.audit["pages"] - sum(found.audit[key] for key in _protected(found.reading))
     if open_pages:
         share = open_pages / found.audit["pages"]
