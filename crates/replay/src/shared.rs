@@ -87,7 +87,7 @@ impl Shared {
         }
     }
 
-    /// The first statement is due when so many have told that they [have logged in](Self::logged_in).
+    /// The first statement is due after this number of [log-ins](Self::logged_in).
     pub(crate) fn begins_after(&self, log_ins: usize) {
         self.logging_in.store(log_ins, Ordering::Relaxed);
     }
