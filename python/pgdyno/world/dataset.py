@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -262,7 +263,7 @@ def _loaded(
     key: DatasetKey, binaries: PgBinaries, progress: Progress, directory: Path, note: Callable[[str], None]
 ) -> Iterator[Dataset]:
     journal = Journal(paths.state_dir())
-    name = f"dataset-{secrets.token_hex(3)}"
+    name = f"dataset-{secrets.token_hex(3)}-{os.getpid()}"
     with contextlib.ExitStack() as stack:
         images = {}
         for number, (role, _) in enumerate(key.sizes):

@@ -108,7 +108,7 @@ def _restored(
     layers.mkdir(mode=0o700)
     volumes = dict.fromkeys(wanted.roles, f"null:size={_volume_bytes(tables, wanted) >> 20}MiB")
     placement = Placement(volumes, wanted.file_system, store=str(layers))
-    name = f"keep-{secrets.token_hex(3)}"
+    name = f"keep-{secrets.token_hex(3)}-{os.getpid()}"
     with attach_placement(placement, name=name, journal=journal) as attached:
         site = Site(
             binaries=wanted.binaries,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import subprocess
 from typing import TYPE_CHECKING
@@ -95,7 +96,7 @@ def rehearse(
 ) -> None:
     """Let each workload ask a server on a clone whether it takes its statements. :class:`InputError` says what it refuses."""
     journal = Journal(paths.state_dir())
-    name = f"rehearsal-{secrets.token_hex(3)}"
+    name = f"rehearsal-{secrets.token_hex(3)}-{os.getpid()}"
     with attach_placement(placement, name=name, images=images, journal=journal) as attached:
         mounts = attached.mounts
         cluster = Cluster(binaries, layout.data_dir(mounts), database=database, journal=journal)
