@@ -105,19 +105,19 @@ def median_ms(one: Measured) -> float:
     return one.latency_ms[50.0]
 
 
-def test_the_rate_of_a_volume_without_limits_has_not_moved(tmp_path: Path) -> None:
+def test_the_rate_of_a_volume_without_limits_has_not_moved(state_dir: Path) -> None:
     jobs = [Job("random", "read", 4, 32, 2), Job("random", "write", 4, 32, 2)]
     said = []
-    for job, measured in pairs("null:size=1GiB", jobs, tmp_path, rounds=6).items():
+    for job, measured in pairs("null:size=1GiB", jobs, state_dir, rounds=6).items():
         said += faults(f"null, {job}, IOPS", compared(measured, iops))
     assert said == []
 
 
 @pytest.mark.parametrize("spec", ["gp3:size=100GiB", "io2bx:size=100GiB,iops=8000"])
-def test_neither_a_limit_nor_a_latency_has_moved(spec: str, tmp_path: Path) -> None:
+def test_neither_a_limit_nor_a_latency_has_moved(spec: str, state_dir: Path) -> None:
     """Cells of the fidelity record: above the limit, and one request at a time."""
     above, single = Job("random", "70/30", 4, 64, 6, ramp_s=2), Job("random", "read", 4, 1, 6)
-    found = pairs(spec, [above, single], tmp_path, rounds=1)
+    found = pairs(spec, [above, single], state_dir, rounds=1)
     said = []
     for job, figure in ((above, iops), (above, median_ms), (single, median_ms)):
         what = f"{spec}, {job}, {figure.__name__}"
