@@ -20,10 +20,10 @@ use crate::store::Mapping;
 /// event for itself and one for its answer, and is 4 KiB at least.
 const BYTES_PER_EVENT: u64 = 1024;
 
-/// So much memory is ready beyond what is used: for 100 ms of 150,000 writes of 4 KiB a second.
+/// So much memory for data is ready beyond what is used: for 100 ms of 150,000 writes of 4 KiB a second.
 const AHEAD_BYTES: u64 = 64 << 20;
-/// And is made ready in pieces of this size.
-const STEP_BYTES: u64 = 8 << 20;
+/// And is made ready in so many pieces.
+const AHEAD_PIECES: u64 = 8;
 /// What a log is copied to its file by.
 const SAVE_BYTES: usize = 1 << 20;
 
@@ -41,23 +41,40 @@ pub(crate) struct Progress {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     path: PathBuf,
-    limit_bytes: u64,
     recorded: Mutex<Recorded>,
-    /// What was written, the one after the other. Who has a place in it copies to there without the lock.
+    /// The memory of [`Recorded::data`]. Who has a place in it copies to there without the lock.
     data: Arc<Mapping>,
 }
 
 #[derive(Debug)]
 struct Recorded {
     volumes: Vec<LoggedVolume>,
-    events: Vec<Event>,
-    data_bytes: u64,
+    /// As the file has them.
+    events: Filling,
+    /// What was written, the one after the other.
+    data: Filling,
+    full: bool,
+}
+
+/// Memory that is used from its beginning on, and is ready before it is used.
+#[derive(Debug)]
+struct Filling {
+    memory: Arc<Mapping>,
+    used_bytes: u64,
     limit_bytes: u64,
     /// Memory that is ready or being made so.
     ready_bytes: u64,
-    /// Where the thread that makes it ready is asked for the next piece, by its offset.
-    wanted: SyncSender<u64>,
-    full: bool,
+    ahead_bytes: u64,
+    /// Where the thread that makes it ready is asked for the next piece.
+    wanted: SyncSender<Piece>,
+}
+
+/// A part of some memory.
+#[derive(Debug)]
+struct Piece {
+    memory: Arc<Mapping>,
+    at: u64,
+    len: usize,
 }
 
 impl Recorder {
@@ -65,25 +82,23 @@ impl Recorder {
     pub(crate) fn begin(path: &Path, limit_bytes: u64) -> Result<Self> {
         let remedy = "name a file in a folder that exists and has space";
         File::create(path).context(|| format!("cannot create {}", path.display()), remedy)?;
-        let mut events = Vec::new();
-        let events_max = usize::try_from(limit_bytes / BYTES_PER_EVENT).unwrap_or(usize::MAX);
-        // Addresses only: memory is taken as the log grows.
-        let data = events.try_reserve_exact(events_max).ok().and_then(|()| Mapping::new(limit_bytes as usize));
-        let Some(data) = data.map(Arc::new) else {
+        // Twice: of the events and of the data.
+        let (wanted, asked) = sync_channel(2 * AHEAD_PIECES as usize);
+        let events_per_data = BYTES_PER_EVENT / EVENT_BYTES as u64;
+        let events = Filling::new(limit_bytes / events_per_data, AHEAD_BYTES / events_per_data, &wanted);
+        let Some((events, data)) = events.zip(Filling::new(limit_bytes, AHEAD_BYTES, &wanted)) else {
             return Err(Fault::new(
                 format!("a write log of {limit_bytes} bytes has no room in memory"),
                 "ask for a smaller one (--write-log-limit)",
             ));
         };
-        let (wanted, asked) = sync_channel((AHEAD_BYTES / STEP_BYTES) as usize);
-        let made_ready = data.clone();
-        let make_ready = move || populate(&made_ready, limit_bytes, &asked);
         // Without it pages come when they are touched.
-        let _ = std::thread::Builder::new().name("write log".to_owned()).spawn(make_ready);
-        let mut recorded =
-            Recorded { volumes: Vec::new(), events, data_bytes: 0, limit_bytes, ready_bytes: 0, wanted, full: false };
-        recorded.have_ready();
-        Ok(Self { path: path.to_owned(), limit_bytes, recorded: Mutex::new(recorded), data })
+        let _ = std::thread::Builder::new().name("write log".to_owned()).spawn(move || make_ready(&asked));
+        let memory = data.memory.clone();
+        let mut recorded = Recorded { volumes: Vec::new(), events, data, full: false };
+        recorded.events.have_ready();
+        recorded.data.have_ready();
+        Ok(Self { path: path.to_owned(), recorded: Mutex::new(recorded), data: memory })
     }
 
     /// Where it will be.
@@ -111,7 +126,7 @@ impl Recorder {
     /// Notes a write. Its number, by which it is answered; `None` once the log has ended.
     pub(crate) fn write(&self, volume: u8, offset: u64, bytes: &[u8]) -> Option<u32> {
         let mut recorded = self.lock();
-        let (data, len) = (recorded.keep(bytes.len())?, bytes.len() as u32);
+        let (data, len) = (recorded.place(bytes.len())?, bytes.len() as u32);
         let number = recorded.push(What::Write { volume, offset, len, data })?;
         drop(recorded);
         self.copy(bytes, data);
@@ -119,7 +134,7 @@ impl Recorder {
     }
 
     fn copy(&self, bytes: &[u8], at: u64) {
-        self.data.overwrite(bytes, at).expect("`keep` gives places within the limit");
+        self.data.stream(bytes, at).expect("`place` gives places within the limit");
     }
 
     /// Notes a discard, as [`Self::write`] does a write.
@@ -140,43 +155,31 @@ impl Recorder {
     /// Notes a mark from outside.
     pub(crate) fn mark(&self, text: &str) -> Progress {
         let mut recorded = self.lock();
-        if let Some(data) = recorded.keep(text.len()) {
+        if let Some(data) = recorded.place(text.len()) {
             self.copy(text.as_bytes(), data);
             let _ = recorded.push(What::Mark { data, len: text.len() as u32 });
         }
-        self.progress_of(&recorded)
+        recorded.progress()
     }
 
     /// What the log has by now.
     pub(crate) fn progress(&self) -> Progress {
-        self.progress_of(&self.lock())
-    }
-
-    fn progress_of(&self, recorded: &Recorded) -> Progress {
-        let Recorded { events, data_bytes, full, .. } = recorded;
-        Progress { events: events.len(), data_bytes: *data_bytes, limit_bytes: self.limit_bytes, full: *full }
+        self.lock().progress()
     }
 
     /// Writes the file. Nothing is recorded after this.
     pub(crate) fn save(&self) -> Result<()> {
-        let Recorded { volumes, events, data_bytes, full, .. } = &*self.lock();
-        let header =
-            Header { volumes: volumes.clone(), events: events.len() as u64, data_bytes: *data_bytes, full: *full };
+        let recorded = &*self.lock();
+        let Progress { events, data_bytes, full, .. } = recorded.progress();
+        let header = Header { volumes: recorded.volumes.clone(), events: events as u64, data_bytes, full };
         let save = || {
             let text = serde_json::to_vec(&header)?;
-            let mut file = BufWriter::with_capacity(1 << 20, File::create(&self.path)?);
+            let mut file = BufWriter::with_capacity(SAVE_BYTES, File::create(&self.path)?);
             file.write_all(&MAGIC)?;
             file.write_all(&(text.len() as u64).to_le_bytes())?;
             file.write_all(&text)?;
-            for event in events {
-                file.write_all(&event.encode())?;
-            }
-            let mut buffer = vec![0; SAVE_BYTES];
-            for at in (0..*data_bytes).step_by(SAVE_BYTES) {
-                let len = SAVE_BYTES.min((data_bytes - at) as usize);
-                self.data.read(&mut buffer[..len], at)?;
-                file.write_all(&buffer[..len])?;
-            }
+            recorded.events.save(&mut file)?;
+            recorded.data.save(&mut file)?;
             file.flush()
         };
         save().context(|| format!("cannot write the write log {}", self.path.display()), "free some space")
@@ -184,42 +187,75 @@ impl Recorder {
 }
 
 impl Recorded {
-    /// A place for so many bytes; `None` when there is no room, and the log ends.
-    fn keep(&mut self, len: usize) -> Option<u64> {
-        let at = self.data_bytes;
-        self.full |= at + len as u64 > self.limit_bytes;
-        if self.full {
+    /// A place for so many bytes of data; `None` when there is no room, and the log ends.
+    fn place(&mut self, len: usize) -> Option<u64> {
+        let place = if self.full { None } else { self.data.take(len) };
+        self.full = place.is_none();
+        place
+    }
+
+    /// The number of an event; `None` when there is no room, and the log ends.
+    fn push(&mut self, what: What) -> Option<u32> {
+        let place = if self.full { None } else { self.events.take(EVENT_BYTES) };
+        self.full = place.is_none();
+        let at = place?;
+        let event = Event { at_ns: monotonic_ns(), what };
+        self.events.memory.overwrite(&event.encode(), at).expect("`take` gives places within the limit");
+        Some((at / EVENT_BYTES as u64) as u32)
+    }
+
+    fn progress(&self) -> Progress {
+        let Self { events, data, full, .. } = self;
+        let events = events.used_bytes as usize / EVENT_BYTES;
+        Progress { events, data_bytes: data.used_bytes, limit_bytes: data.limit_bytes, full: *full }
+    }
+}
+
+impl Filling {
+    /// Addresses only: memory is taken as it fills. `None` when the machine has not so much.
+    fn new(limit_bytes: u64, ahead_bytes: u64, wanted: &SyncSender<Piece>) -> Option<Self> {
+        let memory = Arc::new(Mapping::new(usize::try_from(limit_bytes).ok()?)?);
+        Some(Self { memory, used_bytes: 0, limit_bytes, ready_bytes: 0, ahead_bytes, wanted: wanted.clone() })
+    }
+
+    /// A place for so many bytes; `None` when there is no room.
+    fn take(&mut self, len: usize) -> Option<u64> {
+        let at = self.used_bytes;
+        let end = at + len as u64;
+        if end > self.limit_bytes {
             return None;
         }
-        self.data_bytes += len as u64;
+        self.used_bytes = end;
         self.have_ready();
         Some(at)
     }
 
     /// Asks for the memory beyond what is used. A thread that is behind is not waited for.
     fn have_ready(&mut self) {
-        while self.ready_bytes < (self.data_bytes + AHEAD_BYTES).min(self.limit_bytes) {
-            let _ = self.wanted.try_send(self.ready_bytes);
-            self.ready_bytes += STEP_BYTES;
+        while self.ready_bytes < (self.used_bytes + self.ahead_bytes).min(self.limit_bytes) {
+            let (at, step) = (self.ready_bytes, self.ahead_bytes / AHEAD_PIECES);
+            let len = step.min(self.limit_bytes - at) as usize;
+            let _ = self.wanted.try_send(Piece { memory: self.memory.clone(), at, len });
+            self.ready_bytes += step;
         }
     }
 
-    /// The number of an event; `None` when there is no room, and the log ends.
-    fn push(&mut self, what: What) -> Option<u32> {
-        self.full |= self.events.len() == self.events.capacity();
-        if self.full {
-            return None;
+    /// Copies what is used.
+    fn save(&self, file: &mut impl Write) -> std::io::Result<()> {
+        let mut buffer = vec![0; SAVE_BYTES];
+        for at in (0..self.used_bytes).step_by(SAVE_BYTES) {
+            let len = SAVE_BYTES.min((self.used_bytes - at) as usize);
+            self.memory.read(&mut buffer[..len], at)?;
+            file.write_all(&buffer[..len])?;
         }
-        let number = self.events.len() as u32;
-        self.events.push(Event { at_ns: monotonic_ns(), what });
-        Some(number)
+        Ok(())
     }
 }
 
-/// Has each piece of a log's memory ready that is asked for; ends with the log.
-fn populate(data: &Mapping, limit_bytes: u64, asked: &Receiver<u64>) {
-    for at in asked {
-        data.populate(at, STEP_BYTES.min(limit_bytes - at) as usize);
+/// Has each piece of memory ready that is asked for; ends with the log.
+fn make_ready(asked: &Receiver<Piece>) {
+    for Piece { memory, at, len } in asked {
+        memory.populate(at, len);
     }
 }
 

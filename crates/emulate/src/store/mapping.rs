@@ -69,6 +69,14 @@ impl Mapping {
         Ok(())
     }
 
+    /// As [`Self::overwrite`], past the caches where the processor can: for what is not read soon.
+    pub(crate) fn stream(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        let to = self.at(offset, buffer.len())?;
+        // SAFETY: as above.
+        unsafe { copy_past_caches(buffer, to) };
+        Ok(())
+    }
+
     /// Has the kernel enter a range that has memory into the page table, all at once: else the first copy to each page is interrupted
     /// for that. A kernel before 5.14 cannot, and then that is how it is.
     pub(crate) fn populate(&self, offset: u64, len: usize) {
@@ -93,4 +101,33 @@ impl Drop for Mapping {
         // SAFETY: the mapping is ours, and there is no reference into it.
         let _ = unsafe { munmap(self.start.as_ptr().cast::<c_void>(), self.len) };
     }
+}
+
+/// # Safety
+/// There is room for all of `from` at `to`, and none of it is in `from`.
+#[cfg(target_arch = "x86_64")]
+unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    let (before, rest) = from.split_at(to.align_offset(align_of::<__m128i>()).min(from.len()));
+    let (whole, after) = rest.as_chunks::<{ size_of::<__m128i>() }>();
+    // SAFETY: the three parts are written where they are in the whole; a stream's target is aligned.
+    unsafe {
+        std::ptr::copy_nonoverlapping(before.as_ptr(), to, before.len());
+        let mut to = to.add(before.len());
+        for one in whole {
+            _mm_stream_si128(to.cast(), _mm_loadu_si128(one.as_ptr().cast()));
+            to = to.add(one.len());
+        }
+        std::ptr::copy_nonoverlapping(after.as_ptr(), to, after.len());
+        // Streams are in no order with what other threads are told next.
+        _mm_sfence();
+    }
+}
+
+/// # Safety
+/// There is room for all of `from` at `to`, and none of it is in `from`.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
 }
