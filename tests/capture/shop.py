@@ -40,6 +40,9 @@ GRANT SELECT ON shop.customers TO setter;
 """
 ROWS = "SELECT (SELECT sum(visits * id) FROM shop.customers), count(*), sum(id), md5(string_agg(note, ',' ORDER BY id)) FROM shop.orders"
 
+TEXTS = [f"said-{number * 7919:x}-to-us" for number in range(1000)]
+"""What a customer sends: none of it is to be found afterwards."""
+
 
 def client(dsn: str, number: int) -> None:
     """Sessions one after another, each with transactions of its own customers."""
@@ -56,6 +59,7 @@ def client(dsn: str, number: int) -> None:
                         connection.execute("INSERT INTO orders VALUES (%s, %s, 'again')", [order, customer])
                     connection.execute(f"UPDATE orders SET note = note || 'x' WHERE id = {order}".encode())
             if number == 0:
+                connection.execute("SELECT cardinality(%s::text[])", [TEXTS])
                 connection.execute("ALTER TABLE orders ALTER COLUMN note SET STATISTICS 10")
                 connection.execute("SELECT visits FROM customers WHERE id = %s", [1], prepare=True)
 

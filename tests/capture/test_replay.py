@@ -173,6 +173,7 @@ def test_a_session_stays_until_the_application_ended_it(embedded_server: Cluster
             session.execute("TRUNCATE seen")
             with connected(server, IDLE) as idle:
                 idle.execute("SELECT 'nothing more'")
+                session.execute("SELECT pg_sleep(%s)", [LATE_S])
                 session.execute(count, [1, IDLE])
                 session.execute("SELECT pg_sleep(%s)", [LATE_S])
             session.execute("SELECT pg_sleep(%s)", [LATE_S])
