@@ -201,7 +201,9 @@ def in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
     before, after = request.node.stash[_limits], machine.Limits.look()
     if before and after and after.set_out_of_turn(before):
         pytest.fail(
-            "the kernel's dirty limits were set out of turn: mark with sets_limits what sets them", pytrace=False
+            "the kernel's dirty limits were set out of turn: mark with sets_limits what sets them, and run no other pgdyno"
+            " on this machine meanwhile",
+            pytrace=False,
         )
 
 
