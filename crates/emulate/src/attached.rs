@@ -153,7 +153,7 @@ impl Attached {
 
     fn put_up_device(&mut self, file: &Path, spec: &ServeSpec, storage: &Storage) -> Result<(PathBuf, Proofs)> {
         let fuse_magic = file_system_magic(&self.folder.fuse())?;
-        let place = self.place.take().map_or_else(LowPlace::reserve, Ok)?;
+        let place = self.place.take().expect("a volume has one device");
         let device = self.device.insert(LoopDevice::attach(file, place)?);
         let proofs = device.prove(file, fuse_magic, storage.total.params().request_bytes() / 1024, spec.cache)?;
         Ok((device.path.clone(), proofs))

@@ -187,18 +187,14 @@ impl Recorder {
 }
 
 impl Recorded {
-    /// A place for so many bytes of data; `None` when there is no room, and the log ends.
+    /// A place for so many bytes of data.
     fn place(&mut self, len: usize) -> Option<u64> {
-        let place = if self.full { None } else { self.data.take(len) };
-        self.full = place.is_none();
-        place
+        place_in(&mut self.data, &mut self.full, len)
     }
 
-    /// The number of an event; `None` when there is no room, and the log ends.
+    /// The number of an event.
     fn push(&mut self, what: What) -> Option<u32> {
-        let place = if self.full { None } else { self.events.take(EVENT_BYTES) };
-        self.full = place.is_none();
-        let at = place?;
+        let at = place_in(&mut self.events, &mut self.full, EVENT_BYTES)?;
         let event = Event { at_ns: monotonic_ns(), what };
         self.events.memory.overwrite(&event.encode(), at).expect("`take` gives places within the limit");
         Some((at / EVENT_BYTES as u64) as u32)
@@ -209,6 +205,13 @@ impl Recorded {
         let events = events.used_bytes as usize / EVENT_BYTES;
         Progress { events, data_bytes: data.used_bytes, limit_bytes: data.limit_bytes, full: *full }
     }
+}
+
+/// A place for so many bytes; `None` when there is no room, and the log ends.
+fn place_in(filling: &mut Filling, full: &mut bool, len: usize) -> Option<u64> {
+    let place = if *full { None } else { filling.take(len) };
+    *full = place.is_none();
+    place
 }
 
 impl Filling {
