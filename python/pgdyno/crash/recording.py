@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import threading
 import time
 from dataclasses import asdict, dataclass, field
@@ -17,6 +16,7 @@ from pgdyno.crash.ledger import SCHEMA_CLIENT, Client, Ledger
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.host import paths, preflight, program, volume
 from pgdyno.host.journal import Journal
+from pgdyno.host.process import own_name
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.store.names import experiment_id, identity_hash, results_root
@@ -198,7 +198,7 @@ def record(asked: Asked, folder: Path) -> Recording:
     journal = Journal()
     with contextlib.ExitStack() as stack:
         # Two commands may record folders of one name.
-        below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}-{os.getpid()}"))
+        below = stack.enter_context(journal.directory(paths.state_dir() / own_name(f"crash-{folder.name}")))
         below.chmod(0o755)
         attached = stack.enter_context(volumes(asked, folder.resolve() / LOG_FILE))
         mounts = stack.enter_context(mounted(asked, attached, below))
@@ -247,7 +247,7 @@ def require_room(marked: dict[str, Any]) -> None:
 def volumes(asked: Asked, log: Path) -> Iterator[list[AttachedVolume]]:
     """The volumes, of one instance with one log."""
     with contextlib.ExitStack() as stack:
-        instance = f"crash-{log.parent.name}-{os.getpid()}"[-32:].strip("-").lower()
+        instance = own_name(f"crash-{log.parent.name}")[-32:].strip("-").lower()
         specs = {"data": _sized(asked.volume), "wal": _sized(asked.wal_volume or asked.volume)}
         yield [
             stack.enter_context(

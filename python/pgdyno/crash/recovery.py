@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -31,6 +30,7 @@ from pgdyno.crash.recording import (
 from pgdyno.errors import InputError
 from pgdyno.host import paths, program
 from pgdyno.host.journal import Journal
+from pgdyno.host.process import own_name
 from pgdyno.postgres.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def record_recovery(book: Book, name: Name, folder: Path) -> Recording:
     folder.mkdir(parents=True)
     journal = Journal()
     with contextlib.ExitStack() as stack:
-        below = stack.enter_context(journal.directory(paths.state_dir() / f"crash-{folder.name}-{os.getpid()}"))
+        below = stack.enter_context(journal.directory(paths.state_dir() / own_name(f"crash-{folder.name}")))
         below.chmod(0o755)
         place = stack.enter_context(workplace())
         files = [place / f"{role}.img" for role in asked.roles]

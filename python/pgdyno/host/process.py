@@ -60,6 +60,11 @@ def own_identity() -> ProcessIdentity:
     return found
 
 
+def own_name(stem: str) -> str:
+    """A name that ends in this process: two commands do not meet in it, and whoever finds a control group can tell whose it is."""
+    return f"{stem}-{os.getpid()}"
+
+
 def end(
     process: ProcessIdentity,
     ending: Sequence[tuple[signal.Signals, float]] = ENDING,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from pgdyno.host import paths, preflight
 from pgdyno.host.file_system import TOLD_OF_STRIPES
 from pgdyno.host.journal import Journal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
+from pgdyno.host.process import own_name
 from pgdyno.postgres import layout, settings
 from pgdyno.postgres.cluster import DATABASE, Cluster
 from pgdyno.probe.host import Role
@@ -263,7 +263,7 @@ def _loaded(
     key: DatasetKey, binaries: PgBinaries, progress: Progress, directory: Path, note: Callable[[str], None]
 ) -> Iterator[Dataset]:
     journal = Journal(paths.state_dir())
-    name = f"dataset-{secrets.token_hex(3)}-{os.getpid()}"
+    name = own_name(f"dataset-{secrets.token_hex(3)}")
     with contextlib.ExitStack() as stack:
         images = {}
         for number, (role, _) in enumerate(key.sizes):

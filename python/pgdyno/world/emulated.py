@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import catalog
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import clean, preflight
+from pgdyno.host.process import own_name
 from pgdyno.workload.database import OwnDatabase
 from pgdyno.world import on_server, own_database, power_cuts
 from pgdyno.world import subject as subjects
@@ -132,8 +132,7 @@ class Emulated(World):
             def ready(run: Run) -> Measured:
                 index = run.cell.arm.index
                 resolved = self.arms[index]
-                # The name carries the process id: two experiments on one machine must not meet.
-                name = f"run{run.cell.position}-{os.getpid()}"
+                name = own_name(f"run{run.cell.position}")
                 log = run.writer.file("logs/postgresql.log")
                 dataset = datasets[self._keys[index]]
                 listen = None if self.hosts_file is None else self.hosts_file.listen

@@ -16,6 +16,7 @@ from pgdyno.errors import HostError, InputError
 from pgdyno.host import paths, preflight
 from pgdyno.host.journal import Journal
 from pgdyno.host.placement import Placement, attach_placement
+from pgdyno.host.process import own_name
 from pgdyno.postgres import settings
 from pgdyno.store.kept_database import RECORD, KeptDatabase, databases_dir, find_kept
 from pgdyno.world.own_database import require_restorable, trim
@@ -108,7 +109,7 @@ def _restored(
     layers.mkdir(mode=0o700)
     volumes = dict.fromkeys(wanted.roles, f"null:size={_volume_bytes(tables, wanted) >> 20}MiB")
     placement = Placement(volumes, wanted.file_system, store=str(layers))
-    name = f"keep-{secrets.token_hex(3)}-{os.getpid()}"
+    name = own_name(f"keep-{secrets.token_hex(3)}")
     with attach_placement(placement, name=name, journal=journal) as attached:
         site = Site(
             binaries=wanted.binaries,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import subprocess
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from pgdyno.errors import HostError, InputError
 from pgdyno.host import paths
 from pgdyno.host.journal import Journal
 from pgdyno.host.placement import attach_placement
+from pgdyno.host.process import own_name
 from pgdyno.postgres import layout, restore
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.postgres.lacking import lacking
@@ -96,7 +96,7 @@ def rehearse(
 ) -> None:
     """Let each workload ask a server on a clone whether it takes its statements. :class:`InputError` says what it refuses."""
     journal = Journal(paths.state_dir())
-    name = f"rehearsal-{secrets.token_hex(3)}-{os.getpid()}"
+    name = own_name(f"rehearsal-{secrets.token_hex(3)}")
     with attach_placement(placement, name=name, images=images, journal=journal) as attached:
         mounts = attached.mounts
         cluster = Cluster(binaries, layout.data_dir(mounts), database=database, journal=journal)
