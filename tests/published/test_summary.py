@@ -113,8 +113,9 @@ def test_the_numbers_of_the_picture_are_those_of_the_table() -> None:
     assert all(places[int(place)].endswith(name) for place, name in dots)
 
 
-BOXES = """JSON.stringify([...document.querySelectorAll('text.place')].map(text => { const box = text.getBoundingClientRect();
-    return [box.left, box.top, box.right, box.bottom]; }))"""
+BOXES = """JSON.stringify([...document.querySelectorAll('text.place, text.key')].map(text => {
+    const box = text.getBoundingClientRect(); return [box.left, box.top, box.right, box.bottom]; }))"""
+KEY = "JSON.stringify([...document.querySelectorAll('text.key')].map(text => text.getBoundingClientRect().right))"
 FRAME = "JSON.stringify((box => [box.left, box.right])(document.querySelector('img, svg').getBoundingClientRect()))"
 FILL = "getComputedStyle(document.querySelector('svg rect')).fill"
 
@@ -122,16 +123,17 @@ FILL = "getComputedStyle(document.querySelector('svg rect')).fill"
 @pytest.mark.needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width_px", [900, 390])
-def test_the_picture_fits_and_its_numbers_are_apart(
+def test_the_picture_fits_and_its_texts_are_apart(
     browser: chromium.Browser, tmp_path: Path, width_px: int, dark: bool
 ) -> None:
     path = tmp_path / "page.html"
     svg = published_chart.picture().replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1)
     path.write_text(f"<!doctype html><meta name=viewport content='width=device-width'><body>{svg}", encoding="utf-8")
-    page = browser.open(path, width_px, dark, (BOXES, FRAME, FILL))
+    page = browser.open(path, width_px, dark, (BOXES, KEY, FRAME, FILL))
     assert page.complaints == []
     left, right = json.loads(page.values[FRAME])
     assert 0 <= left < right <= width_px
+    assert max(json.loads(page.values[KEY])) < right
     boxes = json.loads(page.values[BOXES])
     assert len(boxes) >= 5
     for place, (left, top, right, bottom) in enumerate(boxes):

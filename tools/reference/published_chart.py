@@ -17,7 +17,9 @@ from tools.reference.published_summary import numbered, told
 FILE = "published.svg"
 WIDTH_PX, LEFT_PX, TOP_PX, PLOT_PX = 480, 52, 14, 412
 """Narrow, so that it can be read on a telephone."""
-HEIGHT_PX = TOP_PX + PLOT_PX + 78
+KEY_ROW_PX, KEY_COLUMN_PX = 20, 240
+"""Two columns of two entries; "agrees within what is unstated" is 180 px wide, in a wide font 220."""
+HEIGHT_PX = TOP_PX + PLOT_PX + 78 + KEY_ROW_PX
 TICKS_MOST = 11
 NAMES = ("panel", "ink", "quiet", "line", "good", "warn", "bad")
 STYLE = """
@@ -98,8 +100,8 @@ class _Plot:
 
 def _key(words_shown: set[Word]) -> Iterator[str]:
     """What the colours of the dots are."""
-    x, y = LEFT_PX, HEIGHT_PX - 18
-    for word, colour in COLOURS.items():
-        if word in words_shown:
-            yield f'<circle cx="{x + 5}" cy="{y - 4}" r="4.5" fill="var(--{colour})"/><text x="{x + 15}" y="{y}">{word}</text>'
-            x += 30 + 6 * len(word)
+    entries = [(word, colour) for word, colour in COLOURS.items() if word in words_shown]
+    for place, (word, colour) in enumerate(entries):
+        column, row = divmod(place, 2)
+        x, y = LEFT_PX + column * KEY_COLUMN_PX, HEIGHT_PX - 18 - (1 - row) * KEY_ROW_PX
+        yield f'<circle cx="{x + 5}" cy="{y - 4}" r="4.5" fill="var(--{colour})"/><text class="key" x="{x + 15}" y="{y}">{word}</text>'
