@@ -61,7 +61,7 @@ def own_identity() -> ProcessIdentity:
 
 
 def own_name(stem: str) -> str:
-    """A name that ends in this process: two commands do not meet in it, and whoever finds a control group can tell whose it is."""
+    """A name that ends in this process: two commands do not meet in it, and a control group that stays says whose it was."""
     return f"{stem}-{os.getpid()}"
 
 
