@@ -18,7 +18,7 @@ from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from pgdyno.host import paths, transport
 from pgdyno.host.journal import Journal
-from pgdyno.host.process import boot_id
+from pgdyno.host.process import boot_id, own_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,7 +89,7 @@ def _ratio(classic: int, uring: int) -> float:
 
 
 def _measured(state: Path) -> Decided:
-    scratch = paths.MACHINE_DIR / f"transports-{os.getpid()}"
+    scratch = paths.MACHINE_DIR / own_name("transports")
     # What a killed attach leaves there are empty directories: its mounts end with the process that has them.
     with transport.offered("uring"), Journal(state).directory(scratch) as folder:
         command = ["volume", "measure-transports", "--state-dir", str(folder)]

@@ -6,7 +6,6 @@ what a single client sees for good comes while they are empty.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from pgdyno.errors import HostError
 from pgdyno.host import volume
 from pgdyno.host.journal import Journal
+from pgdyno.host.process import own_name
 from pgdyno.host.scratch import scratch_directory
 from pgdyno.twin import jobs
 from pgdyno.twin.fit import ambiguous_unit_kib, limit_of, mix_for, require_slower_than_the_floor
@@ -207,7 +207,7 @@ def _null_target(bare: bool, state_dir: Path) -> Iterator[tuple[AttachedVolume, 
             yield found, found.block_device
         return
     with (
-        Journal(state_dir).directory(state_dir / "mounts" / f"fit-{os.getpid()}") as mount,
+        Journal(state_dir).directory(state_dir / "mounts" / own_name("fit")) as mount,
         volume.attached("null:size=1GiB", mount=mount, state_dir=state_dir) as found,
     ):
         file = mount / "fit"
