@@ -91,6 +91,15 @@ def test_what_its_session_had_set_holds_for_a_transaction_and_the_rate_is_the_as
     assert all(check.ok for check in checks), checks
 
 
+def test_a_transaction_that_begins_some_microseconds_before_its_time_is_counted_from_its_begin(
+    shop: Shop, tmp_path: Path
+) -> None:
+    # An answer to another client often wakes the thread within that time, and its turn comes then.
+    keys: dict[str, Any] = {"users": ("setter",), "rate_per_s": 4000, "clients": 8}
+    outcome, _ = sampled(shop.cluster, shop.copy("early"), shop.capture, tmp_path, **keys)
+    assert outcome.account_total.succeeded > 0 == outcome.account_total.failed
+
+
 @pytest.mark.needs_fuse
 @pytest.mark.sets_limits
 def test_a_sample_runs_on_volumes_and_its_record_has_no_value(

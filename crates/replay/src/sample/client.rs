@@ -109,7 +109,9 @@ impl<'a> Client<'a> {
                         continue;
                     }
                     let verdict = self.transaction(ordinal).await;
-                    let done = Transaction { script: 0, ordinal, scheduled: at, started, tries: 1, verdict };
+                    // It may begin some microseconds before its time.
+                    let scheduled = at.min(started);
+                    let done = Transaction { script: 0, ordinal, scheduled, started, tries: 1, verdict };
                     course.transaction(course.now(), &done);
                     ordinal += 1;
                     let think_ns = lock().think_ns(&mut think);
