@@ -39,6 +39,11 @@ impl Latency {
         self.0.saturating_record(value);
     }
 
+    /// Forgets all values, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
     /// Adds the values of another one with the same bounds.
     pub fn add(&mut self, other: &Self) {
         self.0.add(&other.0).expect("all have the same bounds");

@@ -195,8 +195,10 @@ impl<W: Write> Following<'_, W> {
             say(self.out, &json!({"ready": {"begin_ns": begin_ns, "lanes": self.lanes}}));
         }
         let (over, answered) = self.shared.seconds(|seconds| (seconds.take(monotonic_ns()), seconds.answered()));
-        for second in &over {
+        for second in over {
             say(self.out, &json!({"second": second.document()}));
+            let cleared = second.cleared();
+            self.shared.seconds(|seconds| seconds.reuse(cleared));
             let share = answered as f64 / self.calls.max(1) as f64;
             say(self.out, &json!({"progress": {"share": share, "answered": answered}}));
         }
