@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +48,6 @@ MEMORY_PER_S = 500.0
 ACCOUNTS = SCALE * 100_000
 IDLE_SPEED = 0.25
 FASTEST = 1000.0
-REPEATS = 4
-"""Of a replay as fast as it can, which takes half a second."""
 WARM_S = 2
 OTHERS_S = 2.0
 """For how long it is watched what other processes take."""
@@ -83,12 +82,14 @@ def measure(seconds: int, pairs: int, minutes: float) -> Record:
             load_pgbench(cluster, PgbenchTables(SCALE))
             with cluster.connect() as connection:
                 connection.execute("VACUUM ANALYZE")
-            captures, relayed = _recorded(cluster, folder, seconds)
+            captures = _recorded(cluster, folder, seconds)
             direct_ms, relayed_ms = _latencies(cluster, folder)
             measured = list(_pairs(cluster, captures, seconds, pairs))
             select = captures[REPLAYED[0].name]
-            fastest, idle = (_sent(cluster, select, speed)[0] for speed in (FASTEST, IDLE_SPEED))
+            fastest, _ = _sent(cluster, select.closed, FASTEST)
+            idle, _ = _sent(cluster, select.timed, IDLE_SPEED)
             many, _ = _sent(cluster, _lookups(cluster, folder, LANES, LANES_PER_S, LANES_S))
+            others = max(before, _other_cores())
             _, memory = _sent(cluster, _lookups(cluster, folder, 8, MEMORY_PER_S, 60 * minutes))
             version = str(cluster.version)
         beside = peer.beside(folder)
@@ -99,7 +100,7 @@ def measure(seconds: int, pairs: int, minutes: float) -> Record:
         build_hash=build_hash,
         versions=[f"PostgreSQL and pgbench {version}"],
         seconds=seconds,
-        other_cores=max(before, _other_cores()),
+        other_cores=others,
         reading=reading,
         pairs=[closed for closed, _ in measured],
         timed=[timed for _, timed in measured],
@@ -107,7 +108,7 @@ def measure(seconds: int, pairs: int, minutes: float) -> Record:
         idle=idle,
         many=many,
         memory=Memory(resident_kib=memory),
-        relayed=relayed,
+        relayed=[captures[load.name].relayed for load in REPLAYED],
         direct_ms=direct_ms,
         relayed_ms=relayed_ms,
         beside=beside,
@@ -153,18 +154,38 @@ def _recording(cluster: Cluster, output: Path) -> Iterator[tuple[int, dict[str, 
         raise spawned.failure()
 
 
-def _recorded(cluster: Cluster, folder: Path, seconds: int) -> tuple[dict[str, Path], list[Relayed]]:
-    """A capture of each load as the driver sends it, and what recording it took."""
-    captures, relayed = {}, []
+@dataclass(frozen=True)
+class _Captures:
+    """What the driver sent of a load, recorded by a relay."""
+
+    closed: Path
+    """Statement after statement: as many as the driver sends in a run, so that what a replay takes to begin does not count."""
+    timed: Path
+    """At a rate."""
+    relayed: Relayed
+    """What it took to record that."""
+
+
+def _recorded(cluster: Cluster, folder: Path, seconds: int) -> dict[str, _Captures]:
+    """Captures of each load as the driver sends it."""
+    captures = {}
     for load in REPLAYED:
-        output = folder / f"{load.name}.capture"
-        with _recording(cluster, output) as (port, said):
-            process.run(
-                _driver(cluster, load, seconds, SEED, port, rate_per_s=load.rate_per_s), environment(cluster), seconds
-            )
-        captures[load.name] = output
-        relayed.append(Relayed(load=load.name, statements=said["account"]["calls"], cpu_s=said["cpu_s"]))
-    return captures, relayed
+        closed, timed = (folder / f"{load.name}-{how}.capture" for how in ("closed", "timed"))
+        _record(cluster, load, seconds, closed)
+        said = _record(cluster, load, seconds, timed, rate_per_s=load.rate_per_s)
+        relayed = Relayed(load=load.name, statements=said["account"]["calls"], cpu_s=said["cpu_s"])
+        captures[load.name] = _Captures(closed, timed, relayed)
+    return captures
+
+
+def _record(
+    cluster: Cluster, load: Load, seconds: int, output: Path, rate_per_s: float | None = None
+) -> dict[str, Any]:
+    """The relay's summary."""
+    with _recording(cluster, output) as (port, said):
+        driver = _driver(cluster, load, seconds, SEED, port, rate_per_s=rate_per_s)
+        process.run(driver, environment(cluster), seconds)
+    return said
 
 
 def _driver(
@@ -178,7 +199,7 @@ def _driver(
     return Run([str(_engine.checked()), "drive"], document)
 
 
-def _pairs(cluster: Cluster, captures: dict[str, Path], seconds: int, pairs: int) -> Iterator[tuple[Pair, Pair]]:
+def _pairs(cluster: Cluster, captures: dict[str, _Captures], seconds: int, pairs: int) -> Iterator[tuple[Pair, Pair]]:
     """Loads in turns: a pair with nothing to wait for but answers, and one at recorded times beside arrivals at the same rate."""
     order = random.Random(SEED)
     for load in REPLAYED:
@@ -186,9 +207,11 @@ def _pairs(cluster: Cluster, captures: dict[str, Path], seconds: int, pairs: int
     for number in range(pairs):
         for load in REPLAYED:
             capture, seed = captures[load.name], SEED + number
-            closed = (partial(_fastest, cluster, capture), partial(_driven, cluster, load, seconds, seed))
+            closed = partial(_driven, cluster, load, seconds, seed)
             arriving = partial(_driven, cluster, load, seconds, seed, rate_per_s=load.rate_per_s)
-            found = [_pair(load, *closed, order), _pair(load, partial(_timed, cluster, capture), arriving, order)]
+            fastest = partial(_replayed, cluster, capture.closed, FASTEST)
+            timed = partial(_replayed, cluster, capture.timed)
+            found = [_pair(load, fastest, closed, order), _pair(load, timed, arriving, order)]
             for pair, what in zip(found, ("as fast as it can", "at recorded times"), strict=True):
                 said = f"{pair.native.cpu_us:.1f} µs, the driver {pair.original.cpu_us:.1f} µs, {pair.ratio:.3f}"
                 print(f"{number + 1}/{pairs} {load.name}, {what}: {said}", file=sys.stderr, flush=True)
@@ -203,19 +226,13 @@ def _pair(load: Load, replayed: Callable[[], Sample], driven: Callable[[], Sampl
     return Pair(load=load.name, native=native, original=original, native_first=replay_first)
 
 
-def _fastest(cluster: Cluster, capture: Path) -> Sample:
-    """Replays as fast as it can, until they are long enough to measure."""
-    sent = [_sent(cluster, capture, FASTEST)[0] for _ in range(REPEATS)]
-    return Sample(cpu_s=sum(one.cpu_s for one in sent), transactions=sum(one.statements for one in sent))
-
-
 def _driven(cluster: Cluster, load: Load, seconds: int, seed: int, rate_per_s: float | None = None) -> Sample:
     ended = process.run(_driver(cluster, load, seconds, seed, rate_per_s=rate_per_s), environment(cluster), seconds)
     return Sample(cpu_s=ended.cpu_s, transactions=transactions_in("pgdyno", ended.printed) * STATEMENTS[load.name])
 
 
-def _timed(cluster: Cluster, capture: Path) -> Sample:
-    sent, _ = _sent(cluster, capture)
+def _replayed(cluster: Cluster, capture: Path, speed: float = 1.0) -> Sample:
+    sent, _ = _sent(cluster, capture, speed)
     return Sample(cpu_s=sent.cpu_s, transactions=sent.statements)
 
 

@@ -24,9 +24,9 @@ _HEAD = """# What captures and replays cost
 `results/captured/`. What it is about: [captures](../concept/capture.md), [replays](../concept/replay.md).
 
 - **Reading**: a csvlog of texts, values and durations of 60 sessions, by `pgdyno capture read`; CPU and peak of the engine, as the child of a small process.
-- **CPU a statement**: user and system time of the whole engine by its statements. The driver sends a script at a rate of Poisson arrivals through a relay that records; what was
-  recorded is replayed beside the driver with the same script, in an order that is drawn for each pair: as fast as it can beside clients that wait for answers alone, and at its times beside the same arrivals. A replay learns keys, exchanges
-  them, and compares each answer with what was recorded.
+- **CPU a statement**: user and system time of the whole engine by its statements. A relay records what the driver sends: once statement after statement, and once at a rate of Poisson
+  arrivals. The first is replayed as fast as it can, the second at its times, each beside the driver with the same script, in an order that is drawn for each pair. A replay learns keys, exchanges them,
+  and compares each answer with what was recorded. What a replay takes to begin (it reads its capture and logs in) is a part of its figures.
 - **Lateness**: how late a statement is sent for which its session had nothing to wait for but the time.
 """
 

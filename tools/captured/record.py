@@ -103,7 +103,7 @@ class Record(Kept):
     seconds: int
     """Length of each run of a pair."""
     other_cores: float
-    """What other processes took before it began, and after it had ended, the larger of both."""
+    """What other processes took before it began, and before memory was watched, the larger of both."""
     reading: Reading
     pairs: list[Pair]
     """The replay beside the driver, by statement, both with nothing to wait for but answers."""
