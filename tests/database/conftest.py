@@ -13,7 +13,7 @@ import pytest
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 
-from ..support.servers import initialise, throwaway_cluster
+from ..support.servers import initialise, made_once, throwaway_cluster
 from .shop import Shop, make
 
 
@@ -43,6 +43,7 @@ def older_shop(system_postgres: Path) -> Iterator[Shop]:
 def clusters_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """New clusters of the embedded PostgreSQL are copies of one that `Cluster.initdb` made; another process makes its own."""
     make_one, embedded = Cluster.initdb, find_binaries().bin_dir
+    made_once(None)  # by what is replaced here
 
     def initdb(self: Cluster, **options: Any) -> None:
         if self.binaries.bin_dir == embedded and not any(options.values()):

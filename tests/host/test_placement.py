@@ -9,13 +9,17 @@ import pytest
 
 from pgdyno.errors import InputError
 from pgdyno.host import mounts, volume
+from pgdyno.host import placement as placements
 from pgdyno.host.journal import Journal
 from pgdyno.host.placement import Placement, attach_placement, seed_of
+from pgdyno.host.waiting import wait_until
 
 from .needs import needs_fuse
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+BIG = 64 << 20
 
 
 def test_roles_have_an_order_and_empty_ones_are_none() -> None:
@@ -82,3 +86,28 @@ def test_a_volume_that_cannot_be_attached_takes_the_others_with_it(state: Path) 
         pass
     assert volume.list_volumes(state) == []
     assert list((state / "mounts").iterdir()) == []
+
+
+@needs_fuse
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_what_removed_files_took_is_given_back_while_volumes_are_filled(
+    state: Path, monkeypatch: pytest.MonkeyPatch, *, meanwhile: bool
+) -> None:
+    monkeypatch.setattr(placements, "TRIM_S", 0.1)
+    store = state.parent / "layers"
+    store.mkdir()
+
+    def held_bytes() -> int:
+        return sum(one.stat().st_blocks * 512 for one in store.rglob("*") if one.is_file())
+
+    placement = Placement({"data": "null:size=512MiB"}, store=str(store))
+    with attach_placement(placement, name="v", journal=Journal(state)) as attached:
+        file = attached.mounts["data"] / "wal"
+        with attached.trimmed(meanwhile=meanwhile):
+            with file.open("wb") as out:
+                out.write(bytes(range(256)) * (BIG // 256))
+                os.fsync(out.fileno())
+            assert held_bytes() >= BIG
+            file.unlink()
+            assert wait_until(lambda: held_bytes() < BIG, 20.0 if meanwhile else 1.0) == meanwhile
+        assert held_bytes() < BIG

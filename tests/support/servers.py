@@ -46,7 +46,7 @@ CLUSTERS = "PGDYNO_TEST_CLUSTERS"
 
 
 @functools.cache
-def _made_once(pg_bin: Path | None) -> Path:
+def made_once(pg_bin: Path | None) -> Path:
     """A data directory of these programs that nobody has started; it goes with the run's images, or with that folder."""
     shared = os.environ.get(CLUSTERS)
     if shared is None:
@@ -72,7 +72,7 @@ def _made(folder: Path, pg_bin: Path | None) -> Path:
 
 def initialise(data_dir: Path, pg_bin: Path | None = None) -> None:
     """What `Cluster.initdb` makes, copied from one that was made before."""
-    subprocess.run(["cp", "--archive", _made_once(pg_bin), data_dir], check=True)
+    subprocess.run(["cp", "--archive", made_once(pg_bin), data_dir], check=True)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from pgdyno.crash.archive import Archive
 from pgdyno.crash.ledger import SCHEMA_CLIENT, Client, Ledger
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.host import paths, preflight, program, volume
+from pgdyno.host.file_system import trim
 from pgdyno.host.journal import Journal
 from pgdyno.host.process import own_name
 from pgdyno.postgres.binaries import find_binaries
@@ -233,8 +234,7 @@ def _shrink(cluster: Cluster, mount: Path) -> None:
         for name in ("template1", "template0"):
             connection.execute(f"ALTER DATABASE {name} IS_TEMPLATE false".encode())
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-    program.run("sync", "--file-system", mount)  # blocks are free when the journal says so
-    program.run("fstrim", mount)
+    trim(mount)
 
 
 def require_room(marked: dict[str, Any]) -> None:

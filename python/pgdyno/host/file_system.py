@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Literal, get_args
 
 from pgdyno.errors import InputError
+from pgdyno.host import program
 
 FileSystem = Literal["ext4", "xfs"]
 """What a volume can be formatted with."""
@@ -55,3 +57,9 @@ def require_mount_options(options: str) -> None:
             raise InputError(f"`{option}` is not a mount option", remedy="write them as `noatime,commit=30`")
         if option in _REFUSED:
             raise InputError(f"the mount option {option} is refused: {_REFUSED[option]}", remedy="omit it")
+
+
+def trim(mount: Path, timeout_s: float = program.TIMEOUT_S) -> None:
+    """Give the blocks of removed files back to the volume: they are free when the file system's journal says so. :class:`HostError` as of :func:`program.run`."""
+    program.run("sync", "--file-system", mount, timeout_s=timeout_s)
+    program.run("fstrim", mount, timeout_s=timeout_s)

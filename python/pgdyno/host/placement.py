@@ -7,20 +7,25 @@ volumes they share those too, and one daemon serves them; else each has a daemon
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgdyno.errors import InputError
-from pgdyno.host import paths, volume
-from pgdyno.host.file_system import FileSystem
+from pgdyno.errors import HostError, InputError
+from pgdyno.host import paths, program, volume
+from pgdyno.host.file_system import FileSystem, trim
 from pgdyno.host.journal import Journal
 from pgdyno.host.volume import AttachedVolume
 from pgdyno.specification import VolumeSpec
 
 DATA = "data"
 """The role that every placement has."""
+TRIM_S = 10.0
+"""How often volumes are trimmed while they are filled: a file system seldom takes the blocks again that removed WAL had. Without it 31 GB of
+a database took 61 GB of a disk (2026-11)."""
+_FSTRIM_S = 600
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,30 @@ class AttachedPlacement:
     def mounts(self) -> dict[str, Path]:
         """Where each role's file system is."""
         return {role: attached.mount for role, attached in self.volumes.items() if attached.mount is not None}
+
+    @contextmanager
+    def trimmed(self, *, meanwhile: bool = True) -> Iterator[None]:
+        """Give back what removed files took behind the ``with`` block, and every :data:`TRIM_S` ``meanwhile``: it would become part of the images."""
+        ended = threading.Event()
+
+        def work() -> None:
+            while not ended.wait(TRIM_S):
+                for mount in self.mounts.values():
+                    with suppress(HostError):
+                        program.run("fstrim", mount, timeout_s=_FSTRIM_S)
+
+        thread = threading.Thread(target=work, name="pgdyno-trim", daemon=True)
+        if meanwhile:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if meanwhile:
+                thread.join(_FSTRIM_S)
+        for mount in self.mounts.values():
+            with suppress(HostError):
+                trim(mount, timeout_s=_FSTRIM_S)
 
     def detach(self, save_images: Mapping[str, Path] | None = None) -> None:
         """Detach every volume; ``save_images`` keeps the content of the roles it names.

@@ -19,7 +19,7 @@ from pgdyno.host.placement import Placement, attach_placement
 from pgdyno.host.process import own_name
 from pgdyno.postgres import settings
 from pgdyno.store.kept_database import RECORD, KeptDatabase, databases_dir, find_kept
-from pgdyno.world.own_database import require_restorable, trim
+from pgdyno.world.own_database import require_restorable
 from pgdyno.world.restored import restore
 from pgdyno.world.restoring import Site
 
@@ -122,8 +122,8 @@ def _restored(
             world=None,
             progress=progress,
         )
-        found = restore(tables, site)
-        trim(attached)
+        with attached.trimmed():
+            found = restore(tables, site)
         progress(0.99, "save")
         attached.detach(save_images={role: partial / role for role in wanted.roles})
     shutil.rmtree(layers, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError, InputError
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pgdyno.host.placement import AttachedPlacement, Placement
+    from pgdyno.host.placement import Placement
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.kind.base import Workload
@@ -110,9 +109,3 @@ def rehearse(
         finally:
             cluster.stop("immediate")
             cluster.close()
-
-
-def trim(attached: AttachedPlacement) -> None:
-    """Give back what files that were removed took: it would become part of the image."""
-    for mount in attached.mounts.values():
-        subprocess.run(["fstrim", str(mount)], capture_output=True, check=False, timeout=600)
