@@ -36,12 +36,11 @@ const ZONES: &[(&str, i64)] = &[
 /// but for a change of daylight saving, which the reader tells, as the time goes back.
 pub(crate) fn instant(text: &str) -> Option<(i64, bool, &str)> {
     let bytes = text.as_bytes();
-    let number = |from: usize, to: usize| -> Option<i64> {
-        let digits = bytes.get(from..to)?;
-        if !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        digits.iter().try_fold(0_i64, |sum, digit| Some(sum * 10 + i64::from(digit - b'0')))
+    let number = |from: usize, to: usize| {
+        bytes
+            .get(from..to)?
+            .iter()
+            .try_fold(0_i64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
     };
     let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));
     if !(is(4, b"-") && is(7, b"-") && is(10, b" T") && is(13, b":") && is(16, b":")) {
@@ -77,6 +76,9 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 
 /// The zone at the beginning of a text, as ` CET`, ` +02`, `+02:00`, `Z`: its offset in seconds if it is known, and what is behind.
 fn zone(text: &str) -> (i64, &str) {
+    if text == " UTC" {
+        return (0, "");
+    }
     let inner = text.strip_prefix(' ').unwrap_or(text);
     let sign = match inner.as_bytes().first() {
         Some(b'+') => 1,

@@ -15,7 +15,7 @@ const HEAD_BYTES: usize = 40;
 /// A column as it is written, without its quotes.
 #[derive(Clone, Copy)]
 struct Column<'a> {
-    raw: &'a [u8],
+    raw: &'a str,
     /// Whether it has doubled quotes.
     doubled: bool,
 }
@@ -30,12 +30,14 @@ pub(super) fn is_entry(line: &[u8]) -> bool {
 pub(super) fn read<E: From<io::Error>>(input: &mut Input, sink: &mut Sink<'_, E>) -> Result<(), E> {
     loop {
         let Some(next) = input.next(record_length)? else { return Ok(()) };
-        let columns = if next.whole { split(&input.seen()[..next.length]) } else { None };
-        let read = columns.as_deref().map(entry);
+        let record = &input.seen()[..next.length];
+        // Once for all of it: for each column it took 7 % of the reading.
+        let text = std::str::from_utf8(record);
+        let read = text.ok().filter(|_| next.whole).and_then(split).and_then(|columns| entry(&columns));
         let found = match &read {
-            Some(Ok(Some(entry))) => Found::Entry(entry),
-            Some(Err(_)) => Found::NotText,
-            Some(Ok(None)) | None => Found::Torn,
+            Some(entry) => Found::Entry(entry),
+            None if text.is_err() && next.whole && split(&String::from_utf8_lossy(record)).is_some() => Found::NotText,
+            None => Found::Torn,
         };
         let torn = matches!(found, Found::Torn);
         sink(found)?;
@@ -61,19 +63,20 @@ fn record_length(seen: &[u8]) -> Option<usize> {
 }
 
 /// Cuts a record into columns. None if quotes stand where none can: then its beginning is that of another one.
-fn split(record: &[u8]) -> Option<Vec<Column<'_>>> {
+fn split(record: &str) -> Option<Vec<Column<'_>>> {
     let mut columns = Vec::with_capacity(COLUMNS[2]);
-    let record = record.strip_suffix(b"\n").unwrap_or(record);
-    let record = record.strip_suffix(b"\r").unwrap_or(record);
+    let record = record.strip_suffix('\n').unwrap_or(record);
+    let record = record.strip_suffix('\r').unwrap_or(record);
+    let bytes = record.as_bytes();
     let mut at = 0;
     loop {
-        if record.get(at) == Some(&b'"') {
+        if bytes.get(at) == Some(&b'"') {
             let begin = at + 1;
             let mut doubled = false;
             at = begin;
             loop {
-                at += memchr::memchr(b'"', &record[at..])? + 1;
-                if record.get(at) != Some(&b'"') {
+                at += memchr::memchr(b'"', &bytes[at..])? + 1;
+                if bytes.get(at) != Some(&b'"') {
                     break;
                 }
                 doubled = true;
@@ -81,11 +84,11 @@ fn split(record: &[u8]) -> Option<Vec<Column<'_>>> {
             }
             columns.push(Column { raw: &record[begin..at - 1], doubled });
         } else {
-            let length = memchr::memchr2(b',', b'"', &record[at..]).unwrap_or(record.len() - at);
+            let length = memchr::memchr2(b',', b'"', &bytes[at..]).unwrap_or(bytes.len() - at);
             columns.push(Column { raw: &record[at..at + length], doubled: false });
             at += length;
         }
-        match record.get(at) {
+        match bytes.get(at) {
             None => return COLUMNS.contains(&columns.len()).then_some(columns),
             Some(b',') => at += 1,
             Some(_) => return None,
@@ -94,34 +97,34 @@ fn split(record: &[u8]) -> Option<Vec<Column<'_>>> {
 }
 
 /// The entry of a record; none if it has no instant.
-fn entry<'a>(columns: &[Column<'a>]) -> Result<Option<Entry<'a>>, std::str::Utf8Error> {
-    let plain = |index: usize| std::str::from_utf8(columns[index].raw);
-    let text = |index: usize| -> Result<Cow<'a, str>, std::str::Utf8Error> {
-        let text = plain(index)?;
-        Ok(if columns[index].doubled { Cow::Owned(text.replace("\"\"", "\"")) } else { Cow::Borrowed(text) })
+fn entry<'a>(columns: &[Column<'a>]) -> Option<Entry<'a>> {
+    let plain = |index: usize| columns[index].raw;
+    let text = |index: usize| {
+        let Column { raw, doubled } = columns[index];
+        if doubled { Cow::Owned(raw.replace("\"\"", "\"")) } else { Cow::Borrowed(raw) }
     };
-    let some = |index: usize| text(index).map(|text| (!text.is_empty()).then_some(text));
-    let Some((time_us, _, _)) = instant(plain(0)?) else { return Ok(None) };
-    Ok(Some(Entry {
+    let some = |index: usize| (!plain(index).is_empty()).then(|| text(index));
+    let (time_us, _, _) = instant(plain(0))?;
+    Some(Entry {
         time_us,
-        pid: plain(3)?.parse().ok(),
-        session: some(5)?,
-        line: plain(6)?.parse().ok(),
+        pid: plain(3).parse().ok(),
+        session: some(5),
+        line: plain(6).parse().ok(),
         additions: 0,
-        session_begin_us: instant(plain(8)?).map(|(us, _, _)| us),
-        user: some(1)?,
-        database: some(2)?,
-        host: (!columns[4].raw.is_empty()).then(|| plain(4)).transpose()?.map(|host| Cow::Borrowed(host_of(host))),
-        application: some(22)?,
-        transaction: transaction_of(plain(9)?),
-        tag: some(7)?,
-        severity: text(11)?,
-        sqlstate: some(12)?,
-        message: text(13)?,
-        detail: some(14)?,
-        context: some(18)?,
-        statement: some(19)?,
-    }))
+        session_begin_us: instant(plain(8)).map(|(us, _, _)| us),
+        user: some(1),
+        database: some(2),
+        host: (!plain(4).is_empty()).then(|| Cow::Borrowed(host_of(plain(4)))),
+        application: some(22),
+        transaction: transaction_of(plain(9)),
+        tag: some(7),
+        severity: text(11),
+        sqlstate: some(12),
+        message: text(13),
+        detail: some(14),
+        context: some(18),
+        statement: some(19),
+    })
 }
 
 #[cfg(test)]
