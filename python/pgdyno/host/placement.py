@@ -68,7 +68,7 @@ class AttachedPlacement:
 
     @contextmanager
     def trimmed(self, *, meanwhile: bool = True) -> Iterator[None]:
-        """Give back what removed files took behind the ``with`` block, and every :data:`TRIM_S` ``meanwhile``: it would become part of the images."""
+        """Give back what removed files took, which would become part of the images: after the ``with`` block, and every :data:`TRIM_S` ``meanwhile``."""
         ended = threading.Event()
 
         def work() -> None:
