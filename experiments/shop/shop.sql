@@ -86,7 +86,7 @@ FROM generate_series(1, (5000 * :size)::int) i;
 INSERT INTO orders (id, ref, customer_id, state, placed_at)
 SELECT i, md5('order ' || i)::uuid, 1 + drawn(i, 9) % (20000 * :size)::int,
        (ARRAY['placed', 'paid', 'shipped', 'shipped', 'shipped', 'returned'])[1 + drawn(i, 10) % 6]::order_state,
-       timestamptz '2025-10-01 00:00+00' + i * interval '15552000 seconds' / (60000 * :size)::int
+       timestamptz '2025-10-01 00:00+00' + interval '15552000 seconds' * (i::float8 / (60000 * :size)::int)
 FROM generate_series(1, (60000 * :size)::int) i;
 INSERT INTO order_lines (order_id, line, product_id, quantity, price)
 SELECT i, line, 1 + drawn(i * 8 + line, 11) % (5000 * :size)::int, 1 + drawn(i * 8 + line, 12) % 5, 100 + drawn(i * 8 + line, 13) % 50000
@@ -94,7 +94,7 @@ FROM generate_series(1, (60000 * :size)::int) i, generate_series(1, 1 + (drawn(i
 UPDATE orders SET total = lines.total
 FROM (SELECT order_id, sum(amount)::bigint AS total FROM order_lines GROUP BY order_id) lines WHERE lines.order_id = orders.id;
 INSERT INTO events (id, at, customer_id, what, detail)
-SELECT i, timestamptz '2026-01-01 00:00+00' + i * interval '8640000 seconds' / (80000 * :size)::int, 1 + drawn(i, 15) % (20000 * :size)::int,
+SELECT i, timestamptz '2026-01-01 00:00+00' + interval '8640000 seconds' * (i::float8 / (80000 * :size)::int), 1 + drawn(i, 15) % (20000 * :size)::int,
        (ARRAY['seen', 'searched', 'basket', 'paid'])[1 + drawn(i, 16) % 4], jsonb_build_object('product', drawn(i, 17) % (5000 * :size)::int)
 FROM generate_series(1, (80000 * :size)::int) i;
 SELECT setval('customers_id_seq', (SELECT max(id) FROM customers)), setval('products_id_seq', (SELECT max(id) FROM products)),
