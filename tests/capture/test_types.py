@@ -1,4 +1,4 @@
-"""Parameters whose types a server cannot find: a log has none, and production's client sent them."""
+"""What a log does not have of prepared statements: the types of their parameters, and whether they were prepared although they failed."""
 
 from __future__ import annotations
 
@@ -42,3 +42,17 @@ def test_statements_that_are_ambiguous_without_types_do_what_they_did(embedded_s
     ended = pgdyno("capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", "--json", code=0)
     found = json.loads(ended.out)
     assert (found["newly_failed"], found["errors"]) == (0, [])
+
+
+def test_a_statement_stays_prepared_whose_first_execution_failed(embedded_server: Cluster, tmp_path: Path) -> None:
+    def use(server: Cluster) -> None:
+        with connected(server) as session:
+            session.pgconn.prepare(b"divided", b"SELECT 6 / ($1::int * count(*)) FROM pg_class")
+            # It divides when it is executed: an error while it is planned is logged without the name.
+            for divisor in (b"0", b"2", b"3"):
+                session.pgconn.exec_prepared(b"divided", [divisor])
+
+    capture, _ = captured(tmp_path, log_of(embedded_server, "divided", use).files["csv"])
+    ended = pgdyno("capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", "--json", code=0)
+    found = json.loads(ended.out)
+    assert (found["failed_as_recorded"], found["newly_failed"], found["errors"]) == (1, 0, [])

@@ -35,6 +35,8 @@ pub(crate) struct Link<'a> {
     out: Vec<u8>,
     /// Prepared statements that the server has, with their texts.
     prepared: HashMap<String, String>,
+    /// Whether the server prepared what was sent last, whatever came of executing it.
+    parsed: bool,
     types: Arc<Types>,
     /// Where rows of COPY are read.
     copied: Option<Arc<Mutex<CaptureFile>>>,
@@ -58,7 +60,7 @@ impl<'a> Link<'a> {
         turns.watch(&stream).map_err(|error| LoginError::Absent(format!("its socket cannot be watched: {error}")))?;
         let (prepared, types) = (HashMap::new(), Arc::default());
         let out = Vec::with_capacity(4096);
-        Ok(Self { cancel_key, turns, stream, inbox, out, prepared, types, copied: None, made: None })
+        Ok(Self { cancel_key, turns, stream, inbox, out, prepared, parsed: false, types, copied: None, made: None })
     }
 
     /// Prepares statements with these types of their parameters.
@@ -117,7 +119,7 @@ impl<'a> Link<'a> {
 
     /// Notes what the server has prepared now.
     fn note(&mut self, call: &Call, parses: bool, answer: Answer) {
-        if parses && answer == Answer::Done {
+        if parses && self.parsed {
             self.prepared.insert(call.name.clone(), call.text.clone());
         }
         if call.protocol != Protocol::Text || answer != Answer::Done {
@@ -151,6 +153,7 @@ impl<'a> Link<'a> {
         self.flush(stops).await?;
         self.wait(stops).await?;
         let mut answer = Answer::Done;
+        self.parsed = false;
         loop {
             match self.inbox.fill(&mut self.stream) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -163,6 +166,7 @@ impl<'a> Link<'a> {
                 match (tag, &mut rows) {
                     (b'T', Some(rows)) => rows.describe(body),
                     (b'D', Some(rows)) => rows.row(body),
+                    (b'1', _) => self.parsed = true,
                     (b'Z', _) => return Ok(answer),
                     (b'E', _) => {
                         let error = ServerError::parse(body);
