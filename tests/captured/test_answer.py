@@ -88,7 +88,8 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Answer:
         replay = arm["replay"]
         print(
             f"{volume}: kept up {replay['kept_up']}, ended {replay['late_s']['mean']:.1f} s late, a statement at most"
-            f" {replay['behind_s_max']:.2f} s; mean {arm['headline']['mean']:.2f} ms; {arm['binding']['title']}; {arm['usd_per_month']} $"
+            f" {replay['behind_s_max']:.2f} s; mean {arm['headline']['mean']:.2f} ms; {arm['disk']['iops']:.0f} IOPS;"
+            f" {arm['binding']['title']}; {arm['usd_per_month']} $; {'; '.join(arm['why_invalid']) or 'valid'}"
         )
     print(f"{minutes:.1f} minutes; exit code {ended.code}")
     return answer

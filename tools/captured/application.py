@@ -28,8 +28,8 @@ COPIED_ROWS = 100
 CUSTOMERS, PRODUCTS, ORDERS = 20_000, 5_000, 60_000
 """Of a shop of size 1 (shop.sql)."""
 MIX = {
-    "history": 450,
-    "visit": 250,
+    "history": 600,
+    "visit": 100,
     "place": 90,
     "order": 120,
     "pay": 75,

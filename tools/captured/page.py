@@ -138,11 +138,11 @@ def _beside(found: Beside | None) -> str:
         [
             one.name,
             f"{one.statements:,}" if one.statements else f"none: {one.said}",
-            f"{one.errors:,}",
+            f"{one.errors:,}" if one.statements else UNKNOWN,
             f"{one.orders_missing:,}",
             f"{1e6 * one.cpu_s / one.statements:.0f}" if one.statements else UNKNOWN,
             f"{one.took_s:.1f}",
-            f"{one.late_s_max:.2f}",
+            f"{one.late_s_max:.2f}" if one.statements else UNKNOWN,
         ]
         for one in found.tools
     ]
