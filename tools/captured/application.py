@@ -28,8 +28,8 @@ COPIED_ROWS = 100
 CUSTOMERS, PRODUCTS, ORDERS = 20_000, 5_000, 60_000
 """Of a shop of size 1 (shop.sql)."""
 MIX = {
-    "history": 600,
-    "visit": 100,
+    "history": 640,
+    "visit": 60,
     "place": 90,
     "order": 120,
     "pay": 75,
@@ -40,9 +40,9 @@ MIX = {
 }
 """Weights of transactions.
 
-Derived from the sizes of tables and indexes: a history touches 10 blocks of its customer's own, a visit 18. At 800 transactions a second, on a shop of
-size 24 in 512 MiB of memory, about 4,000 blocks a second are written, or read because no cache has them (3,700 with 450 MB of cache, 5,000 with
-320 MB): too many for gp3's 3,000 IOPS, and not for 6,000. Without visits it is 2,100 to 3,400.
+A history touches 10 blocks of its customer's own, a visit 18. At 800 transactions a second, on a shop of size 24 in 512 MiB of memory, 100 visits in a
+thousand transactions are 5,500 I/Os a second: io2bx of 6,000 IOPS kept up, and gp3 needed 107 s for a minute; with 250 neither kept up (2026-11-27). 60 leave
+room for what differs by machine.
 """
 UPDATE_TOTAL = (
     "UPDATE orders SET total = (SELECT coalesce(sum(amount), 0) FROM order_lines WHERE order_id = %s) WHERE id = %s"
