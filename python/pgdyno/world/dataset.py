@@ -311,7 +311,7 @@ def _made(
         return _fill(key, tables, binaries, attached, instance, journal, progress, directory), DATABASE
     chosen = _load_settings(key, binaries, attached.mounts)
     site = Site(binaries, attached, instance, journal, directory, str(key), chosen, key.world, progress)
-    # A load that is limited is measured: nothing of ours goes to its volumes.
+    # A load that is limited is measured: its volumes get the requests of its server alone.
     with attached.trimmed(meanwhile=key.world is None):
         restored = restore(tables, site)
     return restored.said, restored.database
