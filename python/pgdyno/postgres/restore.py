@@ -143,7 +143,8 @@ class Restorer:
         if feeding is not None:
             feeding.join()
         said = Said.of(lines)
-        with self.log.open("a", encoding="utf-8") as file:
+        # A full disk is one of the errors.
+        with contextlib.suppress(OSError), self.log.open("a", encoding="utf-8") as file:
             file.writelines(f"{name}: {message}\n" for message in said.messages)
         if process.returncode != 0 and not said.messages:
             said.messages.append(f"{name} ended with exit code {process.returncode}")
