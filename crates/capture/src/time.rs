@@ -3,6 +3,7 @@
 /// Names of zones with one meaning, in minutes ahead of UTC (tz database, and PostgreSQL's `tznames/Default`). Left out are
 /// those of several places, as CST, IST and PST.
 const ZONES: &[(&str, i64)] = &[
+    ("UTC", 0), // the first, as most servers log in it
     ("ACDT", 630),
     ("ACST", 570),
     ("AEDT", 660),
@@ -76,9 +77,6 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 
 /// The zone at the beginning of a text, as ` CET`, ` +02`, `+02:00`, `Z`: its offset in seconds if it is known, and what is behind.
 fn zone(text: &str) -> (i64, &str) {
-    if text == " UTC" {
-        return (0, "");
-    }
     let inner = text.strip_prefix(' ').unwrap_or(text);
     let sign = match inner.as_bytes().first() {
         Some(b'+') => 1,
