@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import mmap
 import os
+import random
 import re
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,8 +53,6 @@ def fill(device: str, blocks: int) -> tuple[int, int]:
     written = failed = 0
     handle = os.open(device, os.O_WRONLY | os.O_DIRECT)
     try:
-        import mmap
-
         with mmap.mmap(-1, BLOCK) as content:
             content.write(b"x" * BLOCK)
             for number in range(blocks):
@@ -62,6 +65,58 @@ def fill(device: str, blocks: int) -> tuple[int, int]:
     finally:
         os.close(handle)
     return written, failed
+
+
+PAGE = 4096
+STRIDE = 256 << 10
+"""Between two pages, so that none is read ahead with another."""
+COLD, HOT = 96, 300
+"""Pages of the image, and reads of one that is in memory."""
+SLOWNESS = 32
+"""By which a gp3 answers after 20 ms and more."""
+
+
+def moved(device: str, offsets: list[int], write: bool = False) -> list[float]:
+    """Seconds that pages at these places take, read or written one after the other."""
+    took = []
+    handle = os.open(device, (os.O_WRONLY if write else os.O_RDONLY) | os.O_DIRECT)
+    try:
+        with mmap.mmap(-1, PAGE) as page:
+            for offset in offsets:
+                begin = time.monotonic()
+                done = os.pwrite(handle, page, offset) if write else os.preadv(handle, [page], offset)
+                took.append(time.monotonic() - begin)
+                assert done == PAGE
+    finally:
+        os.close(handle)
+    return took
+
+
+def test_a_slow_disk_below_a_clone_delays_what_is_on_it_alone(state: Path) -> None:
+    """Reads of an image on a slow disk are late and counted as such; a page that is in memory is there when it is due."""
+    cold = [number * STRIDE for number in range(COLD)]
+    hot = (COLD + 1) * STRIDE
+    random.Random(3).shuffle(cold)
+    disk = state.parent / "disk"
+    with volume.attached("gp3:size=1GiB", mount=disk, name="disk", dilation=SLOWNESS):
+        with volume.attached("null:size=1GiB", mount=None, name="source", store=str(disk)) as source:
+            moved(source.block_device, cold, write=True)
+            source.detach(save_image=disk / "image")
+        with (
+            volume.attached("io2bx:size=4GiB", mount=None, name="clone", image=disk / "image") as clone,
+            ThreadPoolExecutor() as pool,
+        ):
+            moved(clone.block_device, [hot], write=True)
+            before = clone.stats()["counters"]
+            readers = [pool.submit(moved, clone.block_device, cold[first::4]) for first in range(4)]
+            beside = moved(clone.block_device, [hot] * HOT)
+            waited = [second for reader in readers for second in reader.result()]
+            counters = clone.stats()["counters"]
+    assert counters["failed_ops"] == 0
+    assert statistics.median(waited) > 10 * statistics.median(beside)
+    assert statistics.quantiles(beside, n=10)[8] < statistics.median(waited) / 4, "they waited for others' data"
+    overrun = counters["overrun_ops"] - before["overrun_ops"]
+    assert 0.9 * COLD <= overrun <= COLD + 0.1 * HOT
 
 
 def test_a_store_that_is_full_says_so(state: Path, small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -269,11 +269,10 @@ fn serve_content(
     folder: &VolumeDir,
     commands: &Sender<Command>,
 ) -> Result<Serving> {
-    let on_disk = spec.store != "memory";
-    let pipeline = Pipeline::new(core, store, on_disk, storage, (&spec.name, spec.cache))?;
+    let pipeline = Pipeline::new(core, store, storage, (&spec.name, spec.cache))?;
     let begin = || -> Result<Serving> {
         let mut threads = Vec::new();
-        for _ in 0..if on_disk { DISK_WORKERS } else { 0 } {
+        for _ in 0..if pipeline.disk.is_some() { DISK_WORKERS } else { 0 } {
             threads.push(spawn("disk", pipeline.clone(), |pipeline| pipeline.work())?);
         }
         let request_bytes = u32::try_from(storage.total.params().request_bytes()).unwrap_or(u32::MAX);
@@ -323,7 +322,7 @@ fn start_session(
         (asked, _) => (asked, None),
     };
     let prepared = match wanted {
-        _ if spec.transport != Transport::Classic && spec.store != "memory" => Err(Some(ON_DISK.to_owned())),
+        _ if spec.transport != Transport::Classic && exported.pipeline.disk.is_some() => Err(Some(ON_DISK.to_owned())),
         Transport::Uring => {
             transport::prepare(exported.clone()).map_err(|error| Some(format!("the kernel gives no ring: {error}")))
         }

@@ -36,8 +36,8 @@ pub(crate) struct Pipeline {
     pub(crate) lane: usize,
     store: Store,
     slots: Arc<Slots>,
-    /// Requests whose data a worker must move; `None` when the store is in memory and the event loop moves it.
-    disk: Option<WorkQueue>,
+    /// Requests whose data a worker must move; `None` when the store and the images below are in memory: the event loop moves it.
+    pub(crate) disk: Option<WorkQueue>,
     failures: StoreFailures,
     /// The write log, and the volume's number in it.
     logged: Option<(Arc<Recorder>, u8)>,
@@ -83,10 +83,10 @@ impl Pipeline {
     pub(crate) fn new(
         core: &Arc<Core>,
         store: Store,
-        on_disk: bool,
         storage: &Storage,
         (name, cache): (&str, Cache),
     ) -> Result<Arc<Self>> {
+        let on_disk = store.is_on_disk();
         // A volume in memory asks for memory with every new block that is written; one on a disk never has to.
         let slots = Arc::new(Slots::new(
             storage.total.params().request_bytes() as usize,
@@ -119,7 +119,7 @@ impl Pipeline {
             drop(state);
             return payload.refuse();
         };
-        let mut slot = self.slots.lock(index);
+        let mut slot = self.slots.take(index);
         let now = self.core.clock.now();
         let due = state.submit(now, index, Io { id: index.id(), op, offset, len });
         slot.injected = due == Due::Now && state.fails(index);
@@ -129,7 +129,7 @@ impl Pipeline {
             slot.logged = log.write(*volume, offset, data);
         }
         slot.len = len as usize;
-        slot.moving = Some(Moving { op, offset, due });
+        slot.moving = Some(Moving { op, offset });
         match (&self.disk, payload) {
             (_, Payload::Ring(reply)) => slot.reply = Some(Reply::Ring(reply)),
             (_, Payload::Read(reply, _)) => slot.reply = Some(Reply::Read(reply)),
@@ -145,6 +145,9 @@ impl Pipeline {
             }
         }
         if let Some(disk) = &self.disk {
+            if due == Due::Now {
+                self.slots.transfer(index).awaits(slot.injected);
+            }
             disk.push(index);
         } else {
             self.move_data(&mut slot);
@@ -158,7 +161,7 @@ impl Pipeline {
 
     /// Moves a request's data between its buffer and the store.
     fn move_data(&self, slot: &mut Slot) {
-        let Some(Moving { op, offset, .. }) = slot.moving.take() else {
+        let Some(Moving { op, offset }) = slot.moving.take() else {
             return;
         };
         let len = slot.len;
@@ -189,10 +192,9 @@ impl Pipeline {
         let Some(disk) = &self.disk else { return };
         while let Some(index) = disk.pop() {
             let mut slot = self.slots.lock(index);
-            let due_before = slot.moving.is_some_and(|moving| moving.due == Due::Now);
-            // The lock is held while the data moves: a release that comes meanwhile waits for it.
             self.move_data(&mut slot);
-            if due_before {
+            if let Some(injected) = self.slots.transfer(index).end() {
+                slot.injected = injected;
                 let answered = self.slots.send(index, &mut slot);
                 drop(slot);
                 self.finish(index, true, answered);

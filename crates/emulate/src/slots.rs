@@ -1,7 +1,9 @@
 //! The outstanding requests of one volume: their answers and their data.
 //!
-//! A slot is locked while its data is moved, so that a release that comes early waits for the data.
+//! A slot is locked while its data is moved. From memory that takes microseconds, and a release that comes early waits; from a
+//! disk it takes longer, so a release asks [`Transfer`] first and leaves the answer to the worker: other requests are due.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use fuser::{Errno, ReplyData, ReplyWrite};
@@ -97,23 +99,64 @@ pub(crate) struct Slot {
 pub(crate) struct Moving {
     pub(crate) op: Op,
     pub(crate) offset: u64,
-    /// `Now`: the instant has come, and the answer is sent as soon as the data is there.
-    pub(crate) due: Due,
+}
+
+/// How far a worker is with a request's data, and whether the request's instant has come.
+#[derive(Debug, Default)]
+pub(crate) struct Transfer(AtomicU8);
+
+impl Transfer {
+    /// No worker has the request.
+    const NONE: u8 = 0;
+    const MOVING: u8 = 1;
+    /// The instant has come: the worker sends the answer.
+    const AWAITED: u8 = 2;
+    /// As above; the answer is an I/O error of the model.
+    const AWAITED_FAULT: u8 = 3;
+
+    /// A worker will move the data.
+    pub(crate) fn begin(&self) {
+        self.0.store(Self::MOVING, Ordering::Release);
+    }
+
+    /// The request's instant has come: whether a worker sends the answer.
+    pub(crate) fn awaits(&self, injected: bool) -> bool {
+        let to = if injected { Self::AWAITED_FAULT } else { Self::AWAITED };
+        self.0.compare_exchange(Self::MOVING, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The data is moved. If the request's instant has come meanwhile: whether the model ends it with an I/O error.
+    pub(crate) fn end(&self) -> Option<bool> {
+        match self.0.swap(Self::NONE, Ordering::AcqRel) {
+            Self::AWAITED => Some(false),
+            Self::AWAITED_FAULT => Some(true),
+            _ => None,
+        }
+    }
+}
+
+/// A slot, and what is known of it without its lock.
+#[derive(Debug)]
+struct Place {
+    transfer: Transfer,
+    slot: Mutex<Slot>,
 }
 
 /// The slots of one lane.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    slots: Vec<Mutex<Slot>>,
+    places: Vec<Place>,
+    /// Workers move the data.
+    on_disk: bool,
     write_log: Option<Arc<Recorder>>,
 }
 
 impl Slots {
-    /// Allocates everything that requests of up to `request_bytes` need. `resident`: the buffers' pages too. `write_log`: where
+    /// Allocates everything that requests of up to `request_bytes` need. `on_disk`: the buffers' pages too. `write_log`: where
     /// answers to writes are noted.
-    pub(crate) fn new(request_bytes: usize, resident: bool, write_log: Option<Arc<Recorder>>) -> Self {
+    pub(crate) fn new(request_bytes: usize, on_disk: bool, write_log: Option<Arc<Recorder>>) -> Self {
         let buffer =
-            || if resident { AlignedBuffer::resident(request_bytes) } else { AlignedBuffer::new(request_bytes) };
+            || if on_disk { AlignedBuffer::resident(request_bytes) } else { AlignedBuffer::new(request_bytes) };
         let slot = || Slot {
             buffer: buffer(),
             len: 0,
@@ -123,21 +166,38 @@ impl Slots {
             logged: None,
             moving: None,
         };
-        Self { slots: (0..SLOTS).map(|_| Mutex::new(slot())).collect(), write_log }
+        let place = || Place { transfer: Transfer::default(), slot: Mutex::new(slot()) };
+        Self { places: (0..SLOTS).map(|_| place()).collect(), on_disk, write_log }
+    }
+
+    fn place(&self, index: SlotIndex) -> &Place {
+        &self.places[index.place() % SLOTS]
     }
 
     pub(crate) fn lock(&self, index: SlotIndex) -> MutexGuard<'_, Slot> {
-        self.slots[index.place() % SLOTS].lock().expect("a slot's holder does not panic")
+        self.place(index).slot.lock().expect("a slot's holder does not panic")
+    }
+
+    /// The slot of a new request, before the model knows of it: on a disk its instant may come before its data is asked for.
+    pub(crate) fn take(&self, index: SlotIndex) -> MutexGuard<'_, Slot> {
+        let slot = self.lock(index);
+        if self.on_disk {
+            self.transfer(index).begin();
+        }
+        slot
+    }
+
+    pub(crate) fn transfer(&self, index: SlotIndex) -> &Transfer {
+        &self.place(index).transfer
     }
 
     /// Answers a request whose instant has come. `injected`: with an I/O error.
     pub(crate) fn answer(&self, index: SlotIndex, injected: bool) -> Answered {
-        let mut slot = self.lock(index);
-        slot.injected = injected;
-        if let Some(moving) = &mut slot.moving {
-            moving.due = Due::Now;
+        if self.transfer(index).awaits(injected) {
             return Answered::WaitsForData;
         }
+        let mut slot = self.lock(index);
+        slot.injected = injected;
         self.send(index, &mut slot)
     }
 
@@ -169,5 +229,26 @@ impl Slots {
             log.answer(request);
         }
         failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_does_not_wait_for_a_worker_that_moves_the_data() {
+        let slots = Slots::new(4096, false, None);
+        let index = SlotIndex::of(IoId(7));
+        slots.transfer(index).begin();
+        // As a worker holds it while the disk is asked.
+        let held = slots.lock(index);
+        assert_eq!(slots.answer(index, true), Answered::WaitsForData);
+        assert_eq!(slots.transfer(index).end(), Some(true), "the worker learns that it sends the answer, and which");
+        drop(held);
+
+        slots.transfer(index).begin();
+        assert_eq!(slots.transfer(index).end(), None, "the data is there before its instant");
+        assert_eq!(slots.answer(index, false), Answered::Sent { failed: false });
     }
 }

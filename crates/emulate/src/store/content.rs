@@ -101,6 +101,11 @@ impl Store {
         }
     }
 
+    /// Whether the volume is on a disk, or an image below it: moving data may have to wait.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.direct || self.stack().immutable().iter().any(|layer| !layer.is_in_memory())
+    }
+
     /// Bytes of the volume.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes.load(Ordering::Acquire)

@@ -79,6 +79,11 @@ impl Layer {
         Ok(())
     }
 
+    /// Whether its file is in memory, so that its bytes are there at once.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
     /// The mapping, if it has the range, and as long as no access to a held block can ask for memory.
     fn memory(&self, offset: u64, len: usize) -> Option<&Mapping> {
         self.memory.as_ref().filter(|memory| !self.holes.load(Ordering::Acquire) && memory.has(offset, len))
