@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "results" / "captured" / "record.json"
 PAGE = ROOT / "docs" / "reference" / "replay.md"
 SECONDS = 8
-PAIRS = 4
+PAIRS = 8
 
 
 def main() -> int:

@@ -51,6 +51,8 @@ FASTEST = 1000.0
 WARM_S = 2
 OTHERS_S = 2.0
 """For how long it is watched what other processes take."""
+RELAYED_TIMES = 2
+"""How much longer clients take for as many statements through a relay, on two cores."""
 LATENCY_S = 4
 """How long one client asks, for the relay's part of a latency."""
 _SETTINGS = {
@@ -159,7 +161,7 @@ class _Captures:
     """What the driver sent of a load, recorded by a relay."""
 
     closed: Path
-    """Statement after statement: as many as the driver sends in a run, so that what a replay takes to begin does not count."""
+    """Statement after statement: about as many as the driver sends in a run, as both take more CPU a statement in the beginning."""
     timed: Path
     """At a rate."""
     relayed: Relayed
@@ -171,7 +173,7 @@ def _recorded(cluster: Cluster, folder: Path, seconds: int) -> dict[str, _Captur
     captures = {}
     for load in REPLAYED:
         closed, timed = (folder / f"{load.name}-{how}.capture" for how in ("closed", "timed"))
-        _record(cluster, load, seconds, closed)
+        _record(cluster, load, RELAYED_TIMES * seconds, closed)
         said = _record(cluster, load, seconds, timed, rate_per_s=load.rate_per_s)
         relayed = Relayed(load=load.name, statements=said["account"]["calls"], cpu_s=said["cpu_s"])
         captures[load.name] = _Captures(closed, timed, relayed)
