@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pgdyno import _engine
 from pgdyno.host import volume
 
+from ..support.direct import PAGE, moved
 from .needs import needs_fuse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PAGE = 8192
 VOLUMES = 4
 """Of one instance, whose seed decides which of them are degraded at first."""
-
-
-def read(device: str, count: int) -> None:
-    """Reads pages past the page cache."""
-    page = mmap.mmap(-1, PAGE)
-    file = os.open(device, os.O_RDONLY | os.O_DIRECT)
-    try:
-        for place in range(count):
-            os.preadv(file, [page], place * PAGE)
-    finally:
-        os.close(file)
 
 
 @needs_fuse
@@ -51,7 +38,7 @@ def test_what_was_asked_for_is_counted_and_replayed(state: Path) -> None:
         for one in attached:
             assert one.spec["spec"] == "gp3:size=1GiB,iops=3000,throughput=125,degraded=50%"
             assert one.spec["degradation"]["of_time_percent"] == 50.0
-            read(one.block_device, 50)
+            moved(one.block_device, [place * PAGE for place in range(50)])
         degraded = [one.stats()["counters"]["degraded_ns"] for one in attached]
     assert any(ns > 0 for ns in degraded), "another seed is needed: none begins in a period"
     assert any(ns == 0 for ns in degraded), "another seed is needed: each begins in a period"

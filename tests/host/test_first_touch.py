@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,13 +14,13 @@ from pgdyno.cli.main import run
 from pgdyno.errors import InputError
 from pgdyno.host import volume
 
+from ..support.direct import moved
 from .needs import expect, needs_fuse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MIB = 1 << 20
-PAGE = 8192
 HELD_MIB = 96
 """At the 15 MiB/s of `lazy_double` it takes more than six seconds to come."""
 TURN_S = 0.5 / 15
@@ -45,18 +44,6 @@ def image(state: Path) -> Path:
     return path
 
 
-def read_s(device: str, offset: int) -> float:
-    """Seconds of a read of 8 KiB past the page cache."""
-    page = mmap.mmap(-1, PAGE)
-    file = os.open(device, os.O_RDONLY | os.O_DIRECT)
-    try:
-        began = time.monotonic()
-        os.preadv(file, [page], offset)
-        return time.monotonic() - began
-    finally:
-        os.close(file)
-
-
 @needs_fuse
 def test_the_first_read_of_a_block_waits_and_the_log_replays(
     state: Path, image: Path, capsys: pytest.CaptureFixture[str]
@@ -65,11 +52,11 @@ def test_the_first_read_of_a_block_waits_and_the_log_replays(
     spec = "gp3:size=1GiB,init=lazy_double"
     with volume.attached(spec, mount=None, name="cold", image=image, submit_log=log) as cold:
         late = [(256 + HELD_MIB) * MIB - place * MIB for place in (1, 2, 3)]
-        first = [read_s(cold.block_device, offset) for offset in late]
+        first = moved(cold.block_device, late)
         assert run(["volume", "list"]) == 0
         assert "serving; initialized " in capsys.readouterr().out
-        again = [read_s(cold.block_device, offset) for offset in late]
-        lacking = [read_s(cold.block_device, (600 + place) * MIB) for place in range(3)]
+        again = moved(cold.block_device, late)
+        lacking = moved(cold.block_device, [(600 + place) * MIB for place in range(3)])
         # A turn at the shared rate, less what the path itself takes.
         assert min(first) > 0.9 * TURN_S
         assert min(again) < 0.9 * TURN_S

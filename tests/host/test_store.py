@@ -9,7 +9,6 @@ import os
 import random
 import re
 import statistics
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from pgdyno.host.clean import clean
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 
+from ..support.direct import moved
 from ..support.disk import small_disk
 from .needs import needs_fuse
 
@@ -67,29 +67,12 @@ def fill(device: str, blocks: int) -> tuple[int, int]:
     return written, failed
 
 
-PAGE = 4096
 STRIDE = 256 << 10
 """Between two pages, so that none is read ahead with another."""
 COLD, HOT = 96, 300
 """Pages of the image, and reads of one that is in memory."""
 SLOWNESS = 32
 """By which a gp3 answers after 20 ms and more."""
-
-
-def moved(device: str, offsets: list[int], write: bool = False) -> list[float]:
-    """Seconds that pages at these places take, read or written one after the other."""
-    took = []
-    handle = os.open(device, (os.O_WRONLY if write else os.O_RDONLY) | os.O_DIRECT)
-    try:
-        with mmap.mmap(-1, PAGE) as page:
-            for offset in offsets:
-                begin = time.monotonic()
-                done = os.pwrite(handle, page, offset) if write else os.preadv(handle, [page], offset)
-                took.append(time.monotonic() - begin)
-                assert done == PAGE
-    finally:
-        os.close(handle)
-    return took
 
 
 def test_a_slow_disk_below_a_clone_delays_what_is_on_it_alone(state: Path) -> None:

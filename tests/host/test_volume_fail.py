@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-import mmap
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -18,13 +16,12 @@ from pgdyno.errors import EXIT_USAGE, InputError
 from pgdyno.host import volume
 from pgdyno.host.clean import clean
 
+from ..support.direct import PAGE, moved
 from .needs import expect, needs_fuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-PAGE = 8192
 
 
 @pytest.fixture
@@ -36,22 +33,10 @@ def bare(state: Path) -> Iterator[volume.AttachedVolume]:
     clean(state)
 
 
-def request(device: str, write: bool, offset: int = 0) -> float:
-    """One request of 8 KiB past the page cache; seconds that it took. :class:`OSError` if it fails."""
-    page = mmap.mmap(-1, PAGE)
-    file = os.open(device, (os.O_WRONLY if write else os.O_RDONLY) | os.O_DIRECT)
-    try:
-        began = time.monotonic()
-        os.pwritev(file, [page], offset) if write else os.preadv(file, [page], offset)
-        return time.monotonic() - began
-    finally:
-        os.close(file)
-
-
 def assert_fails(device: str, write: bool, offset: int = 0) -> None:
     """A request ends with EIO."""
     with pytest.raises(OSError) as found:
-        request(device, write, offset)
+        moved(device, [offset], write=write)
     assert found.value.errno == errno.EIO
 
 
@@ -63,7 +48,7 @@ def test_a_pause_holds_a_request_until_it_is_healed(
     assert capsys.readouterr().out == "data: paused\n"
     with ThreadPoolExecutor(1) as writer:
         try:
-            written = writer.submit(request, bare.block_device, True)
+            written = writer.submit(moved, bare.block_device, [0], write=True)
             expect(lambda: bare.stats()["counters"]["queue_length"] == 1, "the write waits")
             assert run(["volume", "list"]) == 0
             assert "serving; impaired; paused" in capsys.readouterr().out
@@ -77,7 +62,7 @@ def test_a_pause_holds_a_request_until_it_is_healed(
     (fault,) = json.loads(capsys.readouterr().out)["faults"]
     assert fault["kind"] == "pause"
     assert 0 < fault["ends_in_s"] <= 2
-    assert request(bare.block_device, write=False) > fault["ends_in_s"] / 2
+    assert moved(bare.block_device, [0])[0] > fault["ends_in_s"] / 2
     assert bare.stats()["faults"] == []
     assert volume.states()["data"]["status"] == "ok"
     # A directory of the same name is not taken for a run.
@@ -94,8 +79,8 @@ def test_a_pause_holds_a_request_until_it_is_healed(
 @needs_fuse
 def test_latency_hits_the_operations_that_it_names(bare: volume.AttachedVolume) -> None:
     assert run(["volume", "fail", "data", "latency", "--add", "300ms", "--writes", "0%"]) == 0
-    assert min(request(bare.block_device, write=False, offset=PAGE * i) for i in range(3)) >= 0.3
-    assert min(request(bare.block_device, write=True, offset=PAGE * i) for i in range(20)) < 0.3
+    assert min(moved(bare.block_device, [PAGE * i for i in range(3)])) >= 0.3
+    assert min(moved(bare.block_device, [PAGE * i for i in range(20)], write=True)) < 0.3
     counters = bare.stats()["counters"]
     assert counters["read_time_ns"] / counters["read_ops"] >= 300e6
 
@@ -108,14 +93,14 @@ def test_errors_are_eio_in_their_range_and_end_with_the_fault(
     assert run(["volume", "fail", "data", "error", "--reads", "0%", "--offset", "1MiB", "--length", "64KiB"]) == 0
     assert "I/O errors on 100 % of writes from byte 1,048,576 on for 0 MiB" in capsys.readouterr().out
     assert_fails(device, write=True, offset=1 << 20)
-    request(device, write=True, offset=0)
-    request(device, write=False, offset=1 << 20)
+    moved(device, [0], write=True)
+    moved(device, [1 << 20])
     assert bare.stats()["counters"]["failed_ops"] == 1
     assert run(["volume", "heal", "data"]) == 0
-    request(device, write=True, offset=1 << 20)
+    moved(device, [1 << 20], write=True)
     assert run(["volume", "fail", "data", "error", "--once"]) == 0
     assert_fails(device, write=False)
-    request(device, write=False)
+    moved(device, [0])
 
 
 @needs_fuse
@@ -134,7 +119,7 @@ def test_a_mirror_does_without_a_lost_member(state: Path, spec: str, survives: b
         assert run(["volume", "fail", "array", "lose", "--member", "0"]) == 0
         for write in (False, True):
             if survives:
-                request(array.block_device, write)
+                moved(array.block_device, [0], write=write)
             else:
                 assert_fails(array.block_device, write)
         with pytest.raises(InputError, match="has no member 2"):
@@ -159,7 +144,7 @@ def test_a_request_of_a_paused_volume_whose_daemon_is_killed_ends_with_an_error(
 ) -> None:
     bare.fail({"kind": "pause"})
     with ThreadPoolExecutor(1) as writer:
-        written = writer.submit(request, bare.block_device, True)
+        written = writer.submit(moved, bare.block_device, [0], write=True)
         try:
             expect(lambda: bare.stats()["counters"]["queue_length"] == 1, "the write waits")
         finally:
