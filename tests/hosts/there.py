@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.host.scratch import remove_scratch
 from pgdyno.host.waiting import wait_until
 from pgdyno.hosts import keys
 
@@ -114,6 +115,8 @@ def hosts(folder: Path, here: str, workers: dict[str, Place]) -> Iterator[Hosts]
         for name, place in workers.items():
             found.workers[name] = stack.enter_context(found.worker(name, place))
         yield found
+    for place in workers.values():
+        remove_scratch(Path((os.environ | place.environment)["PGDYNO_STATE_DIR"]))  # they were killed
 
 
 def children(pid: int) -> list[int]:
