@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 HOST_MS = 6.0
 """Of a transaction, on the host."""
+CPU_MS = 0.5
+"""CPU time of a transaction in the server; its driver takes a tenth."""
+CORES = 2
+"""As the writer has them."""
 NOISE = 0.01
 """Of a run, as the writer makes it."""
 
@@ -29,6 +34,7 @@ NOISE = 0.01
 def _arm(base: Arm, dilation: int, storage_ms: float, tps: float | None = None) -> Arm:
     """An arm whose transactions take ``storage_ms`` at the volumes and the rest on the host."""
     rate = CLIENTS * 1000 / (storage_ms + HOST_MS / dilation)
+    cpu_share = rate * CPU_MS / 1e3 / (CORES * dilation)
     factors = (("world.volume", base.spec), ("world.dilation", str(dilation)))
     return replace(
         base,
@@ -40,7 +46,8 @@ def _arm(base: Arm, dilation: int, storage_ms: float, tps: float | None = None) 
         read_ms=0.4,
         write_ms=0.4,
         spread=NOISE / 4,
-        server_share=0.2,
+        server_share=cpu_share,
+        driver_share=cpu_share / 10,
     )
 
 
@@ -116,6 +123,28 @@ def test_a_limit_that_binds_at_one_dilation_alone_refuses_it(tmp_path: Path) -> 
     assert one.because == "not the same binds: no limit of storage at 4 and volume IOPS at 8"
     [same] = undilated(found.factors, found.arms, {0: "volume_iops", 1: "volume_iops"})
     assert same.because == ""
+
+
+def test_memory_that_is_warmer_at_one_dilation_refuses_it(tmp_path: Path) -> None:
+    """The line would take what is read less for the host's part, and multiply it."""
+    colder = replace(_arm(GP3, 4, 20.0), read_ms=0.8)
+    [one] = _found(tmp_path, colder, _arm(GP3, 8, 20.0)).undilated
+    assert one.estimate is None
+    assert re.match(
+        r"a transaction reads for \d\.\d\d ms at dilation 4 and for \d\.\d\d ms at 8, as the memory is not", one.because
+    )
+
+
+def test_cpu_time_that_grows_with_the_dilation_refuses_it(tmp_path: Path) -> None:
+    arms = [_arm(GP3, 4, 20.0), _arm(GP3, 8, 20.0)]
+    assert arms[1].server_share is not None
+    cold = replace(arms[1], server_share=arms[1].server_share * 1.25)
+    [one] = _found(tmp_path, arms[0], cold).undilated
+    assert one.estimate is None
+    assert re.match(
+        r"a transaction takes 0\.5\d ms of this host's CPU at dilation 4 and 0\.6\d ms at 8, so the host's part",
+        one.because,
+    )
 
 
 def test_a_given_rate_refuses_it(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.limits import CAPS, TITLES
 from pgdyno.analysis.dilated import bound_by_cpu
+from pgdyno.analysis.host_time import host_time
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.factors import Factor
+    from pgdyno.analysis.host_time import HostTime
     from pgdyno.analysis.paired import Block
 
 FACTOR = "world.dilation"
@@ -29,6 +31,10 @@ LEVELS_MIN = 2
 """Dilations above 1 that a line needs. One of 1 is not used: it is the truth, to be compared with."""
 CURVED_SHARE = 0.02
 """A third dilation this far from the line contradicts it, where its interval says so too; the line then has no meaning at 1."""
+READING_SHARE, CPU_SHARE = 0.01, 0.05
+"""How much of a transaction's time its reads may take more or less at another dilation, and by how much its CPU time may differ. Beyond that, where
+the interval says so too, D or H is not one figure: in the same time a slowed run does more transactions, and its memory gets warmer;
+and between waits that are longer for the host, what the CPU's caches held is lost (docs/concept/dilation.md)."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,9 @@ def _taken(
     if not because and not blocks:
         because = "no block has a run at each dilation"
     if not because:
-        because = _curved([arm.dilation for arm in arms], [[one[block] for one in times] for block in blocks])
+        because = _curved(
+            [arm.dilation for arm in arms], [[one[block] for one in times] for block in blocks]
+        ) or _unalike(arms[0], arms[-1], blocks)
     if because:
         return Undilated(label, arms, truth, {}, None, because)
     weights = weights_at_one([arm.dilation for arm in arms])
@@ -147,3 +155,39 @@ def _curved(dilations: Sequence[int], times: Sequence[Sequence[float]]) -> str:
         if sure and abs(off.mean) > CURVED_SHARE:
             return f"dilation {dilation} contradicts the line of the others by {off.mean:+.1%}".replace("%", " %")
     return ""
+
+
+def _unalike(first: ArmSummary, last: ArmSummary, blocks: Sequence[Block]) -> str:
+    """Whether a transaction's reads or its CPU time differ between dilations; empty where they do not, or were not counted."""
+    of = [{one.block: host_time(one.figures) for one in arm.replicates} for arm in (first, last)]
+    pairs = [(one, other) for one, other in ((of[0][block], of[1][block]) for block in blocks) if one and other]
+    read = [(_read_ms(one), _read_ms(other), one.response_ms) for one, other in pairs]
+    if told := _differs(read, READING_SHARE):
+        return (
+            f"a transaction reads for {told[0]:.2f} ms at dilation {first.dilation} and for {told[1]:.2f} ms at {last.dilation}, as the memory"
+            " is not equally warm; give each dilation the same transactions (workload.transactions)"
+        )
+    if told := _differs([(one.cpu_ms, other.cpu_ms, one.cpu_ms) for one, other in pairs], CPU_SHARE):
+        return (
+            f"a transaction takes {told[0]:.2f} ms of this host's CPU at dilation {first.dilation} and {told[1]:.2f} ms at {last.dilation}, so the"
+            " host's part is not one figure: caches lose more in longer waits"
+        )
+    return ""
+
+
+def _differs(
+    times: Sequence[tuple[float | None, float | None, float | None]], share: float
+) -> tuple[float, float] | None:
+    """Both means where they differ by more than this share of the third, and the interval over blocks says so too."""
+    known = [(one, other, whole) for one, other, whole in times if one is not None and other is not None and whole]
+    if not known:
+        return None
+    off = t_interval([(one - other) / whole for one, other, whole in known])
+    if off.low is None or off.high is None or off.low <= 0 <= off.high or abs(off.mean) <= share:
+        return None
+    return math.fsum(one for one, _, _ in known) / len(known), math.fsum(other for _, other, _ in known) / len(known)
+
+
+def _read_ms(time: HostTime) -> float | None:
+    """What the reads of a transaction take at the volumes, all together, in the subject's time."""
+    return None if time.reads is None else time.reads.per_s * time.reads.modelled_ms / time.tps
