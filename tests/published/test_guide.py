@@ -29,12 +29,6 @@ def test_the_guide_has_the_tps_of_the_whitepaper(volume: str) -> None:
     assert Decimal(row.replace(",", "")) == _figures("whitepaper")[f"tps_{volume}"]
 
 
-@pytest.mark.parametrize(("load", "figure"), [("OLTP", "latency_oltp_load_ratio"), ("OLAP", "latency_olap_load_ratio")])
-def test_the_guide_has_the_ratios_of_the_io2_posts_loads(load: str, figure: str) -> None:
-    [ratio] = re.findall(rf"for the {load} schema, where (?:the document|it) has ([\d.]*\d)", GUIDE)
-    assert Decimal(ratio) == _figures("io2")[figure]
-
-
 def test_the_guide_has_the_times_of_the_bulk_load_post() -> None:
     post = _figures("bulk-load")
     times = {name: _in_words(post[name]) for name in ("baseline", "sequential", "parallel", "untuned", "tuned")}
