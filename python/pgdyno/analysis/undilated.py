@@ -16,6 +16,7 @@ from pgdyno.analysis.binding.limits import CAPS, TITLES
 from pgdyno.analysis.dilated import bound_by_cpu
 from pgdyno.analysis.host_time import host_time
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
+from pgdyno.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,12 +165,12 @@ def _unalike(first: ArmSummary, last: ArmSummary, blocks: Sequence[Block]) -> st
     read = [(_read_ms(one), _read_ms(other), one.response_ms) for one, other in pairs]
     if told := _differs(read, READING_SHARE):
         return (
-            f"a transaction reads for {told[0]:.2f} ms at dilation {first.dilation} and for {told[1]:.2f} ms at {last.dilation}, as the memory"
-            " is not equally warm; give each dilation the same transactions (workload.transactions)"
+            f"a transaction reads for {number(told[0])} ms at dilation {first.dilation} and for {number(told[1])} ms at {last.dilation}, so the"
+            " volumes' part is not one figure: the memory was warmer, or reads waited longer, at one of them"
         )
     if told := _differs([(one.cpu_ms, other.cpu_ms, one.cpu_ms) for one, other in pairs], CPU_SHARE):
         return (
-            f"a transaction takes {told[0]:.2f} ms of this host's CPU at dilation {first.dilation} and {told[1]:.2f} ms at {last.dilation}, so the"
+            f"a transaction takes {number(told[0])} ms of this host's CPU at dilation {first.dilation} and {number(told[1])} ms at {last.dilation}, so the"
             " host's part is not one figure: caches lose more in longer waits"
         )
     return ""
