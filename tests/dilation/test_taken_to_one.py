@@ -1,6 +1,6 @@
 """Slowed time taken to one beside runs that were not slowed: two volumes in three regimes. Real PostgreSQL, by ``make bench ONLY=dilation``.
 
-Forty minutes on two cores: at dilation 8 a run takes eight times as long, and the noise of a run counts up to nine times.
+An hour on two cores: at dilation 8 a run takes eight times as long, and the noise of a run counts up to nine times.
 """
 
 from __future__ import annotations
