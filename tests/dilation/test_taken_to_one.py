@@ -101,11 +101,11 @@ def _parts(arm: ArmSummary) -> str:
 
 
 def _of(time: HostTime) -> tuple[float, float, float]:
-    assert time.reads is not None
+    assert time.reads_ms is not None
     assert time.commits is not None
     assert time.cpu_ms is not None
     waited = min(time.commits.per_s / time.tps, WRITES_WAITED_MAX) * time.commits.modelled_ms
-    return time.response_ms, time.reads.per_s / time.tps * time.reads.modelled_ms + waited, time.cpu_ms
+    return time.response_ms, time.reads_ms + waited, time.cpu_ms
 
 
 def _least(arm: ArmSummary) -> float:

@@ -66,6 +66,11 @@ class HostTime:
     """Sessions whose message was on the way over an emulated distance."""
 
     @property
+    def reads_ms(self) -> float | None:
+        """What the reads of a transaction take at the volumes, all together, in the subject's time."""
+        return None if self.reads is None else self.reads.per_s * self.reads.modelled_ms / self.tps
+
+    @property
     def computed_ms(self) -> float | None:
         """The host's part by CPU time and paths, in its milliseconds. It misses waiting for a core, and wake-ups."""
         if self.cpu_ms is None or self.reads is None or self.commits is None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.factors import Factor
-    from pgdyno.analysis.host_time import HostTime
     from pgdyno.analysis.paired import Block
 
 FACTOR = "world.dilation"
@@ -152,17 +151,21 @@ def _curved(dilations: Sequence[int], times: Sequence[Sequence[float]]) -> str:
     for place, dilation in enumerate(dilations[1:-1], 1):
         part = (1 / dilation - last) / (first - last)
         off = t_interval([one[place] / (one[-1] + part * (one[0] - one[-1])) - 1 for one in times])
-        sure = off.low is not None and off.high is not None and not off.low <= 0 <= off.high
-        if sure and abs(off.mean) > CURVED_SHARE:
+        if _beyond(off, CURVED_SHARE):
             return f"dilation {dilation} contradicts the line of the others by {off.mean:+.1%}".replace("%", " %")
     return ""
+
+
+def _beyond(off: Estimate, share: float) -> bool:
+    """Whether a deviation is larger than this, and its interval says that there is one."""
+    return off.low is not None and off.high is not None and not off.low <= 0 <= off.high and abs(off.mean) > share
 
 
 def _unalike(first: ArmSummary, last: ArmSummary, blocks: Sequence[Block]) -> str:
     """Whether a transaction's reads or its CPU time differ between dilations; empty where they do not, or were not counted."""
     of = [{one.block: host_time(one.figures) for one in arm.replicates} for arm in (first, last)]
     pairs = [(one, other) for one, other in ((of[0][block], of[1][block]) for block in blocks) if one and other]
-    read = [(_read_ms(one), _read_ms(other), one.response_ms) for one, other in pairs]
+    read = [(one.reads_ms, other.reads_ms, one.response_ms) for one, other in pairs]
     if told := _differs(read, READING_SHARE):
         return (
             f"a transaction reads for {number(told[0])} ms at dilation {first.dilation} and for {number(told[1])} ms at {last.dilation}, so the"
@@ -183,12 +186,6 @@ def _differs(
     known = [(one, other, whole) for one, other, whole in times if one is not None and other is not None and whole]
     if not known:
         return None
-    off = t_interval([(one - other) / whole for one, other, whole in known])
-    if off.low is None or off.high is None or off.low <= 0 <= off.high or abs(off.mean) <= share:
+    if not _beyond(t_interval([(one - other) / whole for one, other, whole in known]), share):
         return None
     return math.fsum(one for one, _, _ in known) / len(known), math.fsum(other for _, other, _ in known) / len(known)
-
-
-def _read_ms(time: HostTime) -> float | None:
-    """What the reads of a transaction take at the volumes, all together, in the subject's time."""
-    return None if time.reads is None else time.reads.per_s * time.reads.modelled_ms / time.tps
