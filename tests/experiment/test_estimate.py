@@ -214,6 +214,27 @@ def test_what_is_left_counts_the_data_sets_that_are_loaded(capsys: pytest.Captur
     assert left == [duration_words(found.cells_s + one) for one in loading]
 
 
+def test_what_is_left_counts_each_run_by_its_own_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of four runs is short, and took twice as long as was estimated: so will the longer ones."""
+    found = plan(experiment(factors={"workload.duration": ["5s", "600s"]}, replicates=2), to_run=False)
+    cells = tuple(sorted(found.cells, key=found.world.run_s))
+    first_s, *others_s = map(found.world.run_s, cells)
+    assert others_s[-1] > 10 * first_s
+    directory = make_experiment(tmp_path, Made(measure_s=20))
+    path = next((directory / "runs").iterdir())
+    clock = [1000.0]
+    monkeypatch.setattr("pgdyno.cli.progress.time.monotonic", lambda: clock[0])
+    with Display(replace(found, cells=cells)) as display:
+        display.step(Step("first", "", 0.0))
+        clock[0] += 2 * first_s
+        display.finished(cells[0], path)
+        display.step(Step("second", "", 0.0))
+    left = re.findall(r"about (.+) left", capsys.readouterr().err)
+    assert left == [duration_words(first_s + sum(others_s)), duration_words(2 * sum(others_s))]
+
+
 def test_arms_without_room_are_refused_or_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pgdyno.host.preflight.memory_available_bytes", lambda: 512 << 20)
     monkeypatch.setattr("pgdyno.world.emulated.emulated_arms", lambda asked, **_: emulated_arms(asked, to_run=False))

@@ -36,18 +36,20 @@ class _Shown:
 
 
 class Display(_Shown):
-    """Shows the steps of an experiment. What is left is estimated, and the estimate corrected by each finished run."""
+    """Shows the steps of an experiment. What is left is estimated run by run, and corrected by how long finished runs took."""
 
     def __init__(self, plan: Plan, left_s: float = math.inf) -> None:
         """``left_s`` is what a budget leaves: then it ends, whatever there is to do."""
         super().__init__()
         self._budget_s, self._further = left_s, plan.further
-        self._cells = len(plan.cells)
         self._load_s = plan.load_s
         self._loads_s = {step.title: step.estimate_s for step in plan.preparation}
-        self._cell_s = plan.cells_s / max(1, self._cells)
-        self._total_s = plan.load_s + plan.cells_s
+        self._run_s = plan.world.run_s
+        self._cells = plan.cells
         self._done_cells = 0
+        self._planned_s, self._done_s = plan.cells_s, 0.0
+        self._pace = 1.0
+        """How long finished runs took, as a multiple of their estimates."""
         self._began = time.monotonic()
         self._cells_began: float | None = None
         self._title = ""
@@ -63,12 +65,21 @@ class Display(_Shown):
         loading = step.title == "load" or step.title in self._loads_s
         if not loading and self._cells_began is None:
             self._cells_began = time.monotonic()
-        done_s = self._loaded_s(step) if loading else self._load_s + (self._done_cells + step.share) * self._cell_s
+        done_s = self._loaded_s(step) if loading else self._load_s + self._run_so_far_s(step.share) * self._pace
         if self._bar is not None:
             self._bar.update(self._task, completed=done_s, description=f"{step.title}: {step.text}"[:70])
         elif step.title != self._title:
             self.say(f"{step.title} (about {duration_words(self._left_s(done_s))} left)")
         self._title = step.title
+
+    @property
+    def _total_s(self) -> float:
+        return self._load_s + self._planned_s * self._pace
+
+    def _run_so_far_s(self, share: float) -> float:
+        """What is done of the estimates of all runs, with that share of the one that is being made."""
+        under_way = self._cells[self._done_cells :][:1]  # none where a budget allows more runs than were planned
+        return self._done_s + share * sum(map(self._run_s, under_way))
 
     def _left_s(self, done_s: float) -> float:
         """What is left to do, or of the budget where that is less, or is used up by further runs."""
@@ -90,15 +101,15 @@ class Display(_Shown):
         from pgdyno.store import open_run
 
         self._done_cells += 1
-        self._cells = max(self._cells, self._done_cells)  # a budget may allow more runs than were planned
-        if self._cells_began is not None:
-            self._cell_s = (time.monotonic() - self._cells_began) / self._done_cells
-            self._total_s = self._load_s + self._cells * self._cell_s
+        self._done_s += self._run_s(cell)
+        self._planned_s = max(self._planned_s, self._done_s)
+        if self._cells_began is not None and self._done_s > 0:
+            self._pace = (time.monotonic() - self._cells_began) / self._done_s
             if self._bar is not None:
                 self._bar.update(self._task, total=min(self._total_s, self._budget_s))
         run = open_run(path).record
         metric = headline_of(run)
-        place = f"run {self._done_cells} of {self._cells}: {cell.arm.label}, replicate {cell.block}"
+        place = f"run {self._done_cells} of {max(len(self._cells), self._done_cells)}: {cell.arm.label}, replicate {cell.block}"
         self.say(f"{place}: {number(metric.of(run))} {metric.short}")
 
     def note(self, text: str) -> None:
