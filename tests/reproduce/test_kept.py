@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,54 @@ def test_the_verdicts_are_those_of_the_run_directories(shelf: Shelf, tmp_path: P
     assert kept == whole
     assert kept.ratio is not None
     assert kept.reach is not None
+
+
+def test_an_experiment_recorded_in_parts_is_kept_whole(shelf: Shelf, tmp_path: Path) -> None:
+    """The second part ran in an hour in which everything was twice as fast: the ratio is that within each part."""
+    _record(shelf)
+    kept = tmp_path / "kept"
+    write(shelf.write(), shelf.results, kept)
+    [first] = _told(shelf, kept).comparisons
+    shutil.rmtree(shelf.results)
+    _record(shelf, tps=6000, low=replace(GP3, tps=2 * GP3.tps), seed=8)
+    write(shelf.write(), shelf.results, kept, add=True)
+    [both] = _told(shelf, kept).comparisons
+    assert first.ratio is not None
+    assert both.ratio is not None
+    assert (first.ratio.n, both.ratio.n) == (3, 6)
+    assert both.ratio.mean == pytest.approx(first.ratio.mean, rel=0.02)
+    write(shelf.write(), shelf.results, kept, add=True)
+    [again] = _told(shelf, kept).comparisons
+    assert again == both, "runs that are kept already are not kept twice"
+
+
+def test_the_figures_beside_a_ratio_are_those_of_the_blocks_that_have_both(shelf: Shelf, tmp_path: Path) -> None:
+    _record(shelf)
+    kept = tmp_path / "kept"
+    write(shelf.write(), shelf.results, kept)
+    file = kept / "trial.json"
+    document = json.loads(file.read_text())
+    [before] = _told(shelf, kept).comparisons
+    low = next(arm for arm in document["arms"] if "gp3" in arm["label"])
+    run = low["runs"][0]
+    figures = {name: 100 * value for name, value in run["figures"].items()}
+    low["runs"].append(run | {"block": ["another", 1], "figures": figures})
+    file.write_text(json.dumps(document))
+    [after] = _told(shelf, kept).comparisons
+    assert after.here == before.here
+
+
+def test_parts_with_other_settings_are_not_put_together(shelf: Shelf, tmp_path: Path) -> None:
+    _record(shelf)
+    write(shelf.write(), shelf.results, tmp_path / "kept")
+    before = (tmp_path / "kept" / "trial.json").read_text()
+    shutil.rmtree(shelf.results)
+    file = shelf.root / "experiments" / "trial.toml"
+    file.write_text(file.read_text().replace("clients = 64", "clients = 32"))
+    _record(shelf)
+    with pytest.raises(InputError, match=r"trial was kept with another workload\.clients"):
+        write(shelf.write(), shelf.results, tmp_path / "kept", add=True)
+    assert (tmp_path / "kept" / "trial.json").read_text() == before
 
 
 def test_a_kept_run_that_is_invalid_gives_no_verdict(shelf: Shelf, tmp_path: Path) -> None:

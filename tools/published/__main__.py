@@ -2,7 +2,8 @@
 
 ::
 
-    python -m tools.published RESULTS    write catalog/published/recorded/NAME.json for each experiment that RESULTS has
+    python -m tools.published RESULTS          write catalog/published/recorded/NAME.json for each experiment that RESULTS has
+    python -m tools.published RESULTS --add    keep the runs that are kept already, too: of an experiment that was recorded in parts
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ from pathlib import Path
 
 from pgdyno.errors import PgdynoError
 from pgdyno.flow.resume import recorded
-from pgdyno.reproduce.kept import keep
+from pgdyno.reproduce.kept import keep, read_kept, together
 from pgdyno.reproduce.library import Library, library
 from pgdyno.reproduce.results import recorded_in
 from pgdyno.reproduce.told import metrics_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "published" / "recorded"
 """What is kept."""
+ADD = "--add"
 
 
 def main(arguments: list[str]) -> int:
     """Write the files; returns the exit code."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: python -m tools.published RESULTS", file=sys.stderr)
+    folders = [one for one in arguments if one != ADD]
+    if len(folders) != 1 or folders[0].startswith("-"):
+        print(f"usage: python -m tools.published RESULTS [{ADD}]", file=sys.stderr)
         return 2
     try:
-        names = write(library(), Path(arguments[0]), FOLDER)
+        names = write(library(), Path(folders[0]), FOLDER, add=ADD in arguments)
     except PgdynoError as error:
         print(f"{error.message}; {error.remedy}", file=sys.stderr)
         return 1
@@ -35,8 +38,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def write(found: Library, results: Path, folder: Path) -> list[str]:
-    """Keep each experiment that has runs in a folder of results; the names of those."""
+def write(found: Library, results: Path, folder: Path, *, add: bool = False) -> list[str]:
+    """Keep each experiment that has runs in a folder of results, and with ``add`` the runs that were kept before; the names."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = []
     for document in found.documents:
@@ -44,8 +47,10 @@ def write(found: Library, results: Path, folder: Path) -> list[str]:
         for name, result in recorded_in(results, [found.experiment(run) for run in document.run]).items():
             if result.comparison is None or result.path is None:
                 continue
-            text = keep(name, result.comparison, recorded(result.path), metrics).model_dump_json(indent=1)
-            (folder / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
+            new, file = keep(name, result.comparison, recorded(result.path), metrics), folder / f"{name}.json"
+            if add and file.is_file():
+                new = together(read_kept(file), new)
+            file.write_text(f"{new.model_dump_json(indent=1)}\n", encoding="utf-8")
             kept.append(name)
     return kept
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ValidationError
 
 from pgdyno.analysis.binding.limits import TITLES
+from pgdyno.analysis.difference import differences
 from pgdyno.analysis.finding import why_invalid
 from pgdyno.analysis.loads import LOAD_METRICS, loads_of
 from pgdyno.analysis.paired import Block, by_block, figures_by_name
 from pgdyno.errors import InputError
+from pgdyno.experiment.origin import dotted
 from pgdyno.report.part import Part
 
 if TYPE_CHECKING:
@@ -128,6 +130,24 @@ def asked(metric: str) -> tuple[str, str]:
 def _bound(comparison: Comparison, index: int) -> str:
     limit = comparison.bindings[index].verdict.limit
     return "none stands out" if limit is None else TITLES[limit]
+
+
+def together(before: Kept, new: Kept) -> Kept:
+    """One experiment that was recorded in two parts: the arms of both, each with the runs of all its blocks.
+
+    :class:`InputError` where the parts differ in what can change a result.
+    """
+    if differing := differences(before.identity, new.identity):
+        place = dotted(differing[0].place)
+        raise InputError(
+            f"{new.name} was kept with another {place}", remedy="keep it without --add, which replaces what was kept"
+        )
+    arms = {arm.levels: arm for arm in before.arms}
+    for arm in new.arms:
+        there = arms.get(arm.levels)
+        runs = {run.block: run for one in (there, arm) if one is not None for run in one.runs}
+        arms[arm.levels] = arm.model_copy(update={"runs": tuple(runs.values())})
+    return new.model_copy(update={"arms": tuple(arms.values())})
 
 
 def read_kept(path: Path) -> Kept:
