@@ -147,6 +147,16 @@ def test_cpu_time_that_grows_with_the_dilation_refuses_it(tmp_path: Path) -> Non
     )
 
 
+def test_cpu_time_of_a_few_runs_that_scatter_refuses_it_too(tmp_path: Path) -> None:
+    """Three runs 10 % apart cannot show that it is the same; the line would multiply the difference by up to nine."""
+    arms = [replace(_arm(GP3, one, 20.0), spread=0.1) for one in (4, 8)]
+    assert arms[1].server_share is not None
+    cold = replace(arms[1], server_share=arms[1].server_share * 1.13)
+    [one] = _found(tmp_path, arms[0], cold, replicates=3).undilated
+    assert one.estimate is None
+    assert "ms of this host's CPU at dilation 4" in one.because
+
+
 def test_a_given_rate_refuses_it(tmp_path: Path) -> None:
     arms = [replace(_arm(GP3, one, 20.0), service_share=0.5) for one in (4, 8)]
     [one] = _found(tmp_path, *arms).undilated

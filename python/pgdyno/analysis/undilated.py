@@ -32,8 +32,8 @@ LEVELS_MIN = 2
 CURVED_SHARE = 0.02
 """A third dilation this far from the line contradicts it, where its interval says so too; the line then has no meaning at 1."""
 READING_SHARE, CPU_SHARE = 0.01, 0.05
-"""How much of a transaction's time its reads may take more or less at another dilation, and by how much its CPU time may differ. Beyond that, where
-the interval says so too, D or H is not one figure: in the same time a slowed run does more transactions, and its memory gets warmer;
+"""How much of a transaction's time its reads may take more or less at another dilation, and by how much its CPU time may differ. Beyond that
+D or H is not one figure: in the same time a slowed run does more transactions, and its memory gets warmer;
 and between waits that are longer for the host, what the CPU's caches held is lost (docs/concept/dilation.md)."""
 
 
@@ -182,10 +182,11 @@ def _unalike(first: ArmSummary, last: ArmSummary, blocks: Sequence[Block]) -> st
 def _differs(
     times: Sequence[tuple[float | None, float | None, float | None]], share: float
 ) -> tuple[float, float] | None:
-    """Both means where they differ by more than this share of the third, and the interval over blocks says so too."""
+    """Both means where they differ by more than this share of the third.
+
+    No interval: that they are the same is what the line rests on, and a few runs that scatter do not show it.
+    """
     known = [(one, other, whole) for one, other, whole in times if one is not None and other is not None and whole]
-    if not known:
-        return None
-    if not _beyond(t_interval([(one - other) / whole for one, other, whole in known]), share):
+    if not known or abs(math.fsum((one - other) / whole for one, other, whole in known)) <= share * len(known):
         return None
     return math.fsum(one for one, _, _ in known) / len(known), math.fsum(other for _, other, _ in known) / len(known)
