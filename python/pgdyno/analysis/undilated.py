@@ -151,14 +151,10 @@ def _curved(dilations: Sequence[int], times: Sequence[Sequence[float]]) -> str:
     for place, dilation in enumerate(dilations[1:-1], 1):
         part = (1 / dilation - last) / (first - last)
         off = t_interval([one[place] / (one[-1] + part * (one[0] - one[-1])) - 1 for one in times])
-        if _beyond(off, CURVED_SHARE):
+        sure = off.low is not None and off.high is not None and not off.low <= 0 <= off.high
+        if sure and abs(off.mean) > CURVED_SHARE:
             return f"dilation {dilation} contradicts the line of the others by {off.mean:+.1%}".replace("%", " %")
     return ""
-
-
-def _beyond(off: Estimate, share: float) -> bool:
-    """Whether a deviation is larger than this, and its interval says that there is one."""
-    return off.low is not None and off.high is not None and not off.low <= 0 <= off.high and abs(off.mean) > share
 
 
 def _unalike(first: ArmSummary, last: ArmSummary, blocks: Sequence[Block]) -> str:
