@@ -11,7 +11,7 @@ from pgdyno.analysis.metric import METRICS, of_volume
 from pgdyno.analysis.volume_figures import DATA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pgdyno.analysis.arm import ArmSummary, Replicate
     from pgdyno.analysis.run_figures import RunFigures
@@ -39,7 +39,7 @@ class PairOfArms:
     """Two arms by one figure."""
 
     high: float | None
-    """The mean of the replicates of the first arm; None where none has the figure."""
+    """The mean of the first arm over the blocks that have both, of all its replicates where none has; None without the figure."""
     low: float | None
     ratio: Estimate | None
     """None where no block has the figure of both, above zero."""
@@ -60,9 +60,12 @@ def by_block(arm: ArmSummary, of: Callable[[RunFigures], float | None]) -> dict[
 
 
 def paired(over: Mapping[Block, float], under: Mapping[Block, float]) -> PairOfArms:
-    """Compare two arms by a figure of each of their blocks."""
+    """Compare two arms by a figure of each of their blocks. The two figures are those that the ratio is made of."""
     pairs = [(value, under[block]) for block, value in over.items() if block in under]
-    return PairOfArms(_mean(over), _mean(under), ratio_interval(pairs) if pairs else None)
+    if not pairs:
+        return PairOfArms(_mean(over.values()), _mean(under.values()), None)
+    high, low = map(_mean, zip(*pairs, strict=True))
+    return PairOfArms(high, low, ratio_interval(pairs))
 
 
 def _known(one: Replicate, of: Callable[[RunFigures], float | None]) -> float | None:
@@ -70,5 +73,5 @@ def _known(one: Replicate, of: Callable[[RunFigures], float | None]) -> float | 
     return value if value is not None and value > 0 else None
 
 
-def _mean(values: Mapping[Block, float]) -> float | None:
-    return sum(values.values()) / len(values) if values else None
+def _mean(values: Collection[float]) -> float | None:
+    return sum(values) / len(values) if values else None

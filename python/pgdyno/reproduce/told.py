@@ -261,12 +261,7 @@ def metrics_of(document: Document) -> set[str]:
 
 
 def _paired(arms: tuple[KeptArm, KeptArm], metric: str) -> PairOfArms:
-    """By the blocks that have both arms, where some have: the figures beside a ratio are those that it was made of."""
-    high, low = (arm.by_block(metric) for arm in arms)
-    both = high.keys() & low.keys()
-    if not both:
-        return paired(high, low)
-    return paired(*({block: of[block] for block in of if block in both} for of in (high, low)))
+    return paired(arms[0].by_block(metric), arms[1].by_block(metric))
 
 
 def _of_offer(spec: VolumeSpec, metric: str) -> float | None:
