@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "attribution" / "record.json"
 PAGE = ROOT / "docs" / "reference" / "attribution.md"
-SEED = 20_261_123
+SEED = 20_261_127
+"""Of a draw that no rule has seen; another one whenever a draw has taught the rules something."""
 COUNT = 77
 """Seven of each limit: some turn out not to be what was meant, and sixty must be left."""
 

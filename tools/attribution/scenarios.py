@@ -1,4 +1,4 @@
-"""Runs in which one limit is made to bind: eleven families, each drawn anew from the seed.
+"""Runs in which one limit is made to bind: eleven families, each drawn from the seed.
 
 Volumes, workloads, clients and settings vary within a family, so that a rule that fits one of them alone is found out.
 """
