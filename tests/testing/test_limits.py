@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pgdyno.host import paths
+from tools.testing.__main__ import bench
 from tools.testing.lists import LIMITS
 
 from ..support.machine import Limits, limits
@@ -42,6 +45,23 @@ def test_a_test_that_sets_the_limits_out_of_turn_is_told_from_others(
     after = looked()
     set_them(3)
     assert looked().set_out_of_turn(after)
+
+
+def test_a_measurement_may_set_them_without_a_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LIMITS, raising=False)
+    started: list[dict[str, str]] = []
+
+    class Pytest:
+        def __init__(self, _: list[str], env: dict[str, str]) -> None:
+            started.append(env)
+
+        def wait(self) -> int:
+            return 0
+
+    monkeypatch.setattr(subprocess, "Popen", Pytest)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert bench("aa") == 0
+    assert [LIMITS in env for env in started] == [False]
 
 
 def test_outside_make_test_any_command_may_set_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,6 @@ def own_state() -> Iterator[tuple[Path, dict[str, str]]]:
             "PGDYNO_RESULTS": str(scratch / "results"),
             "PGDYNO_IMAGE_DIR": str(images),
             "PGDYNO_TEST_CLUSTERS": str(clusters),
-            lists.LIMITS: str(scratch / "limits.lock"),
             "LC_ALL": "C.UTF-8",
         }
         yield scratch, environment
@@ -81,6 +80,7 @@ def test() -> int:
     """Run everything that this machine can run; 1 when something failed, 130 when it was interrupted."""
     began = time.monotonic()
     with own_state() as (scratch, environment):
+        environment[lists.LIMITS] = str(scratch / "limits.lock")
         asked = Run()
         start = partial(partial, pytest, scratch=scratch, environment=environment)
         parts = lists.beside()
@@ -112,7 +112,7 @@ def say(asked: Run, seconds: float) -> None:
 
 
 def bench(folder: str | None) -> int:
-    """Run the measurements, of one folder of tests if it is named."""
+    """Run the measurements, of one folder of tests if it is named. They have the machine alone, so they may set its dirty limits."""
     with own_state() as (_, environment):
         where = [f"tests/{folder.replace('-', '_')}"] if folder else []
         process = subprocess.Popen([sys.executable, "-m", "pytest", "-m", "bench", "-s", *where], env=environment)
