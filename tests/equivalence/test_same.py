@@ -70,11 +70,12 @@ def said(failed: int, errors: dict[str, int], lost: int = 0) -> str:
 
 
 def test_what_the_end_of_a_run_cuts_off_is_not_lost_and_everything_else_is() -> None:
-    assert drivers.native(said(0, {})).transactions == 9
-    assert drivers.native(said(1, {"deadlock": 1})).transactions == 9
-    for failed, errors, lost in ((1, {"42P01": 1}, 0), (5, {"deadlock": 5}, 0), (0, {}, 1)):
+    assert drivers.native(said(0, {}), "pgbench").transactions == 9
+    assert drivers.native(said(1, {"deadlock": 1}), "pgbench").transactions == 9
+    assert drivers.native(said(1, {"23505": 1}), "sysbench").transactions == 9, "two clients inserted the same key"
+    for failed, errors, lost in ((1, {"42P01": 1}, 0), (5, {"deadlock": 5}, 0), (0, {}, 1), (1, {"23505": 1}, 0)):
         with pytest.raises(PgdynoError, match="lost transactions"):
-            drivers.native(said(failed, errors, lost))
+            drivers.native(said(failed, errors, lost), "pgbench")
 
 
 @given(st.integers(-(10**9), 10**9), st.text(alphabet="abc 0123-", max_size=20))

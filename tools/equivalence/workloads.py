@@ -34,6 +34,10 @@ LEGACY_VARIABLE = "PGDYNO_SYSBENCH_LEGACY"
 """Environment variable that names ``oltp.lua`` elsewhere."""
 
 
+Original = Literal["pgbench", "sysbench"]
+"""A program that defines workloads."""
+
+
 @dataclass(frozen=True)
 class Length:
     """How many clients work, and for how long: for so many seconds, or so many transactions of each."""
@@ -48,7 +52,7 @@ class Workload:
     """A workload as both drivers know it."""
 
     name: str
-    original: Literal["pgbench", "sysbench"]
+    original: Original
     protocol: Literal["simple", "prepared"] = "prepared"
     mixed: bool = False
     """Whether a transaction is of a type that is drawn; otherwise all send the same statements."""
