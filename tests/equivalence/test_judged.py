@@ -22,6 +22,21 @@ def test_blocks_are_added_until_the_intervals_are_narrow() -> None:
     assert enough(blocks(PAIRS_MAX, spread=0.5)), "some machines are never quiet"
 
 
+def test_blocks_are_added_while_an_interval_lies_across_an_edge_of_the_band() -> None:
+    across = blocks(PAIRS_MIN, native=1.03, spread=0.005)
+    assert max(half_width(result(1.03).native()), half_width(result(1.03).itself())) < HALF_WIDTH_MAX
+    assert not enough(across)
+    assert enough(blocks(PAIRS_MIN, native=1.06, spread=0.005)), "it is known to be outside"
+    assert enough(blocks(PAIRS_MAX, native=1.03, spread=0.005))
+
+
+def test_a_workload_that_is_measured_further_keeps_its_place() -> None:
+    first, second = result(), result().model_copy(update={"workload": "legacy"})
+    found = record(first, second)
+    found.put(first.model_copy(update={"blocks": (*first.blocks, *blocks(2))}))
+    assert [(one.workload, len(one.blocks)) for one in found.results] == [("tpcb-like", 10), ("legacy", 8)]
+
+
 def test_equal_drivers_hold_every_claim() -> None:
     claims = judge(record(result()))
     assert [claim.holds for claim in claims] == [True, True, True]

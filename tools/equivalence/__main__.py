@@ -59,19 +59,20 @@ def collect(wanted: Sequence[Workload], path: Path, seconds: int = SECONDS, minu
     if kept is not None and kept.goes_on(found):
         found = kept
     found.missing = {one.name: why for one in wanted if (why := one.missing()) is not None}
-    there = {result.workload for result in found.results}
-    left = [one for one in wanted if one.name not in there and one.name not in found.missing]
+    there = {result.workload: result.blocks for result in found.results}
+    left = [one for one in wanted if one.name not in found.missing and not record.enough(there.get(one.name, ()))]
     if not left:
         return found
     with awake.kept_awake(wanted=found.awake), bench(left) as server:
         for workload in left:
-            found.results.append(
+            found.put(
                 record.measure(
                     server,
                     workload,
                     seconds,
                     over=lambda: time.monotonic() - begin > 60 * minutes,
                     tell=lambda text: print(text, file=sys.stderr, flush=True),
+                    kept=there.get(workload.name, ()),
                 )
             )
             found.save(path)

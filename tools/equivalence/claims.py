@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from pgdyno.analysis.interval import Estimate
     from tools.equivalence.record import Record, Result
 
-BAND = (0.97, 1.03)
-"""Three per cent: what two runs of one driver on one server differ by on an ordinary day."""
-
 
 def judge(found: Record) -> list[Claim]:
     """Every claim, in the order of the workloads."""
@@ -44,9 +41,9 @@ def _of(result: Result) -> list[Claim]:
 
 
 def _ratio(name: str, found: Estimate) -> Claim:
-    low, high = BAND
+    low, high = record.BAND
     faults = []
-    if found.low is None or found.high is None or found.low < low or found.high > high:
+    if not record.inside(found):
         faults.append(f"the interval is not inside {low:g} to {high:g}")
     if record.half_width(found) > record.HALF_WIDTH_MAX:
         faults.append(f"the interval is wider than ± {record.HALF_WIDTH_MAX:.1%}")

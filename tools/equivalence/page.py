@@ -27,7 +27,8 @@ writes this page; every run stays in `results/equivalence/`.
   second are those of its own turns ([turns.py](../../tools/equivalence/turns.py)): this machine's pace changes by a fifth within a
   second, and so it does for all three. Each block is done three times over, so that each run has had each clone: where a clone lies in
   memory makes some per cent.
-- Blocks are added (at least {record.PAIRS_MIN}) until both intervals are within ± {record.HALF_WIDTH_MAX:.1%}.
+- Blocks are added (from {record.PAIRS_MIN} to {record.PAIRS_MAX}) until both intervals are within ± {record.HALF_WIDTH_MAX:.1%}, and each is wholly inside the bar's band or
+  wholly outside.
 - **itself** is the original's second run against its first: what this bench can tell apart, and it has to pass first. **native** is pgdyno's
   driver against the mean of the two. Ratios of transactions a second, paired by block, with their 95 % intervals.
 - Debian's sysbench has no script of the transaction before 1.0 (`legacy`): unless one is installed, the original is sysbench's machine with

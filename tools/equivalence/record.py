@@ -6,7 +6,7 @@ import platform
 import random
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,6 +33,8 @@ PAIRS_MAX = 40
 """Beyond this many the machine is too restless to tell."""
 HALF_WIDTH_MAX = 0.015
 """Half of the band that is asked for: an interval this wide around 1 is inside it with room to spare."""
+BAND = (0.97, 1.03)
+"""Ratios that count as equal: two runs of one driver on one server differ by three per cent on an ordinary day."""
 _END_S = 0.2
 """From a driver's last transaction to its end."""
 Turn = Literal["first", "again", "native"]
@@ -105,6 +107,14 @@ class Record(Kept):
             awake=awake,
         )
 
+    def put(self, result: Result) -> None:
+        """Add a workload, or replace what was measured of it; the order stays."""
+        names = [one.workload for one in self.results]
+        if result.workload in names:
+            self.results[names.index(result.workload)] = result
+        else:
+            self.results.append(result)
+
     def goes_on(self, other: Record) -> bool:
         """Whether ``other`` is a part of the same: same machine, same programs, same length."""
         facts = {"build_hash", "kernel", "processor", "postgres", "sysbench", "seconds", "awake"}
@@ -112,13 +122,18 @@ class Record(Kept):
 
 
 def measure(
-    bench: Bench, workload: Workload, seconds: int, over: Callable[[], bool], tell: Callable[[str], None]
+    bench: Bench,
+    workload: Workload,
+    seconds: int,
+    over: Callable[[], bool],
+    tell: Callable[[str], None],
+    kept: Sequence[Block] = (),
 ) -> Result:
-    """Blocks until both intervals are narrow, at least :data:`PAIRS_MIN`; none is begun once the time is ``over``."""
+    """Blocks until there are :func:`enough`, beside those that are ``kept``; none is begun once the time is ``over``."""
     original = same.asked(bench, workload, "original")
     native = same.asked(bench, workload, "native")
-    order = random.Random(f"pgdyno equivalence {workload.name}")
-    blocks: list[Block] = []
+    blocks = list(kept)
+    order = random.Random(f"pgdyno equivalence {workload.name} {len(blocks)}")
     while not (enough(blocks) or (over() and len(blocks) > 1)):
         blocks.append(_block(bench, workload, seconds, len(blocks) + 1, order))
         tell(f"{workload.name} {len(blocks)}: {_said(blocks)}")
@@ -132,11 +147,23 @@ def measure(
     )
 
 
-def enough(blocks: list[Block]) -> bool:
-    """Whether more blocks would tell nothing more that is asked for."""
+def enough(blocks: Sequence[Block]) -> bool:
+    """Whether more blocks would tell nothing more that is asked for: at least :data:`PAIRS_MIN`, and both intervals decide."""
     if len(blocks) < PAIRS_MIN:
         return False
-    return len(blocks) >= PAIRS_MAX or all(half_width(found) <= HALF_WIDTH_MAX for found in _estimates(blocks))
+    return len(blocks) >= PAIRS_MAX or all(_decides(found) for found in _estimates(blocks))
+
+
+def inside(found: Estimate) -> bool:
+    """Whether a ratio's whole interval is within :data:`BAND`."""
+    return found.low is not None and found.high is not None and BAND[0] <= found.low and found.high <= BAND[1]
+
+
+def _decides(found: Estimate) -> bool:
+    """Whether the interval is narrow, and neither edge of the band is within it: a narrow one across an edge says nothing yet."""
+    if found.low is None or found.high is None or half_width(found) > HALF_WIDTH_MAX:
+        return False
+    return inside(found) or found.high < BAND[0] or found.low > BAND[1]
 
 
 def half_width(found: Estimate) -> float:
@@ -146,7 +173,7 @@ def half_width(found: Estimate) -> float:
     return (found.high - found.low) / 2
 
 
-def _estimates(blocks: list[Block]) -> tuple[Estimate, Estimate]:
+def _estimates(blocks: Sequence[Block]) -> tuple[Estimate, Estimate]:
     return ratio_interval([block.itself() for block in blocks]), ratio_interval([block.against() for block in blocks])
 
 
@@ -192,7 +219,7 @@ def _in_turns(
     return found
 
 
-def _said(blocks: list[Block]) -> str:
+def _said(blocks: Sequence[Block]) -> str:
     last = blocks[-1]
     itself, native = _estimates(blocks)
     widths = ", ".join(f"{found.mean:.4f} ± {half_width(found):.4f}" for found in (itself, native))
