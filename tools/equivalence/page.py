@@ -23,12 +23,12 @@ writes this page; every run stays in `results/equivalence/`.
 - Driver and server have a CPU each. The server's files are in memory, so the driver and the server's CPU are all there is to wait for.
 - Every run has a fresh clone of the database to itself, all of it in shared buffers, after a checkpoint.
 - Runs come in blocks of three: the original, the original again, pgdyno's driver, with {CLIENTS} clients each in a closed loop. They take turns
-  of {turns.TURN_S * 1000:g} ms, in an order that is drawn anew for each round, stopped (SIGSTOP) while another works; a run's transactions a
+  of {turns.TURN_S * 1000:g} ms, in an order that is drawn for each round, stopped (SIGSTOP) while another works; a run's transactions a
   second are those of its own turns ([turns.py](../../tools/equivalence/turns.py)): this machine's pace changes by a fifth within a
   second, and so it does for all three. Each block is done three times over, so that each run has had each clone: where a clone lies in
   memory makes some per cent.
 - Blocks are added (from {record.PAIRS_MIN} to {record.PAIRS_MAX}) until both intervals are within ± {record.HALF_WIDTH_MAX:.1%}, and each is wholly inside the bar's band or
-  wholly outside.
+  wholly outside. Both are looked at after each block, so one that ends close to an edge is less certain than its 95 %.
 - **itself** is the original's second run against its first: what this bench can tell apart, and it has to pass first. **native** is pgdyno's
   driver against the mean of the two. Ratios of transactions a second, paired by block, with their 95 % intervals.
 - Debian's sysbench has no script of the transaction before 1.0 (`legacy`): unless one is installed, the original is sysbench's machine with
