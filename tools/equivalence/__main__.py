@@ -59,8 +59,9 @@ def collect(wanted: Sequence[Workload], path: Path, seconds: int = SECONDS, minu
     if kept is not None and kept.goes_on(found):
         found = kept
     found.missing = {one.name: why for one in wanted if (why := one.missing()) is not None}
-    there = {result.workload: result.blocks for result in found.results}
-    left = [one for one in wanted if one.name not in found.missing and not record.enough(there.get(one.name, ()))]
+    there = {result.workload: result for result in found.results}
+    whole = {name for name, result in there.items() if record.enough(result.blocks)}
+    left = [one for one in wanted if one.name not in whole and one.name not in found.missing]
     if not left:
         return found
     with awake.kept_awake(wanted=found.awake), bench(left) as server:
@@ -72,7 +73,7 @@ def collect(wanted: Sequence[Workload], path: Path, seconds: int = SECONDS, minu
                     seconds,
                     over=lambda: time.monotonic() - begin > 60 * minutes,
                     tell=lambda text: print(text, file=sys.stderr, flush=True),
-                    kept=there.get(workload.name, ()),
+                    kept=there.get(workload.name),
                 )
             )
             found.save(path)

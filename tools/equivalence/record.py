@@ -127,12 +127,12 @@ def measure(
     seconds: int,
     over: Callable[[], bool],
     tell: Callable[[str], None],
-    kept: Sequence[Block] = (),
+    kept: Result | None = None,
 ) -> Result:
-    """Blocks until there are :func:`enough`, beside those that are ``kept``; none is begun once the time is ``over``."""
-    original = same.asked(bench, workload, "original")
-    native = same.asked(bench, workload, "native")
-    blocks = list(kept)
+    """Blocks until there are :func:`enough`, with those of a part that was ``kept``; none is begun once the time is ``over``."""
+    original = same.asked(bench, workload, "original") if kept is None else kept.asked_original
+    native = same.asked(bench, workload, "native") if kept is None else kept.asked_native
+    blocks = list(kept.blocks) if kept else []
     order = random.Random(f"pgdyno equivalence {workload.name} {len(blocks)}")
     while not (enough(blocks) or (over() and len(blocks) > 1)):
         blocks.append(_block(bench, workload, seconds, len(blocks) + 1, order))
