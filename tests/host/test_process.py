@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SLEEPER = [sys.executable, "-c", "import signal; signal.pause()"]
+HALF_ENDED = """
+import ctypes, sys, threading
+threading.Thread(target=sys.stdin.read).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
 
 
@@ -27,6 +32,20 @@ def test_a_zombie_is_not_alive() -> None:
     child.kill()
     expect(lambda: not who.alive(), "the killed child is seen as dead before it is reaped")
     child.wait()
+
+
+def test_a_process_with_a_thread_that_has_not_ended_is_alive_and_ending() -> None:
+    """Its files are open until the last thread is gone, and those that it served notice before."""
+    with subprocess.Popen([sys.executable, "-c", HALF_ENDED], stdin=subprocess.PIPE) as child:
+        who = process.identity(child.pid)
+        assert who is not None
+        expect(who.ending, "its end has begun with its first thread")
+        assert who.alive()
+        child.kill()
+        expect(lambda: not who.alive(), "it is gone with its last thread")
+        assert who.ending()
+    assert who.ending(), "what is gone has ended"
+    assert not process.own_identity().ending()
 
 
 def test_a_reused_pid_or_another_boot_is_another_process() -> None:

@@ -36,6 +36,18 @@ class ProcessIdentity:
         found = _state_and_start(self.pid)
         return found is not None and found[1] == self.start_ticks and found[0] not in "ZX"
 
+    def ending(self) -> bool:
+        """Whether its end has begun, or is over.
+
+        A process that ends gives up its memory first, then its files and connections, and is gone last: those that it
+        served notice before ``alive`` says so, by far on a busy machine (Linux, ``do_exit`` of kernel/exit.c).
+        """
+        try:
+            given_up = not Path(f"/proc/{self.pid}/cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            given_up = True
+        return given_up or not self.alive()
+
     def to_json(self) -> dict[str, Any]:
         """As a JSON object, for the journal."""
         return {"pid": self.pid, "start_ticks": self.start_ticks, "boot_id": self.boot_id}

@@ -94,8 +94,8 @@ class AttachedVolume:
         try:
             return _engine.run_json(["volume", question, self.name, "--state-dir", str(self.state_dir)])
         except PgdynoError:
-            # A killed daemon closes its socket some time before it is gone: say that it is dead, not that it is silent.
-            wait_until(lambda: not self.alive, 2.0)
+            # A killed daemon closes its socket: say that it is dead, not that it is silent.
+            wait_until(self.daemon.ending, 2.0)
             self._require_daemon()
             raise
 
@@ -218,7 +218,7 @@ class AttachedVolume:
                     pipe.close()
 
     def _require_daemon(self) -> None:
-        if not self.alive:
+        if self.daemon.ending():
             raise HostError(
                 f"the daemon of volume `{self.name}` (process {self.daemon.pid}) is dead, and its content with it",
                 remedy=f"run `pgdyno volume detach {self.name}` to remove what is left of it",

@@ -257,7 +257,7 @@ class Cluster:
         if self._server is None:
             return None
         process = self._server.process
-        if process.poll() is None and _is_ending(process.pid):
+        if process.poll() is None and self._server.identity.ending():  # its parent can wait for it last of all
             wait_until(lambda: process.poll() is not None, STOP_TIMEOUT_S)
         if (code := process.poll()) is None:
             return None
@@ -419,15 +419,3 @@ class Cluster:
         for entry in self._entries:
             self._journal.done(entry)
         self._entries, self._segments, self._server = [], set(), None
-
-
-def _is_ending(pid: int) -> bool:
-    """Whether the end of a process has begun.
-
-    A killed process gives up its memory, then its connections, and can be waited for only then: its clients may notice
-    before its parent does, on a busy machine by far (Linux, do_exit of kernel/exit.c).
-    """
-    try:
-        return not Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return True

@@ -391,7 +391,7 @@ def _deaths_named(cluster: Cluster, attached: AttachedPlacement) -> Iterator[Non
     try:
         yield
     except Exception as error:
-        dead = [role for role, volume in attached.volumes.items() if not volume.alive]
+        dead = [role for role, volume in attached.volumes.items() if volume.daemon.ending()]
         if dead:
             raise PgdynoError(
                 f"the daemon of the {' and '.join(dead)} volume died while the data set was filled",

@@ -125,7 +125,7 @@ class Subject:
 
     def reasons(self) -> tuple[str, ...]:
         """What broke during the run."""
-        dead = [role for role, attached in self.volumes.items() if not attached.alive]
+        dead = [role for role, attached in self.volumes.items() if attached.daemon.ending()]
         return tuple(f"the daemon of the {role} volume died during the run" for role in dead)
 
     def volume_died(self) -> PgdynoError | None:
@@ -331,7 +331,7 @@ def _stop(cluster: Cluster, watch: Stopwatch) -> None:
 
 def _detach(attached: AttachedPlacement, watch: Stopwatch, logs: Path) -> None:
     for role, one in attached.volumes.items():
-        if not one.alive:  # its log goes with it
+        if one.daemon.ending():  # its log goes with it
             with contextlib.suppress(OSError):
                 (logs / f"volume-{role}.log").write_bytes(one.log_path.read_bytes())
     with watch.stage("detach"):
