@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 import hypothesis
 import pytest
@@ -20,6 +21,7 @@ from pgdyno.errors import PgdynoError
 from tests import leaks
 from tests.report import chromium
 from tests.support import machine, pictures, pooler
+from tools.testing.group import leave_terminal
 
 _run_dirs: list[Path] = []
 
@@ -33,8 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell without job control starts its background jobs so, and the commands under test would inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup starts its command so
+    # Both end the tests as Ctrl-C does: fixtures take down their servers and volumes. Under nohup a hang-up is ignored, but
+    # not by the commands under test, which would inherit that.
+    hung_up = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    signal.signal(signal.SIGHUP, (lambda *_: None) if hung_up else _end_without_terminal)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     config.pluginmanager.register(Changes())
     run_dir = Path(tempfile.mkdtemp(prefix="pgdt-")).resolve()
     shared = Path("/dev/shm")
@@ -51,6 +56,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "PGDYNO_DATABASE_DIR": str(run_dir / "databases"),
         leaks.MARK: str(run_dir),
     }
+
+
+def _end_without_terminal(number: int, frame: FrameType | None) -> None:
+    leave_terminal()
+    signal.default_int_handler(number, frame)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

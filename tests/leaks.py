@@ -257,4 +257,5 @@ def around(command: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: None)  # it reaches the command as well, which ends in its time
     sys.exit(around(sys.argv[1:]))

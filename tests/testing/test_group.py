@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import signal
+import subprocess
 import sys
+import termios
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tools.testing import __main__ as program
-from tools.testing import lists, outcome
-from tools.testing.group import Group, Run
+from tools.testing import group, lists, outcome
+from tools.testing.group import ENDING, Group, Run
+
+from ..host.needs import expect
 
 FAILING = """
 import pytest
@@ -33,6 +40,31 @@ def test_that_leaks(left): pass
 
 @pytest.mark.skip(reason="needs something")
 def test_skipped(): pass
+"""
+WAITS = """
+import os, signal
+ending = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+os.kill(os.getppid(), {number:d})
+print("ended by", signal.sigwait(ending).name)
+"""
+SIGNALLED = """
+import os, signal
+from pathlib import Path
+import pytest
+
+WRITTEN = Path({written!r})
+
+@pytest.fixture
+def server():
+    WRITTEN.write_text("")
+    yield
+    print("taking down")
+    WRITTEN.write_text(WRITTEN.read_text() + "taken down")
+
+def test_signalled(server):
+    {act}
+    WRITTEN.write_text("went on, ")
 """
 PANIC = "thread 'stage::tests::it_holds' (4711) panicked at crates/volume/src/stage/mod.rs:9:5: assertion failed: held"
 CARGO = """
@@ -59,9 +91,10 @@ cargo left on the machine (now removed): process 4712 (sleep): sleep 600
 
 
 @pytest.fixture
-def asked() -> Iterator[Run]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """A run whose signals are this process's own again afterwards."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in ENDING}
+    monkeypatch.setattr(group, "leave_terminal", lambda: None)  # that of these tests is there
     yield Run()
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -117,21 +150,95 @@ def test_a_group_that_names_no_failure_is_one(text: str, reason: str, asked: Run
     assert "kill" in text or failure.output in ("it does not compile\n", "nothing to do\n")
 
 
+@pytest.mark.parametrize("number", ENDING)
 def test_an_interrupted_run_interrupts_what_runs_and_begins_nothing_else(
-    asked: Run, capsys: pytest.CaptureFixture[str]
+    asked: Run, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
-    waits = """
-        import os, signal
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        os.kill(os.getppid(), signal.SIGTERM)
-        signal.sigwait([signal.SIGINT])
-        print("taken down")
-    """
-    asked.parts(python(waits), lambda: pytest.fail("it began"))
+    asked.parts(python(WAITS.format(number=number)), lambda: pytest.fail("it began"))
     program.say(asked, 1.0)
     out = capsys.readouterr().out
-    assert "one | taken down" in out
+    assert "one | ended by SIGINT" in out
     assert out.endswith("make test: interrupted after 1 s\n")
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_an_interrupted_bench_takes_down_what_it_made(
+    asked: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    number: signal.Signals,
+) -> None:
+    """`asked` gives this process its signals back; the bench listens itself."""
+    program_file = tmp_path / "python"
+    program_file.write_text(f"#!{sys.executable}\n{WAITS.format(number=number)}")
+    program_file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program_file))
+    assert program.bench(None) == 130
+    assert capfd.readouterr().out == f"ended by {number.name}\n"
+    assert not asked.interrupted
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_ends_the_tests_as_ctrl_c_does(tmp_path: Path, number: signal.Signals) -> None:
+    """Before, a hang-up left PostgreSQL and a mounted volume behind."""
+    with _trial(tmp_path, f"os.kill(os.getpid(), {number:d})") as trial:
+        assert trial.wait() == pytest.ExitCode.INTERRUPTED
+    assert (tmp_path / "written").read_text() == "taken down"
+
+
+def test_a_hang_up_under_nohup_does_not_end_them(tmp_path: Path) -> None:
+    with _trial(tmp_path, "os.kill(os.getpid(), signal.SIGHUP)", before=["nohup"]) as trial:
+        assert trial.wait() == pytest.ExitCode.OK
+    assert (tmp_path / "written").read_text() == "went on, taken down"
+
+
+@pytest.mark.parametrize("option", ["--capture=fd", "--capture=no"])
+def test_a_terminal_that_is_closed_ends_them_and_what_they_print_ends_nothing(tmp_path: Path, option: str) -> None:
+    terminal, theirs = pty.openpty()
+    with _trial(tmp_path, "signal.pause()", terminal=theirs, options=[option]) as trial:
+        os.close(theirs)
+        expect((tmp_path / "written").exists, "the test runs")
+        os.close(terminal)
+        assert trial.wait() == pytest.ExitCode.INTERRUPTED
+    assert (tmp_path / "written").read_text() == "taken down"
+    assert list(tmp_path.glob("pgdt-*")) == [], "the run's own folders are removed last"
+
+
+def test_rusts_tests_that_are_interrupted_leave_no_folder(tmp_path: Path) -> None:
+    command = ["sh", "-c", "kill -INT $PPID; touch $TMPDIR/made; kill -INT $$"]
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.leaks", *command],
+        cwd=lists.ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        check=False,
+    )
+    assert told.returncode
+    assert list(tmp_path.iterdir()) == []
+
+
+def _trial(
+    folder: Path,
+    act: str,
+    *,
+    before: Sequence[str] = (),
+    options: Sequence[str] = (),
+    terminal: int = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    """A run of one test that does ``act``; it and its fixture write a file. ``terminal`` is the one of its session."""
+    file = folder / "test_trial.py"
+    file.write_text(SIGNALLED.format(act=act, written=str(folder / "written")))
+    plugins = ("-p", "tests.conftest", "-p", "no:cacheprovider")
+    return subprocess.Popen(
+        [*before, sys.executable, "-m", "pytest", *plugins, f"--rootdir={folder}", *options, str(file)],
+        cwd=lists.ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        preexec_fn=partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0) if terminal >= 0 else None,
+    )
 
 
 def test_so_many_run_at_a_time_and_no_more(asked: Run, tmp_path: Path) -> None:

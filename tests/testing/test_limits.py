@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,21 +47,16 @@ def test_a_test_that_sets_the_limits_out_of_turn_is_told_from_others(
     assert looked().set_out_of_turn(after)
 
 
-def test_a_measurement_may_set_them_without_a_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_may_set_them_without_a_mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(LIMITS, raising=False)
-    started: list[dict[str, str]] = []
-
-    class Pytest:
-        def __init__(self, _: list[str], env: dict[str, str]) -> None:
-            started.append(env)
-
-        def wait(self) -> int:
-            return 0
-
-    monkeypatch.setattr(subprocess, "Popen", Pytest)
+    program, told = tmp_path / "python", tmp_path / "environment"
+    program.write_text(f"#!/bin/sh\nenv >{told}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    assert bench("aa") == 0
-    assert [LIMITS in env for env in started] == [False]
+    assert bench("aa") == 1, "it ran no test"
+    assert "PGDYNO_STATE_DIR=" in told.read_text()
+    assert f"{LIMITS}=" not in told.read_text()
 
 
 def test_outside_make_test_any_command_may_set_them(monkeypatch: pytest.MonkeyPatch) -> None:

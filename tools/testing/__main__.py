@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -113,12 +111,13 @@ def say(asked: Run, seconds: float) -> None:
 
 def bench(folder: str | None) -> int:
     """Run the measurements, of one folder of tests if it is named. They have the machine alone, so they may set its dirty limits."""
-    with own_state() as (_, environment):
+    with own_state() as (scratch, environment):
+        report = scratch / "bench.xml"
         where = [f"tests/{folder.replace('-', '_')}"] if folder else []
-        process = subprocess.Popen([sys.executable, "-m", "pytest", "-m", "bench", "-s", *where], env=environment)
-        signal.signal(signal.SIGINT, lambda *_: None)  # the terminal interrupts pytest as well, which ends in its time
-        signal.signal(signal.SIGTERM, lambda *_: process.send_signal(signal.SIGINT))
-        return process.wait()
+        command = [sys.executable, "-m", "pytest", "-m", "bench", "-s", f"--junitxml={report}", *where]
+        asked = Run()
+        asked.parts(partial(Group, "bench", command, environment, lambda _: outcome.of_pytest(report), piped=False))
+    return 130 if asked.interrupted else 1 if asked.found.failures else 0
 
 
 def main(arguments: Sequence[str]) -> int:

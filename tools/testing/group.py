@@ -12,18 +12,21 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from pgdyno.host.process import read_link
 from tools.testing import outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What interrupts a run: Ctrl-C, an order to end, a terminal that is gone."""
 PATIENCE_S = 60.0
 """An interrupted group has so long to take down its servers and volumes."""
 _PRINTING = threading.Lock()
 
 
 class Group:
-    """A command that runs; its lines go to standard output, each with the group's name before it."""
+    """A command that runs; its lines go to standard output, each with the group's name before it where it is ``piped``."""
 
     def __init__(
         self,
@@ -31,11 +34,14 @@ class Group:
         command: Sequence[str],
         environment: Mapping[str, str],
         judge: Callable[[str], outcome.Outcome],
+        *,
+        piped: bool = True,
     ) -> None:
-        """Start it; ``judge`` reads what became of its tests, and is given all that it printed."""
+        """Start it; ``judge`` reads what became of its tests, and is given all that it printed into the pipe."""
         self.name = name
         self.seconds = self.cpu_seconds = 0.0
         self._judge = judge
+        self._piped = piped
         self._lines: list[str] = []
         self._began = time.monotonic()
         # A session of its own: what interrupts this process does not reach the group twice.
@@ -43,8 +49,8 @@ class Group:
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE if piped else None,
+            stderr=subprocess.STDOUT if piped else None,
             text=True,
             errors="replace",
             start_new_session=True,
@@ -55,8 +61,7 @@ class Group:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in self._process.stdout or ():
             self._lines.append(line)
             with _PRINTING:
                 sys.stdout.write(f"{self.name} | {line.rstrip()}\n")
@@ -74,9 +79,9 @@ class Group:
         text = "".join(self._lines)
         return outcome.with_the_unsaid(self._judge(text), self.name, self._process.returncode, text)
 
-    def interrupt(self) -> None:
-        """Interrupt it as Ctrl-C does, and end it when that takes too long."""
-        self._signal(signal.SIGINT)
+    def interrupt(self, number: signal.Signals) -> None:
+        """Interrupt it as Ctrl-C does, and end it when that takes too long. A hang-up is of its terminal where it has no pipe."""
+        self._signal(signal.SIGINT if self._piped else number)
         ender = threading.Timer(PATIENCE_S, self._signal, [signal.SIGKILL])
         ender.daemon = True
         ender.start()
@@ -88,21 +93,24 @@ class Group:
 
 
 class Run:
-    """Groups one after another, and side by side; Ctrl-C and SIGTERM interrupt those that run, and no other begins."""
+    """Groups one after another, and side by side; a signal of ``ENDING`` interrupts those that run, and no other begins."""
 
     def __init__(self) -> None:
-        """Listen for the signals."""
+        """Listen for the signals. A hang-up that is ignored stays so: the command was started under ``nohup``."""
         self.done: list[tuple[Group, outcome.Outcome]] = []
-        self.interrupted = False
+        self.interrupted: signal.Signals | None = None
         self._running: list[Group] = []
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._interrupt)
+        for number in ENDING:
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._interrupt)
 
-    def _interrupt(self, *_: object) -> None:
+    def _interrupt(self, number: int, _: object) -> None:
         # Nothing is raised here: whoever waits goes on waiting, for groups that end now.
-        self.interrupted = True
+        self.interrupted = signal.Signals(number)
+        if number == signal.SIGHUP:
+            leave_terminal()
         for group in self._running:
-            group.interrupt()
+            group.interrupt(self.interrupted)
 
     def parts(
         self, *waiting: Callable[[], Group], at_a_time: int = 1, after_the_first: Sequence[Callable[[], Group]] = ()
@@ -119,7 +127,7 @@ class Run:
                 first = first or group
                 self._running.append(group)
                 if self.interrupted:  # meanwhile
-                    group.interrupt()
+                    group.interrupt(self.interrupted)
             if not self._running:
                 return
             for group in self._ended():
@@ -140,3 +148,12 @@ class Run:
     def found(self) -> outcome.Outcome:
         """What became of all tests."""
         return sum((found for _, found in self.done), outcome.Outcome())
+
+
+def leave_terminal() -> None:
+    """Let what this process prints on a terminal go nowhere. The terminal is gone: an error there would end the clean-up."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if read_link(f"/proc/self/fd/{number}").startswith(("/dev/pts/", "/dev/tty", "/dev/console")):
+            os.dup2(nowhere, number, inheritable=number <= 2)
+    os.close(nowhere)
