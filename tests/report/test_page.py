@@ -99,6 +99,13 @@ def test_verdict_comes_first_then_everything_else(written: ReportFiles, comparis
     assert places == sorted(places)
 
 
+def test_no_line_of_a_sentence_ends_before_a_per_cent_sign(written: ReportFiles) -> None:
+    text = written.page.read_text()
+    sentences = "".join(re.findall(r"<li>.*?</li>|<h1.*?</h1>|<p class=.note.>.*?</p>", text, flags=re.DOTALL))
+    assert re.search(r"\d\u00a0%", sentences)
+    assert not re.search(r"\d %", sentences)
+
+
 def test_every_figure_is_drawn_for_each_width(written: ReportFiles) -> None:
     text = written.page.read_text()
     figures = text.count("<figure>")

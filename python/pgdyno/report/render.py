@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 import time
 from functools import cache
@@ -42,9 +43,19 @@ def _environment(package: str) -> jinja2.Environment:
     import jinja2
 
     loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package), jinja2.PackageLoader("pgdyno.report")])
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    made.filters["unbroken"] = _unbroken
+    return made
+
+
+_PER_CENT = re.compile(r"(?<=\d) %")
+
+
+def _unbroken(sentence: str) -> str:
+    """A sentence in which no line ends between a figure and its per cent sign."""
+    return _PER_CENT.sub("\u00a0%", sentence)
 
 
 def drawing(name: str, alternative: str, make: Callable[[int, Theme], dict[str, Any]]) -> Any:
