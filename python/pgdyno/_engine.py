@@ -1,6 +1,6 @@
 """The one way from Python to Rust: find ``pgdyno-engine``, hand it a JSON document, read JSON lines.
 
-The engine reports an error that is the user's as ``{"error": {"message", "remedy"}}`` on standard error and exit
+The engine reports an error that is the user's as ``{"error": {"message", "remedy", "code", "data"}}`` on standard error and exit
 code 2; that becomes an :class:`InputError`, or a :class:`HostError` when the machine is at fault. Any other failure is an
 :class:`EngineError` with what it said.
 """
@@ -421,7 +421,8 @@ def _error_of(answer: Mapping[str, Any]) -> PgdynoError | None:
     if not isinstance(error, dict) or "message" not in error:
         return None
     kind = HostError if error.get("of_host") else InputError
-    return kind(str(error["message"]), remedy=str(error.get("remedy") or ""))
+    code, data = str(error.get("code") or ""), error.get("data")
+    return kind(str(error["message"]), remedy=str(error.get("remedy") or ""), code=code, data=data)
 
 
 def _error_from_text(text: bytes) -> PgdynoError | None:

@@ -15,8 +15,8 @@
     |-- RowsRejected       exit 5   a load ended, and some rows are in its reject file
     `-- CutFailed          exit 6   a power cut lost an acknowledged commit, or left a damaged database
 
-An error says in one sentence what is wrong, and its ``remedy`` says what to do. One place prints them:
-:func:`pgdyno.cli.main.main`. Bugs are assertions and other exceptions; they keep their traceback.
+An error says in one sentence what is wrong, and its ``remedy`` says what to do. Its ``code`` is stable, as the sentence is
+not: ``load.header.ambiguous``. One place prints errors: :func:`pgdyno.cli.main.main`. Bugs are assertions and other exceptions; they keep their traceback.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -51,15 +53,26 @@ class PgdynoError(Exception):
     """Something that the user must know, with what to do about it.
 
     ``message`` and ``remedy`` are sentences; ``remedy`` may be empty when nothing can be done.
-    ``exit_code`` overrides the code of the class.
+    ``exit_code`` overrides the code of the class. ``code`` names the error, from the largest part to the smallest; it is empty
+    where the class says all. ``data`` is what a program may want to know of it.
     """
 
     default_exit_code = EXIT_FAILURE
 
-    def __init__(self, message: str, *, remedy: str = "", exit_code: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str = "",
+        exit_code: int | None = None,
+        code: str = "",
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.code = code
+        self.data = dict(data or {})
         self.exit_code = self.default_exit_code if exit_code is None else exit_code
 
 
@@ -146,14 +159,16 @@ def refused_by_machine(error: Exception) -> HostError | None:
     A server may break a session off, or give none, at any time: psycopg's ``OperationalError``.
     """
     if isinstance(error, MemoryError):
-        return HostError("there is not enough memory", remedy=_MACHINE[errno.ENOMEM])
+        return HostError("there is not enough memory", remedy=_MACHINE[errno.ENOMEM], code="host.enomem")
     psycopg = sys.modules.get("psycopg")
     if psycopg is not None and isinstance(error, psycopg.OperationalError):
         return HostError(
             f"PostgreSQL gave no session, or ended it: {' '.join(str(error).split())}",
             remedy="look at the server's log; if it stood still, at `dmesg` and at what else uses this machine's disks",
+            code="server.no_session",
         )
     if not isinstance(error, OSError) or error.errno not in _MACHINE:
         return None
     what = "this machine" if error.filename is None else os.fsdecode(error.filename)
-    return HostError(f"{what}: {error.strerror}", remedy=_MACHINE[error.errno])
+    code = f"host.{errno.errorcode[error.errno].lower()}"
+    return HostError(f"{what}: {error.strerror}", remedy=_MACHINE[error.errno], code=code, data={"path": what})

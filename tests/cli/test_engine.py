@@ -32,10 +32,12 @@ def test_the_document_goes_in_and_the_answer_comes_out(fake: Path) -> None:
 
 
 def test_the_users_error_becomes_an_input_error(fake: Path) -> None:
-    be(fake, 'echo noise >&2; echo \'{"error": {"message": "no such type", "remedy": "use gp3"}}\' >&2; exit 2')
+    error = '{"message": "no such type", "remedy": "use gp3", "code": "volume.type.unknown", "data": {"type": "gp9"}}'
+    be(fake, f"echo noise >&2; echo '{{\"error\": {error}}}' >&2; exit 2")
     with pytest.raises(InputError, match="no such type") as caught:
         _engine.run_json(["volume", "spec", "gp9"])
     assert (caught.value.remedy, caught.value.exit_code) == ("use gp3", 2)
+    assert (caught.value.code, caught.value.data) == ("volume.type.unknown", {"type": "gp9"})
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def failing(ctx: click.Context, kind: str) -> None:
     raise {
         "host": HostError("there is no fuse", remedy="load the module"),
         "input": InputError("17 is too much", remedy="ask for 16"),
+        "coded": InputError("17 is too much", remedy="ask for 16", code="load.rows.many"),
         "invalid": RunInvalid("the driver was the bottleneck"),
         "interrupt": KeyboardInterrupt(),
         "pipe": BrokenPipeError(),
@@ -63,6 +64,7 @@ def with_failing(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("host", 3, "error: there is no fuse\n  remedy: load the module\n"),
         ("input", 2, "error: 17 is too much\n  remedy: ask for 16\n"),
+        ("coded", 2, "error[load.rows.many]: 17 is too much\n  remedy: ask for 16\n"),
         ("invalid", 4, "error: the driver was the bottleneck\n"),
         ("interrupt", 130, "\ninterrupted\n"),
         ("code", 3, ""),
@@ -79,7 +81,8 @@ def test_an_error_is_one_sentence_its_remedy_and_its_code(
 def test_a_server_that_gives_no_session_is_not_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_main.run(["doctor", "session"]) == 3
     said = capsys.readouterr().err
-    assert "error: PostgreSQL gave no session, or ended it: connection timeout expired\n  remedy: look at" in said
+    assert said.startswith("error[server.no_session]: ")
+    assert "connection timeout expired\n  remedy: look at" in said
     assert "Traceback" not in said
 
 

@@ -11,8 +11,9 @@ from pgdyno.errors import EXIT_CODES, PgdynoError
 from tools.reference import markdown as md
 
 INTRODUCTION = """
-An error is one sentence on standard error, `error: ...`, followed by `remedy: ...`, which says what to do. A bug keeps
-its traceback and says so.
+An error is one sentence on standard error, `error: ...`, followed by `remedy: ...`, which says what to do. An error that a
+program may want to recognize has a code, `error[load.header.ambiguous]: ...`, which stays the same when the sentence changes;
+in Python it is `error.code`, and `error.data` has its figures and names. A bug keeps its traceback and says so.
 """
 
 

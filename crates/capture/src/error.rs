@@ -1,7 +1,10 @@
 //! What ends a command before its time.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
+
+use serde_json::{Value, json};
 
 /// An error with what the user can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,11 +14,22 @@ pub struct CaptureError {
     pub message: String,
     /// What to do.
     pub remedy: String,
+    /// A stable name of the error, from the largest part to the smallest (`capture.prefix.unknown`); empty where it has none.
+    pub code: Cow<'static, str>,
+    /// What a program may want to know of it: an object, or null.
+    pub data: Value,
 }
 
 impl CaptureError {
     pub(crate) fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { message: message.into(), remedy: remedy.into() }
+        let (message, remedy) = (message.into(), remedy.into());
+        Self { message, remedy, code: Cow::Borrowed(""), data: Value::Null }
+    }
+
+    /// The same error with a stable name, and what a program may want to know of it.
+    #[must_use]
+    pub(crate) fn coded(self, code: &'static str, data: Value) -> Self {
+        Self { code: code.into(), data, ..self }
     }
 
     /// A file that cannot be read.
@@ -29,6 +43,7 @@ impl CaptureError {
             _ => "look at the file and its disk",
         };
         Self::new(format!("{} cannot be read: {error}", path.display()), remedy)
+            .coded("capture.file.unreadable", json!({"path": path.to_string_lossy()}))
     }
 
     /// A file that cannot be written.
@@ -43,6 +58,6 @@ impl CaptureError {
         } else {
             format!("{} cannot be written: {error}", path.display())
         };
-        Self::new(what, remedy)
+        Self::new(what, remedy).coded("capture.file.unwritable", json!({"path": path.to_string_lossy()}))
     }
 }

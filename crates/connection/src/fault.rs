@@ -1,5 +1,9 @@
 //! Why a command ended early.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
 use crate::server_error::ServerError;
 
 /// An error with what the user can do about it. Never holds a secret.
@@ -14,12 +18,23 @@ pub struct Fault {
     pub server_error: Option<Box<ServerError>>,
     /// Whether the server is unreachable or the connection was lost: worth another try once it is back.
     pub absent: bool,
+    /// A stable name of the error, from the largest part to the smallest (`capture.prefix.unknown`); empty where it has none.
+    pub code: Cow<'static, str>,
+    /// What a program may want to know of it: an object, or null.
+    pub data: Value,
 }
 
 impl Fault {
     /// One sentence, and what to do.
     pub fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { message: message.into(), remedy: remedy.into(), server_error: None, absent: false }
+        let (message, remedy) = (message.into(), remedy.into());
+        Self { message, remedy, server_error: None, absent: false, code: Cow::Borrowed(""), data: Value::Null }
+    }
+
+    /// The same error with a stable name, and what a program may want to know of it.
+    #[must_use]
+    pub fn coded(self, code: &'static str, data: Value) -> Self {
+        Self { code: code.into(), data, ..self }
     }
 
     /// The same, for an unreachable server or a lost connection.

@@ -32,14 +32,16 @@ pub(crate) fn send(mut stream: &UnixStream, document: &Value) -> io::Result<()> 
 
 /// The answer that is an error.
 pub(crate) fn error_document(error: &Fault) -> Value {
-    json!({"error": {"message": error.message, "remedy": error.remedy, "of_host": error.of_host}})
+    let Fault { message, remedy, of_host, code, data } = error;
+    json!({"error": {"message": message, "remedy": remedy, "of_host": of_host, "code": code, "data": data}})
 }
 
 fn error_in(answer: &Value) -> Option<Fault> {
     let error = answer.get("error")?;
     let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
     let of_host = error["of_host"].as_bool().unwrap_or(false);
-    Some(Fault { message: text("message"), remedy: text("remedy"), of_host })
+    let data = error["data"].clone();
+    Some(Fault { message: text("message"), remedy: text("remedy"), of_host, code: text("code").into(), data })
 }
 
 /// Whether the asking process still waits for the answer. One that was interrupted or killed has closed its end.

@@ -34,9 +34,6 @@ pub(crate) fn execute(command: &[OsString]) -> Failure {
     reset(Hangup::Kept);
     let (program, arguments) = command.split_first().expect("one word at least is required");
     let error = std::process::Command::new(program).args(arguments).exec();
-    Failure {
-        message: format!("cannot start {}: {error}", program.display()),
-        remedy: "install it, or name it by its path".to_owned(),
-        code: HOST,
-    }
+    let remedy = "install it, or name it by its path".to_owned();
+    Failure { exit: HOST, ..Failure::new(format!("cannot start {}: {error}", program.display()), remedy) }
 }

@@ -1,5 +1,7 @@
 //! An error that the user can correct, from whichever crate.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 /// The exit code where the machine lacks something, or does not work as it should.
@@ -10,23 +12,28 @@ pub(crate) struct Failure {
     pub message: String,
     pub remedy: String,
     /// The exit code.
-    pub code: u8,
+    pub exit: u8,
+    /// A stable name of the error; empty where it has none.
+    pub code: Cow<'static, str>,
+    /// What a program may want to know of it: an object, or null.
+    pub data: Value,
 }
 
 impl Failure {
     /// Before anything was started.
     pub(crate) fn new(message: String, remedy: String) -> Self {
-        Self { message, remedy, code: 2 }
+        Self { message, remedy, exit: 2, code: Cow::Borrowed(""), data: Value::Null }
     }
 
     /// After something was done that stays.
     pub(crate) fn late(fault: pgdyno_connection::Fault) -> Self {
-        Self { message: fault.message, remedy: fault.remedy, code: 1 }
+        Self { exit: 1, ..fault.into() }
     }
 
-    /// As it is printed: `{"error": {"message", "remedy", "of_host"}}`.
+    /// As it is printed: `{"error": {"message", "remedy", "of_host", "code", "data"}}`.
     pub(crate) fn document(&self) -> Value {
-        json!({"error": {"message": self.message, "remedy": self.remedy, "of_host": self.code == HOST}})
+        let Self { message, remedy, exit, code, data } = self;
+        json!({"error": {"message": message, "remedy": remedy, "of_host": *exit == HOST, "code": code, "data": data}})
     }
 }
 
@@ -44,20 +51,20 @@ impl From<pgdyno_catalog::SpecError> for Failure {
 
 impl From<pgdyno_host::Fault> for Failure {
     fn from(fault: pgdyno_host::Fault) -> Self {
-        let code = if fault.of_host { HOST } else { 2 };
-        Self { code, ..Self::new(fault.message, fault.remedy) }
+        let exit = if fault.of_host { HOST } else { 2 };
+        Self { exit, code: fault.code, data: fault.data, ..Self::new(fault.message, fault.remedy) }
     }
 }
 
 impl From<pgdyno_load::LoadError> for Failure {
     fn from(error: pgdyno_load::LoadError) -> Self {
-        Self::new(error.message, error.remedy)
+        Self { code: error.code, data: error.data, ..Self::new(error.message, error.remedy) }
     }
 }
 
 impl From<pgdyno_capture::CaptureError> for Failure {
     fn from(error: pgdyno_capture::CaptureError) -> Self {
-        Self::new(error.message, error.remedy)
+        Self { code: error.code, data: error.data, ..Self::new(error.message, error.remedy) }
     }
 }
 
@@ -69,6 +76,6 @@ impl From<pgdyno_generate::Refusal> for Failure {
 
 impl From<pgdyno_connection::Fault> for Failure {
     fn from(error: pgdyno_connection::Fault) -> Self {
-        Self::new(error.message, error.remedy)
+        Self { code: error.code, data: error.data, ..Self::new(error.message, error.remedy) }
     }
 }

@@ -268,7 +268,7 @@ fn main() -> ExitCode {
         Ok(None) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{}", failure.document());
-            ExitCode::from(failure.code)
+            ExitCode::from(failure.exit)
         }
     }
 }

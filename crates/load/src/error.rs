@@ -1,6 +1,9 @@
 //! What ends a command before its time.
 
+use std::borrow::Cow;
+
 use pgdyno_connection::Fault;
+use serde_json::Value;
 
 /// The remedy for bytes that are not text in the encoding that was named.
 pub(crate) const OTHER_ENCODING: &str = "name the file's encoding if it is another one (LATIN1, WIN1252); otherwise correct the row, or name a file for rejected rows";
@@ -18,16 +21,28 @@ pub struct LoadError {
     pub remedy: String,
     /// Whether the server is not there, or no longer: what was under way may be tried again when it is back.
     pub absent: bool,
+    /// A stable name of the error, from the largest part to the smallest (`capture.prefix.unknown`); empty where it has none.
+    pub code: Cow<'static, str>,
+    /// What a program may want to know of it: an object, or null.
+    pub data: Value,
 }
 
 impl LoadError {
     pub(crate) fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { message: message.into(), remedy: remedy.into(), absent: false }
+        let (message, remedy) = (message.into(), remedy.into());
+        Self { message, remedy, absent: false, code: Cow::Borrowed(""), data: Value::Null }
+    }
+
+    /// The same error with a stable name, and what a program may want to know of it.
+    #[must_use]
+    pub(crate) fn coded(self, code: &'static str, data: Value) -> Self {
+        Self { code: code.into(), data, ..self }
     }
 
     /// An order to stop came.
     pub(crate) fn stopped() -> Self {
         Self::new("interrupted", "run the same command again: with a ledger it resumes where it stopped")
+            .coded("load.interrupted", Value::Null)
     }
 }
 
@@ -43,6 +58,7 @@ impl From<Fault> for LoadError {
             Some("57014") => "check what cancelled it, for example statement_timeout of the role or the database",
             _ => &error.remedy,
         };
-        Self { message: error.message.clone(), remedy: remedy.to_owned(), absent: error.absent }
+        let remedy = remedy.to_owned();
+        Self { message: error.message, remedy, absent: error.absent, code: error.code, data: error.data }
     }
 }

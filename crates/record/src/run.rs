@@ -86,5 +86,5 @@ pub fn run(spec: &RecordSpec, out: &mut impl Write) -> Result<()> {
 }
 
 fn fault(error: CaptureError) -> Fault {
-    Fault::new(error.message, error.remedy)
+    Fault { code: error.code, data: error.data, ..Fault::new(error.message, error.remedy) }
 }

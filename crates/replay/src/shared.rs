@@ -161,5 +161,5 @@ impl Shared {
 
 /// A capture that cannot be read, as an error for the user.
 pub(crate) fn fault(error: CaptureError) -> Fault {
-    Fault::new(error.message, error.remedy)
+    Fault { code: error.code, data: error.data, ..Fault::new(error.message, error.remedy) }
 }

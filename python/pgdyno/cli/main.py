@@ -132,7 +132,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _unread()
     except OutputError as error:
-        return code or _print_error(error)
+        return code or print_error(error)
     return code
 
 
@@ -142,14 +142,14 @@ def _run(arguments: Sequence[str] | None) -> int:
         colour = None if wants_colour(sys.stdout) else False
         result = cli.main(words, prog_name="pgdyno", standalone_mode=False, color=colour)
     except PgdynoError as error:
-        return _print_error(error)
+        return print_error(error)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
         asked = f"read `{context.command_path} --help`" if context is not None else ""
-        return _print_error(PgdynoError(error.format_message(), remedy=asked, exit_code=error.exit_code))
+        return print_error(PgdynoError(error.format_message(), remedy=asked, exit_code=error.exit_code))
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -162,7 +162,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _broken()
     except Exception as error:  # noqa: BLE001 - the last place that can say what to do about a bug
         refused = refused_by_machine(error)
-        return _print_bug(error) if refused is None else _print_error(refused)
+        return _print_bug(error) if refused is None else print_error(refused)
     # Outside its standalone mode click returns the code of `ctx.exit(code)`, or what the command returned.
     return result if isinstance(result, int) and not isinstance(result, bool) else EXIT_OK
 
@@ -173,7 +173,7 @@ def _print_bug(error: BaseException) -> int:
     from pgdyno import installation
 
     traceback.print_exception(error)
-    return _print_error(
+    return print_error(
         PgdynoError(
             f"this is a bug in pgdyno {__version__}: {type(error).__name__}: {error}",
             remedy=f"{installation.how_to_report()}; `pgdyno doctor --clean` removes what it may have left behind",
@@ -194,7 +194,7 @@ def _broken() -> int:
         return _unread()
     if _gone():
         return EXIT_FAILURE
-    return _print_error(
+    return print_error(
         PgdynoError(
             "a pipe to another program broke: the program ended before it had read all its input",
             remedy="run the command again; `pgdyno doctor` says if something is missing",
@@ -259,9 +259,11 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _print_error(error: PgdynoError) -> int:
+def print_error(error: PgdynoError) -> int:
+    """Print an error on standard error, and return its exit code."""
     red, bold, plain = ("\033[31m", "\033[1m", "\033[0m") if wants_colour(sys.stderr) else ("", "", "")
-    print(f"{red}{bold}error:{plain} {error.message}", file=sys.stderr)
+    code = f"[{error.code}]" if error.code else ""
+    print(f"{red}{bold}error{code}:{plain} {error.message}", file=sys.stderr)
     if error.remedy:
         print(f"  {bold}remedy:{plain} {error.remedy}", file=sys.stderr)
     return error.exit_code
