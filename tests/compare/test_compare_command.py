@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from pgdyno.host import awake
-from pgdyno.host.clean import leftovers
+from pgdyno.host.clean import left_in
 from pgdyno.host.mounts import mounts_below
 from pgdyno.host.volume import list_volumes
 from pgdyno.host.waiting import wait_until
@@ -66,7 +66,7 @@ def test_an_interrupted_command_undoes_everything(number: signal.Signals, state_
             if "replicate 1 of" in line:
                 process.send_signal(number)
         assert process.wait(60) == 130
-    assert leftovers(state_dir) == []
+    assert left_in(state_dir) == []
     assert mounts_below(state_dir) == []
 
 
@@ -122,7 +122,7 @@ def test_what_died_during_a_run_is_named_and_its_log_is_kept(
     assert (kept / {"native": "drive.err", "pgbench": "pgbench.err"}[engine]).is_file()
     assert (kept / "volume-data.log").is_file() is (victim == "daemon")
     assert not list(tmp_path.glob("*/experiment.json"))
-    assert leftovers(state_dir) == []
+    assert left_in(state_dir) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import leftovers
+from pgdyno.host.clean import left_in
 from pgdyno.host.mounts import mounts_below
 
 from .test_compare_command import TINY, words
@@ -34,7 +34,7 @@ def killed(times: int, state_dir: Path, tmp_path: Path) -> None:
         process.wait()
         cleaned = subprocess.run(words("doctor", "--clean"), capture_output=True, text=True, check=False, timeout=60)
         assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
-        assert leftovers(state_dir) == []
+        assert left_in(state_dir) == []
         assert mounts_below(state_dir) == []
 
 

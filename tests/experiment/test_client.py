@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.errors import InputError
-from pgdyno.host.clean import leftovers
+from pgdyno.host.clean import left_in
 from pgdyno.store import open_experiment
 from pgdyno.workload import histogram
 from tests.experiment.documents import experiment
@@ -98,7 +98,7 @@ def test_each_transaction_of_a_distant_client_takes_a_round_trip(state_dir: Path
         assert min(latency["latency_us"].to_pylist()) >= least_us * 0.999, "a bucket is named by its lowest value"
     text = (tmp_path / "results" / found.path.name / "report.html").read_text()
     assert "client: local, 0 ms and behind 5 ms round trip (emulated)" in text
-    assert leftovers(state_dir) == []
+    assert left_in(state_dir) == []
 
 
 def test_a_round_trip_that_no_login_would_outlast_is_refused() -> None:
@@ -162,4 +162,4 @@ def test_drivers_that_share_a_load_come_to_one_record(state_dir: Path, tmp_path:
     assert two.driver.transactions == sum(each.transactions or 0 for each in two.drivers.values())
     text = (tmp_path / "results" / found.path.name / "report.html").read_text()
     assert "driven by pgdyno&#x27;s driver and 2 processes of pgdyno&#x27;s driver" in text.replace("&#39;", "&#x27;")
-    assert leftovers(state_dir) == []
+    assert left_in(state_dir) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import leftovers
+from pgdyno.host.clean import left_in
 from pgdyno.host.mounts import mounts_below
 from pgdyno.store import open_experiment
 from tests.conftest import find_system_postgres
@@ -64,7 +64,7 @@ def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path
 
     interrupted = _interrupt_after_a_run(["--resume", str(directory), "--keep-invalid"])
     assert f"pgdyno run --resume {directory}" in interrupted
-    assert leftovers(state_dir) == []
+    assert left_in(state_dir) == []
     assert mounts_below(state_dir) == []
 
     done = run("--resume", str(directory), "--keep-invalid", "--json")
@@ -222,7 +222,7 @@ def test_killed_it_is_continued_after_a_clean_up(state_dir: Path, tmp_path: Path
                 process.kill()
     directory = next(tmp_path.glob("*-wal-volume-*"))
     subprocess.run([sys.executable, "-m", "pgdyno", "doctor", "--clean"], check=True, capture_output=True, timeout=60)
-    assert leftovers(state_dir) == []
+    assert left_in(state_dir) == []
     before = {one.path.name for one in open_experiment(directory).runs}
     run("--resume", str(directory), "--keep-invalid", "--only", "1", "--only", "3")
     after = {one.path.name for one in open_experiment(directory).runs}

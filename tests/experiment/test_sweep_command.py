@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import leftovers
+from pgdyno.host.clean import left_in
 from pgdyno.store import open_experiment
 
 SWEEP = """\
@@ -62,12 +62,12 @@ def test_a_sweep_survives_a_kill_in_the_middle(state_dir: Path, tmp_path: Path) 
     assert directory is not None, said
     began = {one.path.name: one.record.anchor.unix_ns for one in open_experiment(directory).runs}
     assert 1 <= len(began) < 4, said
-    assert leftovers(state_dir), "a killed command leaves its data set at least"
+    assert left_in(state_dir), "a killed command leaves its data set at least"
 
     done = run("run", "--resume", str(directory), "--keep-invalid", "--json")
     assert done.returncode == 0, done.stderr
     assert "cleaned up after a command that was killed: " in done.stderr
-    assert leftovers(state_dir) == []
+    assert left_in(state_dir) == []
     whole = open_experiment(directory)
     assert [one.record.position for one in whole.runs] == list(range(4))
     assert began == {one.path.name: one.record.anchor.unix_ns for one in whole.runs if one.path.name in began}

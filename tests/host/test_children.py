@@ -15,7 +15,7 @@ from pgdyno import _engine
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_INTERRUPTED, HostError, InputError
 from pgdyno.host import mounts, paths, volume
-from pgdyno.host.clean import clean, leftovers
+from pgdyno.host.clean import clean, left_in
 from pgdyno.host.journal import Journal
 from pgdyno.host.launch import launch
 from pgdyno.host.process import end_all, identity, writing_to
@@ -143,7 +143,7 @@ def test_an_interrupted_attach_leaves_nothing(state: Path, hanging: Path, number
         command.send_signal(number)
         assert command.wait(60) == EXIT_INTERRUPTED
     assert not mkfs.alive()
-    assert leftovers(state) == []
+    assert left_in(state) == []
     assert unfinished(state) == []
     assert [loop for loop in mounts.loops() if paths.is_below(loop.backing_file, state)] == []
     assert not (state.parent / "a").exists(), "directories that it made go too"
@@ -191,7 +191,7 @@ def test_a_tool_that_outlived_its_daemon_is_ended_by_the_clean_up(state: Path) -
     expect(lambda: not attached.alive, "the daemon ends")
     assert any(f"ended mkfs.ext4 (process {tool.pid})" in line for line in clean(state))
     assert tool.wait(10) == -signal.SIGKILL
-    assert leftovers(state) == []
+    assert left_in(state) == []
 
 
 @needs_fuse

@@ -12,19 +12,24 @@ from pathlib import Path
 import pytest
 
 from pgdyno.errors import EXIT_USAGE, HostError, InputError
-from pgdyno.host import cgroup, dirty_limits
+from pgdyno.host import cgroup, dirty_limits, paths
+from pgdyno.host import clean as clean_module
 from pgdyno.host.clean import clean
 from pgdyno.host.dirty_limits import DirtyLimits, current_limits, wanted_limits
 from pgdyno.host.instance import Instance, parse_cpus
 from pgdyno.host.journal import Journal
+from pgdyno.host.machine_record import MachineRecord
 
 from .needs import expect, first_cpu, needs_cgroups, needs_root
 
 MIB = 1 << 20
 HOLD_AND_DIE = """
 import os, signal, subprocess, sys
+from pathlib import Path
+from pgdyno.host import paths
 from pgdyno.host.instance import Instance
 from pgdyno.host.waiting import wait_until
+paths.MACHINE_DIR = Path(sys.argv[3])
 with Instance("killed-" + sys.argv[1], 128 << 20, sys.argv[2] or None) as instance:
     child = subprocess.Popen(instance.join_args(["sleep", "1000"]), start_new_session=True, stdout=subprocess.DEVNULL)
     wait_until(lambda: all(str(child.pid) in file.read_text().split() for file in instance.join_files), 60.0)
@@ -175,11 +180,13 @@ def test_dirty_memory_stays_below_a_quarter(state: Path) -> None:
 
 @needs_cgroups
 @pytest.mark.sets_limits
-def test_a_killed_run_is_undone(state: Path) -> None:
+def test_a_killed_run_is_undone(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not the_limits_are_free():
         pytest.skip("another run on this machine holds the kernel's dirty limits")
     before = current_limits()
-    command = [sys.executable, "-c", HOLD_AND_DIE, str(os.getpid()), first_cpu() or ""]
+    # A record of its own: any clean-up of the machine would put back what the machine's says.
+    monkeypatch.setattr(paths, "MACHINE_DIR", tmp_path)
+    command = [sys.executable, "-c", HOLD_AND_DIE, str(os.getpid()), first_cpu() or "", str(tmp_path)]
     killed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL
     pid, *files = killed.stdout.split()
@@ -215,3 +222,29 @@ def test_lists_of_cpus() -> None:
     for wrong in ("", "a", "3-1", "1-", "-1"):
         with pytest.raises(InputError):
             parse_cpus(wrong)
+
+
+@needs_root
+def test_settings_that_another_command_leaves_meanwhile_do_not_fail_a_clean_up(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = MachineRecord(tmp_path / "limits.json", lambda _: ["set the limits back"], "the limits of a killed run")
+    monkeypatch.setattr(clean_module, "_machine_records", lambda: (record,))
+
+    def leave() -> None:
+        handle = record.take()
+        assert handle is not None
+        record.write(handle, old={})
+        os.close(handle)
+
+    leave()
+    recover = MachineRecord.recover
+
+    def recover_and_leave(self: MachineRecord) -> list[str]:
+        done = recover(self)
+        leave()
+        return done
+
+    monkeypatch.setattr(MachineRecord, "recover", recover_and_leave)
+    assert clean(state) == ["set the limits back"]
+    assert record.abandoned(), "the next clean-up finds it"

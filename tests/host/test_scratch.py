@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import clean, leftovers
+from pgdyno.host.clean import clean, left_in
 from pgdyno.host.scratch import abandoned_scratch, scratch_directory
 
 pytestmark = pytest.mark.needs_root
@@ -43,9 +43,9 @@ def test_a_killed_process_leaves_it_to_the_clean_up(state: Path, tmp_path: Path)
     left = Path(child.stdout.strip())
     assert left.is_dir()
     assert left in abandoned_scratch(state)
-    assert any(str(left) in line for line in leftovers(state))
+    assert any(str(left) in line for line in left_in(state))
     # What another state directory's runs left is theirs to clean: they may be at it.
     elsewhere = tmp_path / "elsewhere"
-    assert not any(str(left) in line for line in [*leftovers(elsewhere), *clean(elsewhere)])
+    assert not any(str(left) in line for line in [*left_in(elsewhere), *clean(elsewhere)])
     assert any(str(left) in line for line in clean(state))
     assert not left.exists()

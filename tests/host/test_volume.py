@@ -19,7 +19,7 @@ from pgdyno import _engine
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.host import cgroup, mounts, paths, volume
-from pgdyno.host.clean import clean, leftovers
+from pgdyno.host.clean import clean, left_in
 from pgdyno.host.journal import Journal
 from pgdyno.host.process import working_below, writing_to
 
@@ -75,7 +75,7 @@ def nothing_is_left(state: Path) -> None:
     assert working_below(top) == []
     assert [log for log in (state / "claims").glob("*/daemon.log") if writing_to(log)] == []
     assert list((top / "images").glob("layers/*")) == []
-    assert leftovers(state) == []
+    assert left_in(state) == []
     assert not (top / "mnt").exists()
 
 
@@ -211,7 +211,7 @@ def test_a_mount_point_that_cannot_be_made_is_refused(
     assert words.format(top=top) in said
     assert "remedy:" in said
     assert not (state / "claims" / "v").exists()
-    assert leftovers(state) == []
+    assert left_in(state) == []
 
 
 @needs_fuse
@@ -260,7 +260,7 @@ def test_a_volume_that_cannot_be_carried_is_refused_without_a_trace(
     said = capsys.readouterr().err
     assert "ext4 is supported on volumes of up to 128 TiB, and this one has 8192 TiB" in said
     assert "backtrace" not in said
-    assert leftovers(state) == []
+    assert left_in(state) == []
 
 
 @needs_fuse
@@ -323,7 +323,7 @@ def test_a_killed_daemon_gives_errors_and_is_cleaned(state: Path, attached: volu
     attached._entry = None
     for entry in Journal(state).entries():
         Journal(state).done(entry.entry_id)
-    assert any("volume v" in line for line in leftovers(state))
+    assert any("volume v" in line for line in left_in(state))
     assert clean(state)
     nothing_is_left(state)
     assert clean(state) == []

@@ -15,7 +15,7 @@ from pgdyno import _engine
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_USAGE, InputError
 from pgdyno.host import volume
-from pgdyno.host.clean import clean, leftovers
+from pgdyno.host.clean import clean, left_in
 from pgdyno.host.remove import exists, remove_volume
 from pgdyno.host.waiting import wait_until
 
@@ -134,7 +134,7 @@ def test_volumes_join_an_instance_and_leave_it(cleaned: Path, tmp_path: Path) ->
     second.detach()
     assert not second.alive
     assert not (cleaned / "instances" / "db").exists()
-    assert leftovers(cleaned) == []
+    assert left_in(cleaned) == []
     replayed = _engine.run_json(["replay", str(log)])
     assert replayed["complete"]
     assert replayed["first_difference"] is None

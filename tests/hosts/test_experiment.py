@@ -9,7 +9,7 @@ import pytest
 from pgdyno.cli.main import run as command
 from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.flow.plan import plan
-from pgdyno.host.clean import leftovers
+from pgdyno.host.clean import left_in
 from pgdyno.hosts import file as hosts_file
 from pgdyno.store import open_experiment
 from tests.experiment.documents import experiment
@@ -63,7 +63,7 @@ def test_drivers_of_other_hosts_come_to_a_record_and_a_report(
     assert (listens["listen_addresses"], listens["ssl"]) == (two.here, "on" if has_tls else "off")
     text = (found.path / "report.html").read_text()
     assert "on alpha, gamma" in text and "round trips to the server of alpha" in text
-    assert leftovers(state_dir) == []
+    assert left_in(state_dir) == []
 
 
 def named(tmp_path: Path, more: str = "", drivers: str = "alpha = 1\nbeta = 2") -> hosts_file.HostsFile:

@@ -20,7 +20,7 @@ from pgdyno.experiment import read_experiment
 from pgdyno.flow.listener import Listener
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
-from pgdyno.host.clean import leftovers
+from pgdyno.host.clean import left_in
 from pgdyno.host.scratch import remove_scratch
 from pgdyno.host.waiting import wait_until
 from pgdyno.hosts import address
@@ -186,7 +186,7 @@ def test_a_host_and_the_coordinator_are_killed_and_all_blocks_become_whole(
     of_worker = remove_scratch(state_of(places["delta"]))
     assert [f"-{delta.process.pid}-" in line for line in of_worker] == [True], "its own, which it could not remove"
     for where in places.values():
-        assert leftovers(state_of(where)) == []
+        assert left_in(state_of(where)) == []
 
 
 def test_the_command_divides_the_replicates_and_says_the_hosts(hosts: there.Hosts, trial: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a machine has once: tests that change it wait for each other, those of other groups of `make test` too."""
+"""What a machine has once: tests that change it take turns, whichever run of the tests they belong to."""
 
 from __future__ import annotations
 
@@ -12,19 +12,27 @@ from pathlib import Path
 from pgdyno.host.dirty_limits import record
 from tools.testing.lists import LIMITS
 
+TURNS = Path("/run/pgdyno-tests.turns")
+"""The file whose lock is the turn; it is of the machine, so that two runs of the tests at once take turns too."""
+
 
 @contextlib.contextmanager
-def limits() -> Iterator[None]:
-    """The kernel's dirty limits are this test's; it waits until they are. Outside `make test` there are no other groups."""
-    place = os.environ.get(LIMITS)
-    if place is None:
+def limits(turns: Path = TURNS) -> Iterator[None]:
+    """The kernel's dirty limits are this test's; it waits until they are. A user who may not lock may not set limits either."""
+    try:
+        file = turns.open("a", encoding="utf-8")
+    except PermissionError:
         yield
         return
-    with Path(place).open("a", encoding="utf-8") as file:
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        if _stat(turns, "st_size") % 2:
+            _count(file.fileno())  # the turn of a test that was killed
         _count(file.fileno())
-        yield
-        _count(file.fileno())
+        try:
+            yield
+        finally:
+            _count(file.fileno())
 
 
 def _count(file: int) -> None:
@@ -42,10 +50,11 @@ class Limits:
     """When the limits were last set or put back."""
 
     @classmethod
-    def look(cls) -> Limits | None:
+    def look(cls, turns: Path = TURNS) -> Limits | None:
         """As they are now; ``None`` outside `make test`, where any command of the machine may set them."""
-        place = os.environ.get(LIMITS)
-        return None if place is None else cls(_stat(Path(place), "st_size"), _stat(record().path, "st_mtime_ns"))
+        if not os.environ.get(LIMITS):
+            return None
+        return cls(_stat(turns, "st_size"), _stat(record().path, "st_mtime_ns"))
 
     def set_out_of_turn(self, before: Limits) -> bool:
         """Whether they were set since ``before`` although it was no test's turn."""

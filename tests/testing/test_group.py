@@ -267,16 +267,8 @@ def test_so_many_run_at_a_time_and_no_more(asked: Run, tmp_path: Path) -> None:
     assert asked.found.passed == 3
 
 
-def test_some_begin_when_the_first_has_ended_and_before_those_that_wait(asked: Run) -> None:
-    counted = 'print("test result: ok. 1 passed; 0 failed; 0 ignored;")'
-    names = ("first", "waits", "also waits")
-    asked.parts(*(python(counted, name=name) for name in names), after_the_first=[python(counted, name="held")])
-    assert [group.name for group, _ in asked.done] == ["first", "held", "waits", "also waits"]
-    assert asked.found.passed == 4
-
-
 def test_every_file_of_tests_is_in_one_part() -> None:
-    named = [path for one in lists.beside() for path in one.paths] + [*lists.MEASURING, *lists.KILLING]
+    named = [path for one in lists.beside() for path in one.paths] + [*lists.MEASURING]
     assert all(one.paths for one in lists.beside())
     named += [f"tests/{name}" for name in lists.BENCHES]
     assert all((lists.ROOT / path).exists() for path in named)

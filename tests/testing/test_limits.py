@@ -19,11 +19,12 @@ from ..support.machine import Limits, limits
 def test_a_test_that_sets_the_limits_out_of_turn_is_told_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(LIMITS, str(tmp_path / "turns"))
+    monkeypatch.setenv(LIMITS, "1")
+    turns = tmp_path / "turns"
     monkeypatch.setattr(paths, "MACHINE_DIR", tmp_path)
 
     def looked() -> Limits:
-        found = Limits.look()
+        found = Limits.look(turns)
         assert found is not None
         return found
 
@@ -35,7 +36,7 @@ def test_a_test_that_sets_the_limits_out_of_turn_is_told_from_others(
     assert not looked().set_out_of_turn(before)
     set_them(1)
     assert looked().set_out_of_turn(before)
-    with limits():
+    with limits(turns):
         during = looked()
         set_them(2)
         # Another test cannot be blamed for what the one does whose turn it is, or has been since.

@@ -1,12 +1,15 @@
 """Both languages' tests, with a state of their own that is removed at the end.
 
 ``python -m tools.testing``, or ``--bench [FOLDER]`` for the measurements, of one folder of tests alone if it is named.
+``--twice [SEED]`` runs Python's tests twice at once, each time in a random order of their parts: what passes so does not
+depend on what runs beside it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -26,6 +29,8 @@ _NOT_OURS = (
 )  # fmt: skip
 """Variables of the user that would make the tests ask another server, or another engine."""
 CARGO = ("cargo", "test", "--profile", "tests", "--locked", "--workspace", "--no-fail-fast", "--quiet")
+AT_A_TIME = 3 + max(2, os.cpu_count() or 1)
+"""Parts that run at once: experiments wait most of the time, some of them for each other."""
 SLOWEST = 12
 """So many files of tests are named with their seconds."""
 
@@ -78,21 +83,35 @@ def test() -> int:
     """Run everything that this machine can run; 1 when something failed, 130 when it was interrupted."""
     began = time.monotonic()
     with own_state() as (scratch, environment):
-        environment[lists.LIMITS] = str(scratch / "limits.lock")
+        environment[lists.LIMITS] = "1"
         asked = Run()
         start = partial(partial, pytest, scratch=scratch, environment=environment)
         parts = lists.beside()
         with_rust = [one for one in parts if one.name in lists.BESIDE_RUST]
-        harmless = [one for one in parts if one.name in lists.CLEANING_NOTHING]
-        others = [one for one in parts if one not in (*with_rust, *harmless)]
+        others = [one for one in parts if one not in with_rust]
         asked.parts(partial(rust, environment), *(start(one.name, one.paths) for one in with_rust), at_a_time=2)
         asked.parts(start("measuring", lists.MEASURING))  # the machine is theirs
         asked.parts(
-            start("killing", lists.KILLING),
-            *(start(one.name, one.paths) for one in harmless),
-            after_the_first=[start(one.name, one.paths) for one in others],
-            at_a_time=3 + max(2, os.cpu_count() or 1),  # experiments wait most of the time, some of them for each other
+            *(start(one.name, one.paths) for one in others),
+            at_a_time=AT_A_TIME,
         )
+        say(asked, time.monotonic() - began)
+    return 130 if asked.interrupted else 1 if asked.found.failures else 0
+
+
+def twice(seed: int) -> int:
+    """Run Python's tests twice at once, their parts in an order that ``seed`` draws; those that measure are left out."""
+    began = time.monotonic()
+    print(f"seed {seed}", flush=True)
+    with own_state() as first, own_state() as second:
+        starts = []
+        for number, (scratch, environment) in enumerate((first, second), 1):
+            environment[lists.LIMITS] = "1"
+            for part in lists.beside():
+                starts.append(partial(pytest, f"{part.name}-{number}", part.paths, scratch, environment))
+        random.Random(seed).shuffle(starts)
+        asked = Run()
+        asked.parts(*starts, at_a_time=AT_A_TIME)
         say(asked, time.monotonic() - began)
     return 130 if asked.interrupted else 1 if asked.found.failures else 0
 
@@ -124,6 +143,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run what is asked for."""
     if arguments[:1] == ["--bench"]:
         return bench(next(iter(arguments[1:]), None))
+    if arguments[:1] == ["--twice"]:
+        return twice(int(next(iter(arguments[1:]), time.time_ns() % 1_000_000)))
     return test()
 
 

@@ -112,19 +112,12 @@ class Run:
         for group in self._running:
             group.interrupt(self.interrupted)
 
-    def parts(
-        self, *waiting: Callable[[], Group], at_a_time: int = 1, after_the_first: Sequence[Callable[[], Group]] = ()
-    ) -> None:
-        """Start and run all of them in their order, so many at a time.
-
-        Those ``after_the_first`` begin when the first of the others has ended, and then before those that still wait.
-        """
-        left, held = list(waiting), list(after_the_first)
-        first: Group | None = None
-        while left or held or self._running:
+    def parts(self, *waiting: Callable[[], Group], at_a_time: int = 1) -> None:
+        """Start and run all of them in their order, at most ``at_a_time`` at once."""
+        left = list(waiting)
+        while left or self._running:
             while left and len(self._running) < at_a_time and not self.interrupted:
                 group = left.pop(0)()
-                first = first or group
                 self._running.append(group)
                 if self.interrupted:  # meanwhile
                     group.interrupt(self.interrupted)
@@ -133,8 +126,6 @@ class Run:
             for group in self._ended():
                 self._running.remove(group)
                 self.done.append((group, group.ended()))
-                if group is first:
-                    left, held = held + left, []
 
     def _ended(self) -> list[Group]:
         """Groups that have ended, at least one."""

@@ -9,8 +9,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MEASURING = ("tests/binding/test_real.py", "tests/binding/test_real_credit.py", "tests/bulk_load/test_verdict.py")
 """They judge times, and skip what a busy machine has spoilt: the machine is theirs."""
-KILLING = ("tests/compare/test_killed.py", "tests/experiment/test_sweep_command.py", "tests/host/test_instance.py")
-"""A killed run leaves the machine's limits, which any clean-up finds: only folders of :data:`CLEANING_NOTHING` run beside them."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +21,11 @@ class Together:
 
 DOCUMENTS = "tests/docs/test_execution.py"
 """The longest of all, and so a part of its own."""
-CLEANING_NOTHING = ("loader", "report", "analysis")
-"""Folders that set no limits of the machine and clean up nothing; they take longer than what is killed."""
 BESIDE_RUST = ("tpch", "reproduce", "connection")
 """Folders that attach no volumes and set no limits: they compute while Rust's compiler and its tests leave a core idle."""
 _LONGEST = (
     "host", "experiment", "limits", "faults", "tpcc", "project", "judged", "volumes", "workload", "capture", "hosts", "diagnose", "cli", "postgres",
-    "fidelity", "drive", "load", "database",
+    "fidelity", "drive", "load", "database", "loader", "report", "analysis",
 )  # fmt: skip
 """Parts that begin first of the others, the longest before the shorter ones, so that the last to begin is a short one."""
 _SHORT: dict[str, tuple[str, ...]] = {
@@ -41,15 +37,15 @@ _SHORT: dict[str, tuple[str, ...]] = {
 }
 """Folders that share a process: one of pytest takes a second of CPU before its first test. Those of "limits" would wait for each other."""
 LIMITS = "PGDYNO_TEST_LIMITS"
-"""Environment variable: the file whose lock lets one test at a time set the kernel's dirty limits (:mod:`tests.support.machine`)."""
+"""Environment variable: set where nothing but tests may change the kernel's dirty limits (:mod:`tests.support.machine`)."""
 BENCHES = ("controls", "diagnose_cost", "dilation", "relay", "speed", "torn", "transport")
 """Folders with nothing but measurements, which `make bench` makes."""
 
 
 def beside() -> list[Together]:
     """All that is in no other list, in the order in which it begins: mostly a process for each folder."""
-    elsewhere = {*MEASURING, *KILLING, DOCUMENTS, *(f"tests/{name}" for name in BENCHES)}
-    parts: dict[str, list[str]] = {name: [] for name in (*BESIDE_RUST, *CLEANING_NOTHING, *_LONGEST)}
+    elsewhere = {*MEASURING, DOCUMENTS, *(f"tests/{name}" for name in BENCHES)}
+    parts: dict[str, list[str]] = {name: [] for name in (*BESIDE_RUST, *_LONGEST)}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         file = path.relative_to(ROOT)
         if not elsewhere & {file.as_posix(), *(parent.as_posix() for parent in file.parents)}:

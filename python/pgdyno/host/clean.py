@@ -42,10 +42,12 @@ def clean(state_dir: Path | None = None) -> list[str]:
     preflight.require_root("cleaning up")
     with _alone(state):
         done = _clean(state)
-    stuck = leftovers(state)
+        kept_settings = _restore_settings(done)
+    # A record of the machine that another command left meanwhile is not this clean-up's.
+    stuck = left_in(state) + kept_settings
     if stuck:
         hint = mounts.how_to_free(_busy(state)) or "end the programs that use them (a shell in a mounted directory?)"
-        if any(kept.abandoned() for kept in _machine_records()):
+        if kept_settings:
             hint += (
                 "; the kernel's settings can be restored where /proc/sys and /sys are writable, as on the host itself"
             )
@@ -114,15 +116,22 @@ def _clean(state: Path) -> list[str]:
         if not process.alive():
             done += shared_memory.remove(process.pid, ())
     done += remove_scratch(state)
-    for kept in _machine_records():
-        # Where /proc/sys is read-only the record stays, and is among what could not be removed.
-        with contextlib.suppress(OSError):
-            done += kept.recover()
     for entry in entries:
         if not _still_there(state, entry):
             journal.done(entry.entry_id)
     _forget_torn_entries(journal)
     return done
+
+
+def _restore_settings(done: list[str]) -> list[str]:
+    """Put back what killed commands changed of the machine's settings, and add it to ``done``; returns what could not be put back."""
+    stuck = []
+    for record in _machine_records():
+        try:
+            done += record.recover()
+        except OSError:  # /proc/sys is read-only: the record stays
+            stuck.append(record.what)
+    return stuck
 
 
 def _dead_volumes(state: Path) -> list[str]:
