@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 
 import psycopg
 
+from pgdyno.host import preflight
 from pgdyno.host.waiting import wait_until
 
 PATIENCE_S = 60.0
@@ -16,9 +16,7 @@ WATCHER = "dbname=app user=monitor"
 
 def main() -> None:
     """The port now, the statement later, in a process that holds no pipe."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = preflight.free_port()
     print(f"127.0.0.1:{port}", flush=True)
     if os.fork():
         return

@@ -86,6 +86,17 @@ def test_missing_program() -> None:
     refused(lambda: preflight.require_programs("sh", "no-such-program"), "no-such-program")
 
 
+def test_a_free_port_is_given_once_and_a_server_can_listen_there() -> None:
+    ports = [preflight.free_port() for _ in range(300)]
+    assert len(set(ports)) == 300
+    preflight.require_free_port(ports[0])
+    with socket.socket() as server, socket.socket() as client:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("127.0.0.1", ports[0]))
+        server.listen()
+        client.connect(("127.0.0.1", ports[0]))
+
+
 def test_port_taken() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from pgdyno.host import preflight
 from pgdyno.host.waiting import wait_until
 
 USER, SECRET = "somebody", "somebodys-secret"
@@ -68,9 +69,7 @@ def other(name: str, folder: Path) -> Iterator[str]:
     program = PROGRAMS[name]
     if shutil.which(program.arguments[0]) is None:
         pytest.skip(f"needs {program.arguments[0]} in PATH")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = free.getsockname()
+    address = ("127.0.0.1", preflight.free_port())
     place = f"{address[0]}:{address[1]}"
     arguments = [word.format(place=place, folder=folder) for word in program.arguments]
     quiet = subprocess.DEVNULL

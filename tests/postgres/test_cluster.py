@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.errors import HostError, InputError
+from pgdyno.host import preflight
 from pgdyno.host.instance import Instance
 from pgdyno.host.journal import Journal
 from pgdyno.host.process import working_below
@@ -140,9 +141,7 @@ def test_a_taken_port_is_refused(cluster: Cluster) -> None:
 def test_a_tcp_port_needs_its_password(cluster: Cluster) -> None:
     import psycopg
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        cluster.port = free.getsockname()[1]
+    cluster.port = preflight.free_port()
     cluster.tcp = "127.0.0.1"
     with cluster.running():
         address = f"host=127.0.0.1 port={cluster.port} user=postgres dbname=postgres"
@@ -156,9 +155,7 @@ def test_a_tcp_port_needs_its_password(cluster: Cluster) -> None:
 def test_a_server_that_logs_every_statement_does_not_log_the_password(cluster: Cluster) -> None:
     import psycopg
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        cluster.port = free.getsockname()[1]
+    cluster.port = preflight.free_port()
     cluster.tcp = "127.0.0.1"
     with cluster.running({"log_min_duration_statement": "0"}):
         address = f"host=127.0.0.1 port={cluster.port} user=postgres dbname=postgres"

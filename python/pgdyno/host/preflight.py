@@ -17,6 +17,9 @@ LOOP_CONTROL = Path("/dev/loop-control")
 _PACKAGES = {"iostat": "sysstat", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mount": "mount", "umount": "mount"}
 """Which package brings a program, as Debian calls it; the others are in util-linux."""
 
+_PORT_KEEPERS: list[socket.socket] = []
+"""Sockets of :func:`free_port`; they end with the process."""
+
 
 def require_root(what: str) -> None:
     """``what`` (a gerund: "mounting a volume") needs root."""
@@ -158,7 +161,13 @@ def require_free_port(port: int, host: str = "127.0.0.1") -> None:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A TCP port that is free at this moment; another program may take it before it is used."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    """A TCP port that is free, and that the kernel gives to nobody else who asks for any port while this process lives.
+
+    A bound socket that does not listen keeps it: the kernel chooses other ports for port 0 and for outgoing connections, and a
+    server that sets ``SO_REUSEADDR``, as PostgreSQL does, can still listen there.
+    """
+    keeper = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    keeper.bind((host, 0))
+    _PORT_KEEPERS.append(keeper)
+    return int(keeper.getsockname()[1])
