@@ -122,8 +122,8 @@ def _has_program(name: str) -> bool:
 
 
 def find_system_postgres() -> Path | None:
-    """Programs of a PostgreSQL 14 to 18 that a package of this machine brought, the newest first."""
-    versions = range(18, 13, -1)
+    """Programs of a PostgreSQL 14 to 19 that a package of this machine brought, the newest first."""
+    versions = range(19, 13, -1)
     folders = [Path(f"/usr/lib/postgresql/{n}/bin") for n in versions] + [Path(f"/usr/pgsql-{n}/bin") for n in versions]
     return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "pgbench").exists()), None)
 

@@ -48,6 +48,17 @@ def put(run: Run, name: str, *rows: dict[str, Any]) -> None:
     pq.write_table(table, run.path / f"{name}.parquet")
 
 
+def configure(run: Run, **settings: str) -> None:
+    """Settings of the server beside those that it has."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = run.table("postgres/settings").to_pylist()
+    rest = {"unit": None, "source": "configuration file", "boot_val": ""}
+    rows += [{"name": name, "setting": setting, **rest} for name, setting in settings.items()]
+    pq.write_table(pa.Table.from_pylist(rows), run.path / "postgres/settings.parquet")
+
+
 def io(process: str, context: str = "normal", kind: str = "relation", **counters: int) -> dict[str, Any]:
     """A row of pg_stat_io, in pages."""
     names = {"reads": "read_bytes", "writes": "write_bytes", "extends": "extend_bytes"}
@@ -182,6 +193,13 @@ def test_a_command_has_at_most_three_requests_in_flight_for_one_that_it_waits_fo
     assert shares(run) == {"not_explained": 0.57, "vacuum": 0.3, "reads": 0.12}
 
 
+def test_a_growing_pool_of_workers_has_as_many_in_flight_as_it_may_grow_to(run: Run) -> None:
+    only_reads(run, 8000, blks_read=1000, tup_returned=1000, tup_fetched=1000)
+    waited(run, ("DataFileRead", "client backend", None, 90), ("DataFileRead", "autovacuum worker", "ANALYZE", 10))
+    configure(run, io_max_workers="8")
+    assert shares(run) == {"vacuum": 0.8, "reads": 0.12, "not_explained": 0.07}
+
+
 def test_large_reads_of_another_program_are_not_those_of_statements_that_read_pages(run: Run) -> None:
     only_reads(run, 2000, pages=32, blks_read=2000, tup_returned=2000, tup_fetched=2000)
     waited(run, ("DataFileRead", "client backend", None, 40))
@@ -209,19 +227,8 @@ def test_before_16_what_sessions_wrote_is_shared_out_by_who_was_seen_to_write(ru
 
 
 def test_a_wal_volume_and_one_for_temporary_files_have_theirs(run: Run) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     filled(run)
-    settings = run.table("postgres/settings").to_pylist()
-    names = {
-        "name": "temp_tablespaces",
-        "setting": "fast",
-        "unit": None,
-        "source": "configuration file",
-        "boot_val": "",
-    }
-    pq.write_table(pa.Table.from_pylist([*settings, names]), run.path / "postgres/settings.parquet")
+    configure(run, temp_tablespaces="fast")
     zero = {"read_time_ms": 0, "write_time_ms": 0, "in_flight": 0, "io_time_ms": 0, "weighted_time_ms": 0}
     done = {"reads": 500, "writes": 4000, "read_bytes": 500 * PAGE, "write_bytes": 4000 * PAGE, **zero}
     put(

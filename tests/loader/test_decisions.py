@@ -113,6 +113,9 @@ def test_the_limit_is_what_the_sessions_wait_for(waits: Tally, name: str) -> Non
 def test_a_limit_knows_of_compression_and_of_indexes() -> None:
     assert tally({CPU: 5}, server_ms=1, queue_empty_ms=9).limit(compressed=True) == Limit("decompression", 0.9)
     assert "3 indexes" in tally({CPU: 5}).limit(indexes=3).name
+    assert name_of(("Buffer", "BufferExclusive")) == name_of(("LWLock", "BufferContent")), (
+        "its name from PostgreSQL 19 on"
+    )
     assert name_of(("Timeout", "VacuumDelay")) == "Timeout: VacuumDelay", "what has no better name keeps its own"
     assert str(Limit("WAL", 0.5)) == "WAL (50%)"
 

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from pgdyno.errors import PgdynoError
@@ -57,6 +58,20 @@ def test_a_watched_server_has_the_same_tables_and_some_queries_of_its_own() -> N
     own, watched = choose_queries(160000), choose_queries(160000, watched=True)
     assert watched.keys() - own.keys() == {"wait_states"}, "what is asked while no session waits for a volume"
     assert {name for name in own if own[name] != watched[name]} == {"database", "wait_events"}
+
+
+def test_the_query_of_19_asks_for_repack_which_replaces_cluster(cluster: Cluster) -> None:
+    """No server of 19 is to be had here, so its view is put in the way of an older one's query."""
+    query = choose_queries(190000, watched=True)["wait_events"]
+    assert "REPACK" in query
+    assert "CLUSTER" not in query.split("FROM", 1)[1]
+    with psycopg.connect(cluster.dsn) as connection:
+        connection.execute(
+            "CREATE TEMP VIEW pg_stat_progress_repack AS SELECT pid, command FROM pg_stat_progress_cluster"
+        )
+        older = choose_queries(180000, watched=True)["wait_events"]
+        names = [[column.name for column in connection.execute(sql).description or ()] for sql in (query, older)]
+    assert names[0] == names[1]
 
 
 def test_a_slow_answer_halves_the_rate_of_a_watched_server_and_no_other() -> None:

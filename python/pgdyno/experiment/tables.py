@@ -174,7 +174,7 @@ class PostgresTable(KeyTable):
     """The server."""
 
     bin: str = ""
-    """Directory of PostgreSQL's programs, 12 to 18. Empty: the embedded PostgreSQL."""
+    """Directory of PostgreSQL's programs, 12 to 18 (19 is not tried yet). Empty: the embedded PostgreSQL."""
     settings: Literal["tuned", "defaults"] = "tuned"
     """`tuned` is a plain set for the instance's memory, `defaults` are PostgreSQL's defaults."""
     parameters: dict[str, Parameter] = Field(default_factory=dict)

@@ -161,7 +161,7 @@ def require_free_port(port: int, host: str = "127.0.0.1") -> None:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A TCP port that is free, and that the kernel gives to nobody else who asks for any port while this process lives.
+    """A TCP port that is free, and that the kernel gives to no other program that asks for any port while this process lives.
 
     A bound socket that does not listen keeps it: the kernel chooses other ports for port 0 and for outgoing connections, and a
     server that sets ``SO_REUSEADDR``, as PostgreSQL does, can still listen there.

@@ -21,6 +21,9 @@ _EXACT: dict[tuple[str, str], str] = {
     ("LWLock", "WALWrite"): "WAL",
     ("LWLock", "WALInsert"): "WAL",
     ("LWLock", "BufferContent"): "pages of indexes",
+    ("Buffer", "BufferShared"): "pages of indexes",
+    ("Buffer", "BufferShareExclusive"): "pages of indexes",
+    ("Buffer", "BufferExclusive"): "pages of indexes",
     ("IO", "DataFileRead"): "reads of the volume",
     ("IPC", "SyncRep"): "the synchronous standby",
 }
@@ -30,7 +33,8 @@ _BEGINS: tuple[tuple[str, str, str], ...] = (
     ("IO", "DataFile", "writes to the volume"),
     ("Lock", "", "locks of others"),
 )
-"""Kinds of wait events (PostgreSQL 18, "Wait Events"); until 16 those of WAL are written WALWrite, from 17 on WalWrite."""
+"""Kinds of wait events (PostgreSQL 18, "Wait Events"); until 16 those of WAL are written WALWrite, from 17 on WalWrite. From 19 on
+the lock of a page is of type Buffer."""
 UNKNOWN = "unknown"
 
 

@@ -5,7 +5,7 @@ has, and the load would end well without their rows. What shows that rows are go
 
 - the table's file is another one (``pg_relation_filenode``): TRUNCATE gives it a new one, and so do VACUUM FULL, CLUSTER
   and ALTER TABLE, which keep the rows. So the rows are counted by the transactions that brought them (``xmin``), which
-  VACUUM FULL and CLUSTER keep; ALTER TABLE makes them rows of its own transaction, which is that of a column's entry;
+  VACUUM FULL and CLUSTER keep (and REPACK, which is both in 19; its CONCURRENTLY is not tried yet); ALTER TABLE makes them rows of its own transaction, which is that of a column's entry;
 - the table is empty;
 - rows were deleted (the server's statistics): then each chunk must have left some of its rows. A chunk all of whose rows are
   gone was not thinned out by an application, but removed;

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 EVENTS_MAX = 10
 """Events in the table, the most frequent of all arms; the rest is in the run directories."""
-TYPES = ("CPU", "IO", "LWLock", "Lock", "BufferPin", "IPC", "Client", "Timeout", "other")
+TYPES = ("CPU", "IO", "LWLock", "Lock", "Buffer", "IPC", "Client", "Timeout", "other")
 """Types of wait in the order of the figure's bars; ``waitN`` of the theme is the colour of the Nth."""
+_RENAMED = {"BufferPin": "Buffer"}
+"""A type's name before PostgreSQL 19, and its name since."""
 
 
 def events(comparison: Comparison) -> list[Row]:
@@ -32,7 +34,8 @@ def by_type(arm: ArmSummary) -> dict[str, float]:
     """Mean sessions by type of wait, in the order of :data:`TYPES`; a type that is none of them is ``other``."""
     found = dict.fromkeys(TYPES, 0.0)
     for wait, sessions in arm.waits.items():
-        found[wait.type if wait.type in found else "other"] += sessions
+        kind = _RENAMED.get(wait.type, wait.type)
+        found[kind if kind in found else "other"] += sessions
     return found
 
 

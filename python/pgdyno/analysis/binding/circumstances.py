@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis.binding.sessions import SESSION_LOCKS
 from pgdyno.analysis.replay import kept_up
 from pgdyno.store.record import InstanceRecord
 
@@ -42,7 +43,7 @@ def circumstances_of(run: RunFigures) -> Circumstances:
         instance=record.world.instance,
         arrivals=arrivals,
         all_done=all_done,
-        lock=next((wait.label for wait in waits if wait.type in ("Lock", "LWLock", "BufferPin")), None),
+        lock=next((wait.label for wait in waits if wait.type in {"LWLock", *SESSION_LOCKS}), None),
     )
 
 

@@ -30,8 +30,10 @@ SEQUENTIAL_BYTES = 64 * 1024
 READ_AHEAD = 4.0
 """Times what was asked for that the kernel may read: it doubles or quadruples what it reads ahead of a sequence, which may then end."""
 IN_FLIGHT = 3.0
-"""Requests that a command has in the volume at most while it waits for one: `io_workers` of 18, which are the whole server's; before 18 the
-kernel reads one window ahead."""
+"""Requests that a command has in the volume at most while it waits for one, where the server's settings do not say it: the default of
+`io_workers` of 18, which are the whole server's; before 18 the kernel reads one window ahead."""
+_IO_WORKERS = ("io_workers", "io_max_workers")
+"""The setting of 18, and that of 19, whose pool of workers grows (PostgreSQL 19, release notes, "automatic scaling")."""
 BY_BYTES: tuple[Limit, ...] = ("volume_throughput", "instance_bandwidth")
 """Limits whose consumers are compared by bytes, not by requests."""
 
@@ -69,7 +71,7 @@ def consumers_of(
     waiting = waiting_of(run)
     _new_pages(claims, waiting, has, counted=has_io(run))
     found = {what: Claim() for what in WHATS}
-    for what, part in (*_reads(claims, done, waiting, has), *_writes(claims, done, waiting, has)):
+    for what, part in (*_reads(claims, done, waiting, has, _in_flight(run)), *_writes(claims, done, waiting, has)):
         found[what] += part
     return _largest_first(found, done, measure.seconds, by_bytes=limit in BY_BYTES)
 
@@ -83,10 +85,20 @@ def _largest_first(found: Mapping[What, Claim], done: Claim, seconds: float, *, 
     return tuple(sorted((one for one in parts if one.share > 0), key=lambda one: -one.share)) if whole else ()
 
 
+def _in_flight(run: Run) -> float:
+    """Requests that a command has in the volume at most while it waits for one."""
+    settings = _settings(run)
+    return next((float(settings[name] or IN_FLIGHT) for name in _IO_WORKERS if name in settings), IN_FLIGHT)
+
+
+def _settings(run: Run) -> dict[str, str | None]:
+    table = run.table("postgres/settings")
+    return dict(zip(table["name"].to_pylist(), table["setting"].to_pylist(), strict=True))
+
+
 def _uses_of(run: Run, role: str) -> frozenset[What]:
     """The uses of a role's volume: WAL and temporary files may have volumes of their own. Nothing is counted by tablespace."""
-    table = run.table("postgres/settings")
-    settings = dict(zip(table["name"].to_pylist(), table["setting"].to_pylist(), strict=True))
+    settings = _settings(run)
     spaces = (settings.get("temp_tablespaces") or "").replace('"', "").split(",")
     own: dict[str, frozenset[What]] = {f"tablespace.{name.strip()}": _TEMPORARY for name in spaces}
     own |= {TEMPORARY: _TEMPORARY, WAL: frozenset({"commits", "whole_pages"})}
@@ -105,7 +117,7 @@ def _shares(counts: Mapping[What, float], has: Collection[What]) -> dict[What, f
 
 
 def _reads(
-    claims: Mapping[What, Claim], done: Claim, waiting: Waiting, has: Collection[What]
+    claims: Mapping[What, Claim], done: Claim, waiting: Waiting, has: Collection[What], in_flight: float
 ) -> Iterator[tuple[What, Claim]]:
     """Reads by who waited for them; by what was counted where too few were seen to wait."""
     read = done.of_reads
@@ -125,7 +137,7 @@ def _reads(
     yield "scans" if sequential else "reads", read * lasting
     rest = statements - covered - lasting
     commands = {what: share for what, share in seen.items() if what in ("vacuum", "scans")}
-    further = min(rest, (IN_FLIGHT - 1) * sum(commands.values()))
+    further = min(rest, (in_flight - 1) * sum(commands.values()))
     for what, share in seen.items():
         part = further * share / sum(commands.values()) if what in commands else 0.0
         yield what, read * (share + part)

@@ -25,6 +25,8 @@ LOOKS_MIN = 3
 _COMMIT_LATCHES = frozenset({"walwrite", "walwritelock"})
 """LWLocks of who waits for another session's flush of WAL, under its name and the one before 13."""
 
+SESSION_LOCKS = frozenset({"Lock", "Buffer", "BufferPin"})
+"""Types of waits for what another session holds. BufferPin is Buffer from 19 on, which has the locks of pages too: LWLock before."""
 OWN_WORK = frozenset({"checkpointer", "background writer", "walwriter", "io worker", "archiver", "walsummarizer"})
 """Processes that write for all, or read for another session: nothing is late because they wait."""
 _CHECKPOINT = frozenset({"checkpointdone", "checkpointstart"})
@@ -71,7 +73,7 @@ STATES = tuple(field.name for field in fields(Sessions))
 
 
 def state_of(kind: str, event: str) -> str:
-    """The state that a wait of pg_stat_activity is counted in; names are those of PostgreSQL 14 to 18."""
+    """The state that a wait of pg_stat_activity is counted in, by the names of PostgreSQL 14 to 19; ``other`` for a type they lack."""
     name = event.lower()
     if kind == "CPU":
         return "cpu"
@@ -87,7 +89,7 @@ def state_of(kind: str, event: str) -> str:
         if name == "syncrep":
             return "standby"
         return "read" if name == "bufferio" else "other"
-    return "lock" if kind in ("Lock", "BufferPin") else "other"
+    return "lock" if kind in SESSION_LOCKS else "other"
 
 
 def _reads(name: str) -> bool:

@@ -25,6 +25,7 @@ _BY_COMMAND: Mapping[str, What] = {
     "COPY TO": "scans",
     "CREATE INDEX": "scans",
     "CLUSTER": "scans",
+    "REPACK": "scans",
 }
 
 
