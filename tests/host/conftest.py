@@ -12,12 +12,12 @@ import pytest
 from pgdyno.host import mounts, paths
 from pgdyno.host.clean import clean, left_in
 
-from ..support.volumes import uncalibrated, way
+from ..support.volumes import uncalibrated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["state", "twin", "uncalibrated", "way"]
+__all__ = ["state", "twin", "uncalibrated"]
 
 TWIN = """\
 schema_version = 1

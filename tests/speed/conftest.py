@@ -14,12 +14,8 @@ from pgdyno.host import awake
 from tools.fidelity import device, fio
 from tools.fidelity.cell import Job
 
-from ..support.volumes import way
-
 if TYPE_CHECKING:
     from pgdyno.host.volume import AttachedVolume
-
-__all__ = ["bench", "way"]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import mounts, transport
+from pgdyno.host import mounts
 from pgdyno.host.waiting import wait_until
 from tests.speed.conftest import Speed, emulated, of_volume
 from tools.fidelity.cell import Job, Mix
@@ -92,16 +92,10 @@ def second_device(volume: AttachedVolume, loop: Loop) -> Iterator[str]:
         assert wait_until(lambda: path not in {one.device for one in mounts.loops()}, GONE_S)
 
 
-@pytest.mark.parametrize("way", ["classic", "uring"])
-def test_what_its_loop_device_costs_a_volume(bench: Bench, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_its_loop_device_costs_a_volume(bench: Bench) -> None:
     """Prints a table. No other setting of a device is better by more than a twentieth than the one that volumes have."""
-    missing = transport.missing()
-    if way == "uring" and missing is not None:
-        pytest.skip(missing)
-    monkeypatch.setenv("PGDYNO_TRANSPORT", way)
     found: dict[tuple[str, Mix], list[Speed]] = {}
     with emulated(bench, "null") as volume:
-        assert volume.facts["transport"]["used"] == way
         for _ in range(ROUNDS):
             for loop in LOOPS:
                 with (second_device if loop.second else device_of)(volume, loop) as device:
@@ -109,9 +103,7 @@ def test_what_its_loop_device_costs_a_volume(bench: Bench, way: str, monkeypatch
                         speed = of_volume(volume, Job("random", mix, 4, 32, SECONDS), device)
                         found.setdefault((loop.name, mix), []).append(speed)
     rates = {one: median(speed.iops for speed in speeds) for one, speeds in found.items()}
-    print(
-        f"\n| {way}: loop device | reads, IOPS | daemon CPU, us | writes, IOPS | daemon CPU, us |\n|---|---:|---:|---:|---:|"
-    )
+    print("\n| loop device | reads, IOPS | daemon CPU, us | writes, IOPS | daemon CPU, us |\n|---|---:|---:|---:|---:|")
     for loop in LOOPS:
         cells = [
             f"{rates[loop.name, mix]:,.0f} | {median(speed.daemon_us or 0.0 for speed in found[loop.name, mix]):.1f}"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host import transport, volume
+from pgdyno.host import volume
 from tests.speed.hold_memory import available_bytes
 
 pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse]
@@ -105,23 +105,15 @@ def test_a_flood_of_written_pages_with_no_memory_left_hangs_nothing(state_dir: P
 
 
 @pytest.mark.skipif(not HUNG_TASKS.exists(), reason="this kernel does not count hung tasks (Linux 6.16)")
-@pytest.mark.parametrize("way", ["classic", "uring"])
-def test_a_flood_of_a_volume_in_memory_hangs_nothing(
-    state_dir: Path, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    missing = transport.missing()
-    if way == "uring" and missing is not None:
-        pytest.skip(missing)
-    monkeypatch.setenv("PGDYNO_TRANSPORT", way)
+def test_a_flood_of_a_volume_in_memory_hangs_nothing(state_dir: Path) -> None:
     flood_bytes, file_bytes = IN_MEMORY
     mount = state_dir.parent / "volume"
     with volume.attached("null:size=4GiB", mount=mount) as found:
-        assert found.facts["transport"]["used"] == way
         flood(mount / "flood", file_bytes, file_bytes)
         hung, faults = hung_tasks(), major_faults(found.daemon.pid)
         with memory_held():
             left = flood(mount / "flood", flood_bytes, file_bytes)
-        print(f"\n{way}: left while writing: {min(left) >> 20} to {max(left) >> 20} MiB")
+        print(f"\nleft while writing: {min(left) >> 20} to {max(left) >> 20} MiB")
         assert hung_tasks() == hung
         assert major_faults(found.daemon.pid) == faults
         assert wrong_blocks(mount / "flood", flood_bytes, file_bytes) == []

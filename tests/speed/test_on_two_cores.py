@@ -1,4 +1,4 @@
-"""What a comparison of this machine spends where, and whether its volumes are on time: by /dev/fuse and over io_uring."""
+"""What a comparison of this machine spends where, and whether its volumes are on time."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def spent_us(arm: ArmSummary) -> dict[str, float]:
     }
 
 
-def test_what_a_transaction_of_the_demonstration_costs(tmp_path: Path, way: str) -> None:
+def test_what_a_transaction_of_the_demonstration_costs(tmp_path: Path) -> None:
     volumes = ("gp3:iops=8000", "io2bx:iops=8000")
     found = compared(tmp_path, volumes, clients=16, seed=1, replicates=2)
     for volume, arm in zip(volumes, found.arms, strict=True):
         runs = [replicate.figures for replicate in arm.replicates]
         requests = mean((run.data.iops or 0.0) / run.work_per_s for run in runs)
         spent = spent_us(arm)
-        print(f"| {way} | {volume} | {requests:.1f} |", *(f"{spent.get(role, 0.0):.0f} |" for role in ROLES))
+        print(f"| {volume} | {requests:.1f} |", *(f"{spent.get(role, 0.0):.0f} |" for role in ROLES))
         assert spent["daemon"] > 0
         assert spent["host_busy"] >= spent["daemon"] + spent["server"]
 
 
 @pytest.mark.parametrize("seed", range(1, TRIES + 1))
-def test_16000_iops_and_8_clients_are_on_time(tmp_path: Path, way: str, seed: int) -> None:
+def test_16000_iops_and_8_clients_are_on_time(tmp_path: Path, seed: int) -> None:
     volumes = ("gp3", "io2bx:iops=16000")
     found = compared(tmp_path, volumes, clients=8, seed=seed, replicates=3)
     for volume, arm in zip(volumes, found.arms, strict=True):
-        print(f"{way}, {volume}:", {role: round(us) for role, us in spent_us(arm).items()}, *arm.warnings, sep="\n  ")
+        print(f"{volume}:", {role: round(us) for role, us in spent_us(arm).items()}, *arm.warnings, sep="\n  ")
         assert arm.why_invalid == ()
         assert [said for said in arm.warnings if "lateness" in said] == []

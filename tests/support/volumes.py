@@ -1,10 +1,10 @@
-"""Emulated volumes of tests: without a calibration where it does not matter when a request is answered, and by each way of requests."""
+"""Emulated volumes of tests: without a calibration where it does not matter when a request is answered."""
 
 from __future__ import annotations
 
 import pytest
 
-from pgdyno.host import transport, volume
+from pgdyno.host import volume
 
 
 @pytest.fixture(autouse=True)
@@ -16,13 +16,3 @@ def uncalibrated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """
     if request.node.get_closest_marker("bench") is None:
         monkeypatch.setitem(volume.attach.__kwdefaults__, "calibrate", False)
-
-
-@pytest.fixture(params=["classic", "uring"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The way that volumes of the test are asked to use."""
-    missing = transport.missing()
-    if request.param == "uring" and missing is not None:
-        pytest.skip(missing)
-    monkeypatch.setenv("PGDYNO_TRANSPORT", request.param)
-    return str(request.param)

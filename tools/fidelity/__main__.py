@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pgdyno.errors import PgdynoError
 from pgdyno.host import awake, paths, preflight
-from tools.fidelity import claims, device, fio, matrix, measure, over_ring, page
+from tools.fidelity import claims, device, fio, matrix, measure, page
 from tools.fidelity.cell import Cell
 from tools.fidelity.claim import Claim
 from tools.fidelity.point import Machine, Point, Record
@@ -19,7 +19,6 @@ from tools.measured import code, ended, none_yet, published
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "fidelity"
-OVER_RING = RESULTS / "uring"
 PAGE = ROOT / "docs" / "reference" / "fidelity.md"
 
 
@@ -35,21 +34,13 @@ def main() -> int:
         choices=matrix.parts(),
         help="measure this part of the latest record anew, all of it, and write the page, which says so",
     )
-    parser.add_argument(
-        "--transport",
-        choices=("classic", "uring"),
-        default="classic",
-        help="how requests of pgdyno's volumes arrive: what is judged on the page, or over io_uring, beside it",
-    )
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the latest record")
     parser.add_argument("--list", action="store_true", help="print the cells and how long they take")
     return ended(partial(_run, parser.parse_args()))
 
 
 def _run(asked: argparse.Namespace) -> int:
-    os.environ["PGDYNO_TRANSPORT"] = asked.transport
-    root, all_cells = place(asked.transport)
-    wanted = [cell for cell in all_cells if asked.part in (None, cell.part)]
+    wanted = [cell for cell in matrix.cells() if asked.part in (None, cell.part)]
     wanted = matrix.shortened(wanted, asked.short) if asked.short else wanted
     if asked.list:
         print("\n".join(cell.key for cell in wanted) + f"\n{_length(wanted)}")
@@ -57,7 +48,7 @@ def _run(asked: argparse.Namespace) -> int:
     if asked.page:
         return code(rewrite())
     if asked.again:
-        again(asked.again, root)
+        again(asked.again, RESULTS)
         return code(rewrite())
     if asked.short or asked.part:
         # A part or a trial is no record: it must not be taken for one that was interrupted.
@@ -65,13 +56,8 @@ def _run(asked: argparse.Namespace) -> int:
         judged = [] if asked.short else claims.judge_part(asked.part, record.points())
         print("\n".join([page.part(asked.part, record.points()), *map(str, judged)]) if asked.part else "")
         return code(judged)
-    collect(wanted, root)
+    collect(wanted, RESULTS)
     return code(rewrite())
-
-
-def place(way: str) -> tuple[Path, list[Cell]]:
-    """Where the record of one way of requests is, and what is measured for it."""
-    return (OVER_RING, over_ring.cells(matrix.cells())) if way == "uring" else (RESULTS, matrix.cells())
 
 
 def collect(wanted: list[Cell], root: Path) -> Record:
@@ -121,17 +107,12 @@ def _measure(record: Record, left: list[Cell], of: int) -> None:
 
 def rewrite() -> list[Claim]:
     """Judge the latest records, write their page, print the claims."""
-    record, ring = Record.latest(RESULTS), Record.latest(OVER_RING)
+    record = Record.latest(RESULTS)
     if record is None:
         raise none_yet("fidelity")
     points = record.points()
     judged = claims.judge(points)
     text = page.render(record.machine, points, judged, record.repeated())
-    if ring is not None:
-        ring_points = ring.points()
-        of_ring = over_ring.judge(points, ring_points)
-        text += "\n" + page.over_ring(ring.machine, ring_points, of_ring, ring.repeated())
-        judged += of_ring
     return published(PAGE, text, judged)
 
 

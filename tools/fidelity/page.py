@@ -36,10 +36,6 @@ writes this page; every point stays as JSON, with its whole distributions, in `r
 """
 
 
-_RING_TEXT = """The same volumes with `PGDYNO_TRANSPORT=uring` ([why](../decision/0020-requests-over-io-uring.md)); everything above is by /dev/fuse.
-"""
-
-
 def render(machine: Machine, points: list[Point], claims: list[Claim], repeated: Sequence[str] = ()) -> str:
     """The page. ``repeated`` are the parts that were measured anew after the whole."""
     parts = [_HEAD, _where(machine, points), *_again(repeated), "## Claims\n", _claims(claims)]
@@ -47,11 +43,6 @@ def render(machine: Machine, points: list[Point], claims: list[Claim], repeated:
         of_part = [point for point in points if point.cell.part == name]
         parts += [part(name, of_part)] if of_part else []
     return "\n".join(parts)
-
-
-def over_ring(machine: Machine, points: list[Point], claims: list[Claim], repeated: Sequence[str] = ()) -> str:
-    """The section on volumes whose requests arrive over io_uring."""
-    return "\n".join(["## Over io_uring\n", _RING_TEXT, _where(machine, points), *_again(repeated), _claims(claims)])
 
 
 def part(name: str, points: list[Point]) -> str:

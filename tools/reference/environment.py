@@ -28,10 +28,6 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Region of the objects of `pgdyno load --via aws_s3`, unless `--s3-region` is given; takes precedence over `AWS_DEFAULT_REGION`.",
     ),
     "AWS_DEFAULT_REGION": ("unset", "The same, where `AWS_REGION` is not set."),
-    "PGDYNO_TRANSPORT": (
-        "`auto`",
-        "How requests of a volume reach its daemon: `classic` (by /dev/fuse), `uring` (over io_uring, where the kernel has FUSE over it and the volume is in memory; else classic), or `auto` (the first attach since boot measures both for a third of a second, and io_uring is used where it takes less CPU in every round). The volume's facts say which it was, and why.",
-    ),
     "HAMMERDB_HOME": (
         "unset",
         'Folder of an installed HammerDB, which has `hammerdbcli` in it: it drives where a workload of kind `tpcc` or `tpch` has `engine = "hammerdb"`.',

@@ -38,7 +38,7 @@ _SHORT: dict[str, tuple[str, ...]] = {
 """Folders that share a process: one of pytest takes a second of CPU before its first test. Those of "limits" would wait for each other."""
 LIMITS = "PGDYNO_TEST_LIMITS"
 """Environment variable: set where nothing but tests may change the kernel's dirty limits (:mod:`tests.support.machine`)."""
-BENCHES = ("controls", "diagnose_cost", "dilation", "relay", "speed", "torn", "transport")
+BENCHES = ("controls", "diagnose_cost", "dilation", "relay", "speed", "torn")
 """Folders with nothing but measurements, which `make bench` makes."""
 
 

@@ -1,10 +1,9 @@
 //! One attached volume: what is put up for it, and taken down again.
 
 use std::fs;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,7 +28,6 @@ use crate::pipeline::Pipeline;
 use crate::spec::{InstanceFacts, ServeSpec};
 use crate::state_dir::{VolumeDir, start_ticks};
 use crate::store::Store;
-use crate::transport::{self, Chosen, Decided, Transport};
 
 /// As many as measured best, by little; more only take turns on the model's lock (docs/decision/0005).
 const EVENT_LOOPS: usize = 2;
@@ -37,10 +35,6 @@ const EVENT_LOOPS: usize = 2;
 const DISK_WORKERS: usize = 32;
 /// A device or mount that is not gone by then is still in use.
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Why requests do not come over io_uring: the kernel is too old, or its module's parameter says no.
-const NOT_OFFERED: &str = "the kernel's FUSE does not offer io_uring (Linux 6.14 with enable_uring does)";
-const ON_DISK: &str = "the volume's content is on a disk, whose workers answer";
-const NOT_MEASURED: &str = "io_uring was not measured on this machine";
 /// A device that is claimed is refused after that, if what claims it can be seen.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the kernel may take to let go of a device after its last mount has ended: more than a second on a busy machine.
@@ -53,7 +47,6 @@ pub(crate) struct Attached {
     folder: VolumeDir,
     pipeline: Arc<Pipeline>,
     session: Option<BackgroundSession>,
-    chosen: Chosen,
     threads: Vec<JoinHandle<()>>,
     /// Until the device takes it.
     place: Option<LowPlace>,
@@ -84,12 +77,11 @@ impl Attached {
             })
         };
         match begin() {
-            Ok(Serving { pipeline, threads, session, chosen }) => Ok(Self {
+            Ok(Serving { pipeline, threads, session }) => Ok(Self {
                 volumes: storage.volumes(),
                 folder,
                 pipeline,
                 session: Some(session),
-                chosen,
                 threads,
                 place: Some(place),
                 device: None,
@@ -137,18 +129,11 @@ impl Attached {
             "dilation": instance.dilation.times(), "instance_type": instance.instance_type, "instance_limits": instance.limits,
             "started_monotonic_ns": started_ns, "base_overhead": overhead, "base_overhead_confirmed": confirmed,
             "base_overhead_8k": {"read_ns": overhead.read.ns(8192), "write_ns": overhead.write.ns(8192)},
-            "transport": self.chosen, "proofs": proofs, "refused_precautions": instance.refused,
+            "proofs": proofs, "refused_precautions": instance.refused,
         });
         let served = Served::new(&self.folder, facts.clone(), storage.clone(), self.pipeline.clone())?;
         self.listener = Some(control::serve(&self.folder, served, commands.clone())?);
         Ok(facts)
-    }
-
-    /// Puts up the device alone, for a volume that is measured and goes; a request takes as long as `mode` says.
-    pub(crate) fn bring_up_bare(&mut self, spec: &ServeSpec, storage: &Storage, mode: Mode) -> Result<PathBuf> {
-        let (path, _) = self.put_up_device(&self.folder.fuse().join(FILE_NAME), spec, storage)?;
-        self.pipeline.set_mode(mode);
-        Ok(path)
     }
 
     fn put_up_device(&mut self, file: &Path, spec: &ServeSpec, storage: &Storage) -> Result<(PathBuf, Proofs)> {
@@ -157,11 +142,6 @@ impl Attached {
         let device = self.device.insert(LoopDevice::attach(file, place)?);
         let proofs = device.prove(file, fuse_magic, storage.total.params().request_bytes() / 1024, spec.cache)?;
         Ok((device.path.clone(), proofs))
-    }
-
-    /// How its requests arrive.
-    pub(crate) fn chosen(&self) -> &Chosen {
-        &self.chosen
     }
 
     /// Of how many volumes of the instance it is made.
@@ -257,7 +237,6 @@ struct Serving {
     pipeline: Arc<Pipeline>,
     threads: Vec<JoinHandle<()>>,
     session: BackgroundSession,
-    chosen: Chosen,
 }
 
 /// Puts up what serves the content by FUSE. The workers of one that cannot be served end.
@@ -277,9 +256,8 @@ fn serve_content(
         }
         let request_bytes = u32::try_from(storage.total.params().request_bytes()).unwrap_or(u32::MAX);
         let exported = Arc::new(Exported { pipeline: pipeline.clone(), request_bytes });
-        let (session, ring, chosen) = start_session(folder, spec, exported, commands.clone())?;
-        threads.extend(ring);
-        Ok(Serving { pipeline: pipeline.clone(), threads, session, chosen })
+        let session = start_session(folder, spec, exported, commands.clone())?;
+        Ok(Serving { pipeline: pipeline.clone(), threads, session })
     };
     begin().inspect_err(|_| pipeline.stop())
 }
@@ -295,13 +273,13 @@ fn spawn(
         .context(|| format!("cannot start the thread {name:?}"), "raise the limit on processes")
 }
 
-/// Mounts the volume's file and serves it: the session, the thread of its ring if it has one, and what was chosen.
+/// Mounts the volume's file and serves it.
 fn start_session(
     folder: &VolumeDir,
     spec: &ServeSpec,
     exported: Arc<Exported>,
     commands: Sender<Command>,
-) -> Result<(BackgroundSession, Option<JoinHandle<()>>, Chosen)> {
+) -> Result<BackgroundSession> {
     let remedy = "check that /dev/fuse exists and that you are root (`pgdyno doctor`)";
     let mut config = Config::default();
     config.mount_options = vec![
@@ -315,39 +293,12 @@ fn start_session(
     config.n_threads = Some(EVENT_LOOPS);
     config.clone_fd = true;
     let ended = Command::SessionEnded { name: spec.name.clone() };
-    let (tell, offered) = sync_channel(1);
-    let (wanted, measured) = match (spec.transport, &spec.decided) {
-        (Transport::Auto, Some(Decided { transport, reason })) => (*transport, Some(reason.clone())),
-        (Transport::Auto, None) => (Transport::Classic, Some(NOT_MEASURED.to_owned())),
-        (asked, _) => (asked, None),
-    };
-    let prepared = match wanted {
-        _ if spec.transport != Transport::Classic && exported.pipeline.disk.is_some() => Err(Some(ON_DISK.to_owned())),
-        Transport::Uring => {
-            transport::prepare(exported.clone()).map_err(|error| Some(format!("the kernel gives no ring: {error}")))
-        }
-        Transport::Classic | Transport::Auto => Err(measured.clone()),
-    };
-    let over_ring = prepared.is_ok().then_some(tell);
-    let fs = VolumeFs::new(exported, commands, ended, over_ring);
+    let fs = VolumeFs::new(exported, commands, ended);
     // Where the kernel refuses the mount, fuser tries fusermount and reports that it is missing; `pgdyno doctor` asks the
     // kernel itself, and an attach does so before it comes here.
     let mounted = Session::new(fs, folder.fuse(), &config);
     let session = mounted.context(|| format!("cannot mount FUSE on {}", folder.fuse().display()), remedy)?;
-    let ring = match prepared {
-        Ok(prepared) if offered.recv() == Ok(true) => {
-            // Nothing else serves a session that has agreed to it, so what fails now fails the attach.
-            let begun = session.as_fd().try_clone_to_owned().and_then(|fuse| prepared.begin(fuse));
-            let remedy = "attach it with PGDYNO_TRANSPORT=classic";
-            Ok(begun.context(|| "the kernel does not take the volume's ring".to_owned(), remedy)?)
-        }
-        Ok(_) => Err(Some(NOT_OFFERED.to_owned())),
-        Err(reason) => Err(reason),
-    };
-    let session = session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)?;
-    let (ring, reason) = ring.map_or_else(|reason| (None, reason), |ring| (Some(ring), measured));
-    let used = if ring.is_some() { Transport::Uring } else { Transport::Classic };
-    Ok((session, ring, Chosen { asked: spec.transport, used, reason }))
+    session.spawn().context(|| "cannot start the FUSE session".to_owned(), remedy)
 }
 
 /// A mount that failed silently would leave a plain folder, and every figure would be the host disk's.

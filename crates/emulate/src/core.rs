@@ -260,16 +260,8 @@ impl State {
 
     /// The next request whose release is due at `now`, or so soon that a sleep would end after it or not be worth it.
     pub(crate) fn pop_due(&mut self, now: u64) -> Option<SlotIndex> {
-        self.pop_until(now + self.wake_lead.ns() + self.together_ns, |_| true)
-    }
-
-    /// The next request, if it is of this lane and its release is due at `now`: for a thread that is awake anyway.
-    pub(crate) fn pop_due_of(&mut self, lane: usize, now: u64) -> Option<SlotIndex> {
-        self.pop_until(now + self.together_ns, |index| index.lane() == lane)
-    }
-
-    fn pop_until(&mut self, due: u64, is_wanted: impl Fn(SlotIndex) -> bool) -> Option<SlotIndex> {
-        self.releases.peek().filter(|Reverse((target, index))| *target <= due && is_wanted(*index))?;
+        let until = now + self.wake_lead.ns() + self.together_ns;
+        self.releases.peek().filter(|Reverse((target, _))| *target <= until)?;
         self.releases.pop().map(|Reverse((_, index))| index)
     }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
@@ -112,18 +112,11 @@ pub(crate) struct VolumeFs {
     commands: Sender<Command>,
     /// What is said when the session ends.
     ended: Option<Command>,
-    /// Says whether its requests come over io_uring, if that is wanted.
-    over_ring: Option<SyncSender<bool>>,
 }
 
 impl VolumeFs {
-    pub(crate) fn new(
-        exported: Arc<Exported>,
-        commands: Sender<Command>,
-        ended: Command,
-        over_ring: Option<SyncSender<bool>>,
-    ) -> Self {
-        Self { exported, commands, ended: Some(ended), over_ring }
+    pub(crate) fn new(exported: Arc<Exported>, commands: Sender<Command>, ended: Command) -> Self {
+        Self { exported, commands, ended: Some(ended) }
     }
 }
 
@@ -132,10 +125,6 @@ impl Filesystem for VolumeFs {
         let missing = |flags: InitFlags| io::Error::other(format!("this kernel's FUSE lacks {flags:?}"));
         // Without these, direct I/O is served one request at a time.
         config.add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_MAX_PAGES).map_err(missing)?;
-        if let Some(told) = &self.over_ring {
-            // The kernel offers it while its module's `enable_uring` says so.
-            let _ = told.send(config.add_capabilities(InitFlags::FUSE_OVER_IO_URING).is_ok());
-        }
         config.set_max_write(self.exported.request_bytes).map_err(|_| io::Error::other("max_write"))?;
         config.set_max_background(MAX_BACKGROUND).map_err(|_| io::Error::other("max_background"))?;
         config.set_congestion_threshold(MAX_BACKGROUND).map_err(|_| io::Error::other("congestion_threshold"))?;

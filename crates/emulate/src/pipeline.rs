@@ -25,7 +25,6 @@ use crate::restored::Restored;
 use crate::slots::{Answered, Due, Moving, Reply, SLOTS, Slot, SlotIndex, Slots};
 use crate::stats::{Completed, CounterRecord, Histograms, HostStats, MemberRecord, Totals};
 use crate::store::{Freezing, Store};
-use crate::transport::{HandedOver, RingReply};
 use crate::work_queue::WorkQueue;
 use crate::write_log::Recorder;
 
@@ -47,8 +46,6 @@ pub(crate) struct Pipeline {
 pub(crate) enum Payload<'a> {
     Read(ReplyData, u32),
     Write(ReplyWrite, &'a [u8]),
-    /// Of either; its data is in memory that stays until it is answered.
-    Ring(RingReply),
 }
 
 impl Payload<'_> {
@@ -56,16 +53,14 @@ impl Payload<'_> {
         match self {
             Self::Read(_, len) => (Op::Read, *len),
             Self::Write(_, data) => (Op::Write, data.len() as u32),
-            Self::Ring(reply) => (reply.op, reply.len),
         }
     }
 
     /// What is to be written.
-    fn written(&mut self) -> Option<&[u8]> {
+    fn written(&self) -> Option<&[u8]> {
         match self {
             Self::Write(_, data) => Some(data),
-            Self::Ring(reply) if reply.op == Op::Write => Some(reply.data()),
-            Self::Read(..) | Self::Ring(_) => None,
+            Self::Read(..) => None,
         }
     }
 
@@ -73,7 +68,6 @@ impl Payload<'_> {
         match self {
             Self::Read(reply, _) => reply.error(Errno::EAGAIN),
             Self::Write(reply, _) => reply.error(Errno::EAGAIN),
-            Self::Ring(reply) => reply.error(Errno::EAGAIN),
         }
     }
 }
@@ -110,7 +104,7 @@ impl Pipeline {
     }
 
     /// Takes a request in. It is answered here when it is due at once, else by the release thread.
-    pub(crate) fn submit(&self, offset: u64, mut payload: Payload<'_>) {
+    pub(crate) fn submit(&self, offset: u64, payload: Payload<'_>) {
         let (op, len) = payload.shape();
         let mut state = self.core.lock();
         let lane = state.lane(self.lane);
@@ -131,7 +125,6 @@ impl Pipeline {
         slot.len = len as usize;
         slot.moving = Some(Moving { op, offset });
         match (&self.disk, payload) {
-            (_, Payload::Ring(reply)) => slot.reply = Some(Reply::Ring(reply)),
             (_, Payload::Read(reply, _)) => slot.reply = Some(Reply::Read(reply)),
             (Some(_), Payload::Write(reply, data)) => {
                 slot.reply = Some(Reply::Write(reply));
@@ -152,7 +145,7 @@ impl Pipeline {
         } else {
             self.move_data(&mut slot);
             if due == Due::Now {
-                let answered = self.slots.send(index, &mut slot);
+                let answered = self.slots.send(&mut slot);
                 drop(slot);
                 self.finish(index, false, answered);
             }
@@ -165,11 +158,7 @@ impl Pipeline {
             return;
         };
         let len = slot.len;
-        let Slot { buffer, reply, .. } = slot;
-        let data = match reply {
-            Some(Reply::Ring(reply)) => reply.data(),
-            _ => &mut buffer[..len],
-        };
+        let data = &mut slot.buffer[..len];
         let moved = match op {
             Op::Read => self.store.read(data, offset),
             Op::Write => self.store.write(data, offset),
@@ -195,7 +184,7 @@ impl Pipeline {
             self.move_data(&mut slot);
             if let Some(injected) = self.slots.transfer(index).end() {
                 slot.injected = injected;
-                let answered = self.slots.send(index, &mut slot);
+                let answered = self.slots.send(&mut slot);
                 drop(slot);
                 self.finish(index, true, answered);
             }
@@ -214,15 +203,6 @@ impl Pipeline {
         if let Answered::Sent { failed } = answered {
             let released_at = self.core.clock.now();
             self.core.lock().finish(index, released_at, overrun, failed);
-        }
-    }
-
-    /// Counts requests whose answers go out now, by the thread of the ring.
-    pub(crate) fn handed_over(&self, requests: impl Iterator<Item = HandedOver>) {
-        let mut state = self.core.lock();
-        let released_at = self.core.clock.now();
-        for HandedOver { id, failed } in requests {
-            state.finish(SlotIndex::of(id), released_at, false, failed);
         }
     }
 

@@ -45,28 +45,9 @@ pub(crate) fn run(core: &Core) {
         drop(state);
         core.alarm.wait();
         state = core.lock();
-        // Otherwise the thread of a ring has answered what it was set for, and set it to what comes next.
+        // Otherwise it was brought forward or stopped meanwhile.
         if let Some(late_ns) = core.clock.now().checked_sub(state.alarm) {
             state.wake_lead.woken(late_ns);
         }
-    }
-}
-
-/// Answers what is due of one volume, for the thread of its ring: it is awake and tells the kernel next, so that this thread
-/// need not wake for it. `room` is empty, and takes all slots of a volume.
-pub(crate) fn of_lane(core: &Core, lane: usize, room: &mut Vec<(SlotIndex, bool)>) {
-    let mut state = core.lock();
-    let now = core.clock.now();
-    while let Some(index) = state.pop_due_of(lane, now) {
-        room.push((index, state.fails(index)));
-    }
-    if room.is_empty() {
-        return;
-    }
-    // It was set for these.
-    core.set_alarm(&mut state);
-    drop(state);
-    for (index, injected) in room.drain(..) {
-        core.answer(index, injected);
     }
 }

@@ -10,7 +10,6 @@ use fuser::{Errno, ReplyData, ReplyWrite};
 use pgdyno_volume::{IoId, Op};
 
 use crate::store::AlignedBuffer;
-use crate::transport::RingReply;
 use crate::write_log::Recorder;
 
 /// Slots of a volume: twice what a loop device keeps in flight.
@@ -65,8 +64,6 @@ pub(crate) enum Answered {
     },
     /// A worker still moves the data, and sends the answer when it is done.
     WaitsForData,
-    /// The thread of the volume's ring sends it, and counts it.
-    HandedOver,
 }
 
 /// The answer that a request waits for.
@@ -74,8 +71,6 @@ pub(crate) enum Answered {
 pub(crate) enum Reply {
     Read(ReplyData),
     Write(ReplyWrite),
-    /// Of either, with the memory for its data.
-    Ring(RingReply),
 }
 
 /// One outstanding request: its answer and its data.
@@ -198,17 +193,13 @@ impl Slots {
         }
         let mut slot = self.lock(index);
         slot.injected = injected;
-        self.send(index, &mut slot)
+        self.send(&mut slot)
     }
 
     /// Answers a request whose data is there.
-    pub(crate) fn send(&self, index: SlotIndex, slot: &mut Slot) -> Answered {
+    pub(crate) fn send(&self, slot: &mut Slot) -> Answered {
         let failed = self.settle(slot);
         match slot.reply.take() {
-            Some(Reply::Ring(reply)) => {
-                reply.hand_over(index.id(), failed);
-                return Answered::HandedOver;
-            }
             Some(Reply::Read(reply)) if failed => reply.error(Errno::EIO),
             Some(Reply::Write(reply)) if failed => reply.error(Errno::EIO),
             Some(Reply::Read(reply)) => reply.data(&slot.buffer[..slot.len]),

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Dilation;
 use crate::file_system::FileSystem;
-use crate::transport::{Decided, Transport};
 
 /// What to serve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,11 +57,6 @@ pub struct ServeSpec {
     /// Whether the path is measured first, so that answers are in time: not where nobody looks at the time.
     #[serde(default = "calibrated")]
     pub calibrate: bool,
-    /// How its requests are to reach the daemon.
-    #[serde(default)]
-    pub transport: Transport,
-    /// What `auto` comes to.
-    pub decided: Option<Decided>,
 }
 
 fn undilated() -> u32 {

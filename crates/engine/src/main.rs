@@ -13,7 +13,6 @@ mod replay;
 mod shifted;
 mod snapshot;
 mod state_dir;
-mod transport;
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
@@ -234,9 +233,6 @@ enum VolumeCommand {
         #[command(flatten)]
         at: StateDir,
     },
-    /// How requests arrive.
-    #[command(flatten)]
-    Transports(transport::TransportCommand),
     /// Snapshots.
     #[command(flatten)]
     Snapshots(snapshot::SnapshotCommand),
@@ -414,7 +410,6 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             Some(pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "heal"}))?)
         }
         VolumeCommand::Snapshots(command) => Some(command.run()?),
-        VolumeCommand::Transports(command) => Some(command.run()?),
         VolumeCommand::Detach { name, save_image, at } => {
             Some(pgdyno_emulate::detach(&at.state_dir, &name, save_image.as_deref())?)
         }

@@ -21,7 +21,7 @@ from pgdyno.postgres import publish
 
 _STATE = (
     *("volumes", "claims", "journal", "mounts", "instances", "postgres"),
-    *("clean.lock", "failed-attach.log", "dirty_limits.json", "fuse_uring.json", "transport.json"),
+    *("clean.lock", "failed-attach.log", "dirty_limits.json"),
 )
 """What is below a state directory (:mod:`pgdyno.host`, :mod:`pgdyno.postgres.cluster`, ``crates/emulate``)."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pgdyno.errors import HostError
-from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory, snapshot_delete, transport
+from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory, snapshot_delete
 from pgdyno.host.journal import SERVER_NAME, Entry, Journal
 from pgdyno.host.machine_record import MachineRecord
 from pgdyno.host.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
@@ -78,7 +78,7 @@ def left_in(state: Path) -> list[str]:
 
 
 def _machine_records() -> tuple[MachineRecord, ...]:
-    return dirty_limits.record(), transport.record()
+    return (dirty_limits.record(),)
 
 
 def _clean(state: Path) -> list[str]:

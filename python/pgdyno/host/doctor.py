@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pgdyno import _engine, installation
 from pgdyno.errors import HostError, PgdynoError
-from pgdyno.host import awake, cgroup, clean, hammerdb, memory, mounts, paths, preflight, transport, transport_auto
+from pgdyno.host import awake, cgroup, clean, hammerdb, memory, mounts, paths, preflight
 from pgdyno.host.volume import list_volumes
 
 Status = Literal["ok", "warn", "fail"]
@@ -70,7 +70,6 @@ def examine(state_dir: Path | None = None) -> list[Check]:
         ("clock", _clock),
         ("timers", _timers),
         ("idle CPUs", _idle_cpus),
-        ("FUSE over io_uring", _transport),
         ("memory pressure", _memory_pressure),
         ("growing ext4", _growing_ext4),
         ("DAMON reclaim", _damon),
@@ -231,18 +230,6 @@ def _timers() -> Check:
     found = f"a sleep of 1 ms ends {late_us:.0f} µs late"
     remedy = "end other programs; many virtual machines halt idle CPUs too eagerly"
     return Check("timers", *(("warn", found, remedy) if late_us > 500 else ("ok", found)))
-
-
-def _transport() -> Check:
-    """One line; without it volumes are served as they are by default."""
-    missing, decided = transport.missing(), transport_auto.remembered()
-    if missing is not None:
-        found = f"no: {missing}; volumes do without"
-    elif decided is None:
-        found = "the kernel has it; the next attach measures whether volumes use it"
-    else:
-        found = f"the kernel has it; volumes use {decided.transport}, {decided.reason}"
-    return Check("FUSE over io_uring", "ok", found)
 
 
 def _idle_cpus() -> Check:

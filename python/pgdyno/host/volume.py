@@ -15,13 +15,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pgdyno import _engine, catalog, installation
 from pgdyno.errors import EngineError, HostError, InputError, Interrupted, PgdynoError
-from pgdyno.host import mounts, paths, preflight, transport, transport_auto
+from pgdyno.host import mounts, paths, preflight
 from pgdyno.host.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
 from pgdyno.host.instance_type import require_limits
 from pgdyno.host.journal import Journal
@@ -274,8 +274,6 @@ def attach(
                 f"`{given}` cannot be the name of {what}",
                 remedy="use up to 32 lower-case letters, digits, `-` and `_`; begin with a letter or a digit",
             )
-    way = transport.asked()
-    decided = transport_auto.decided(way, store, state)
     journal = Journal(state)
     name, entry = _claim(state, journal, name, known.spec)
     request: dict[str, Any] = {
@@ -296,8 +294,6 @@ def attach(
         "instance_type": instance_type,
         "dilation": dilation,
         "calibrate": calibrate,
-        "transport": way,
-        "decided": None if decided is None else asdict(decided),
     }
     try:
         return _serve(state, name, entry, mount, request, known.size_bytes)
@@ -441,9 +437,7 @@ def _serve(
     # Relative to where this command runs, which the daemon leaves.
     env = os.environ | {"PGDYNO_IMAGE_DIR": str(paths.image_dir())}
     patience_s = ATTACH_TIMEOUT_S + FORMAT_TIMEOUT_S_PER_TIB * size_bytes / 2**40
-    way = request["transport"] if request["decided"] is None else request["decided"]["transport"]
-    with transport.offered(way):
-        started = _engine.spawn(["volume", "serve"], request, log=log, new_session=True, timeout_s=patience_s, env=env)
+    started = _engine.spawn(["volume", "serve"], request, log=log, new_session=True, timeout_s=patience_s, env=env)
     daemon = identity(int(started.ready["pid"]))
     if daemon is None:
         raise EngineError(f"the daemon of volume `{name}` ended right after it was ready", remedy=f"read {log}")
