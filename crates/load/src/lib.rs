@@ -29,6 +29,7 @@ mod usage;
 
 pub use error::LoadError;
 pub use format::{Format, LineEnd};
+pub use read::proof::FileSpec;
 pub use run::load;
 pub use spec::{Compression, CopyFormat, LedgerSpec, LoadSpec, RejectSpec, RemoteSpec, SourceSpec};
 pub use split::command::{PlanSpec, plan};

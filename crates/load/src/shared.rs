@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::counters::Counters;
 use crate::error::LoadError;
 use crate::format::{Format, LineEnd};
-use crate::ledger::Chunks;
+use crate::ledger::{Chunks, Done};
 use crate::queue::Queue;
 use crate::read::pool::{Blocks, Pool};
 use crate::read::source::Source;
@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     pub sources_cut: AtomicUsize,
     /// Chunks that were put into the queue.
     pub chunks_cut: AtomicUsize,
+    /// Chunks whose commit the server has confirmed.
+    committed: Mutex<Chunks>,
     headers: Mutex<BTreeMap<usize, Vec<u8>>>,
     /// Line ends before the place where a source was gone on with, once they were asked for.
     lines_passed: Mutex<BTreeMap<usize, u64>>,
@@ -103,6 +105,7 @@ impl Shared {
             next_source: AtomicUsize::new(0),
             sources_cut: AtomicUsize::new(0),
             chunks_cut: AtomicUsize::new(0),
+            committed: Mutex::new(Chunks::new()),
             headers: Mutex::new(BTreeMap::new()),
             lines_passed: Mutex::new(BTreeMap::new()),
             failure: Mutex::new(None),
@@ -123,6 +126,17 @@ impl Shared {
     /// What ended the load, if something did.
     pub(crate) fn failure(&self) -> Option<LoadError> {
         locked(&self.failure).clone()
+    }
+
+    /// A chunk is in the table.
+    pub(crate) fn committed(&self, place: (usize, u64), done: Done) {
+        self.counters.committed(done.end - done.begin, done.rows_loaded, done.rows_rejected);
+        locked(&self.committed).insert(place, done);
+    }
+
+    /// All chunks that are known to be in the table, those from before with them.
+    pub(crate) fn known(&self) -> Chunks {
+        self.done.iter().chain(&*locked(&self.committed)).map(|(place, done)| (*place, *done)).collect()
     }
 
     /// Whether the order to stop was given.

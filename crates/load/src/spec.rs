@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::error::LoadError;
 use crate::format::Format;
+use crate::read::proof::FileSpec;
 
 /// From this version on a line of `\.` in CSV is data (release notes of PostgreSQL 18).
 const MARKER_IS_DATA: u32 = 18;
@@ -140,6 +141,10 @@ pub struct SourceSpec {
     /// For a pipe: where a byte says that all of it was written. Without it the end of the pipe is the end of the data.
     #[serde(default)]
     pub end: Option<PathBuf>,
+    /// The file that its content comes from, as it was when the load was planned: it is held to that. Without it a file that is read
+    /// here is held to what it is like when the load begins.
+    #[serde(default)]
+    pub file: Option<FileSpec>,
     /// Given when it lies elsewhere: `path` is then the socket where its bytes are asked for.
     #[serde(default)]
     pub remote: Option<RemoteSpec>,

@@ -46,6 +46,10 @@ pub(crate) fn recorded(ledger: &LedgerSpec, only: Option<(usize, u64)>) -> Strin
     )
 }
 
+/// When the server began: its postmaster, and its statistics, which begin anew when it recovers from a crash of one process.
+pub(crate) const START: &str =
+    "SELECT pg_catalog.pg_postmaster_start_time(), pg_catalog.pg_stat_get_bgwriter_stat_reset_time()";
+
 /// Takes a job for this session alone; true when no other session has it.
 pub(crate) fn lock(job: i64) -> String {
     format!("SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended('pgdyno load {job}', 0))")

@@ -2,5 +2,6 @@
 
 pub(crate) mod inflate;
 pub(crate) mod pool;
+pub(crate) mod proof;
 pub(crate) mod remote;
 pub(crate) mod source;

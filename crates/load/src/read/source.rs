@@ -5,13 +5,13 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 use memchr::memchr_iter;
 
 use crate::error::LoadError;
 use crate::read::inflate;
 use crate::read::pool::{BLOCK_BYTES, Blocks, Content};
+use crate::read::proof::FileSpec;
 use crate::read::remote::{Reader, Refused, Remote};
 use crate::spec::{Compression, SourceSpec};
 
@@ -26,17 +26,13 @@ pub(crate) struct Source {
     path: PathBuf,
     /// `Auto` only for a pipe, which cannot be looked into beforehand.
     pub compression: Compression,
-    /// What a file was like; none for a pipe, or for what lies elsewhere.
-    file: Option<Facts>,
+    /// The file that all of it comes from, as it was; none for other pipes, and for what lies elsewhere.
+    file: Option<FileSpec>,
+    /// Whether that file is read here. Another process may read it, and give its content through a pipe.
+    is_file: bool,
     /// For a pipe: where a byte says that all of it was written.
     end: Option<PathBuf>,
     remote: Option<Remote>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Facts {
-    bytes: u64,
-    modified: Option<SystemTime>,
 }
 
 /// An opened source.
@@ -59,21 +55,22 @@ impl Source {
         let failed = |error: io::Error| cannot_read(&spec.name, &error);
         if let Some(remote) = spec.remote {
             let remote = Remote::new(&spec.path, remote);
-            return Self::new(spec, None, Some(remote)).sniffed().map_err(failed);
+            return Self::new(spec, None, false, Some(remote)).sniffed().map_err(failed);
         }
         let facts = std::fs::metadata(&spec.path).map_err(failed)?;
         if facts.is_dir() {
             let message = format!("{} is a directory", spec.name);
             return Err(LoadError::new(message, "name the files in it"));
         }
-        let file = facts.is_file().then(|| Facts { bytes: facts.len(), modified: facts.modified().ok() });
-        let source = Self::new(spec, file, None);
-        if source.file.is_some() { source.sniffed().map_err(failed) } else { Ok(source) }
+        let is_file = facts.is_file();
+        let file = spec.file.clone().or_else(|| is_file.then(|| FileSpec::of(spec.path.clone(), &facts)));
+        let source = Self::new(spec, file, is_file, None);
+        if is_file { source.sniffed().map_err(failed) } else { Ok(source) }
     }
 
-    fn new(spec: &SourceSpec, file: Option<Facts>, remote: Option<Remote>) -> Self {
+    fn new(spec: &SourceSpec, file: Option<FileSpec>, is_file: bool, remote: Option<Remote>) -> Self {
         let SourceSpec { path, compression, name, end, .. } = spec.clone();
-        Self { name, path, compression, file, end, remote }
+        Self { name, path, compression, file, is_file, end, remote }
     }
 
     /// With its compression, as its first bytes say where the order does not. A file that cannot be read is found so, too.
@@ -95,23 +92,30 @@ impl Source {
 
     /// Whether it can be read again.
     pub(crate) fn can_be_read_again(&self) -> bool {
-        self.file.is_some() || self.remote.is_some()
+        self.is_file || self.remote.is_some()
     }
 
     /// Its bytes as they are stored; none of a pipe.
     pub(crate) fn stored_bytes(&self) -> Option<u64> {
-        self.remote.as_ref().map(|remote| remote.bytes).or(self.file.map(|facts| facts.bytes))
+        self.remote.as_ref().map(|remote| remote.bytes).or(self.file_bytes())
+    }
+
+    fn file_bytes(&self) -> Option<u64> {
+        self.file.as_ref().filter(|_| self.is_file).map(|file| file.bytes)
     }
 
     /// The length of a file whose bytes are the content, so that they can be read again at any place.
     pub(crate) fn plain_bytes(&self) -> Option<u64> {
-        self.file.filter(|_| self.compression == Compression::None).map(|facts| facts.bytes)
+        self.file_bytes().filter(|_| self.compression == Compression::None)
     }
 
     /// Opens it from the beginning. Stored bytes that are read are added to `stored`; of a plain file the reader does that.
     pub(crate) fn open(&self, stored: &Arc<AtomicU64>, blocks: &Arc<Blocks>) -> Result<Input, LoadError> {
         let failed = |error: io::Error| cannot_read(&self.name, &error);
         let mut file = self.stored(true).map_err(failed)?;
+        if let (Stored::File(opened), Some(before), true) = (&file, &self.file, self.is_file) {
+            before.compare(&self.name, &opened.metadata().map_err(failed)?)?;
+        }
         if self.can_be_read_again() && self.compression == Compression::None {
             return Ok(Input::Plain(file));
         }
@@ -133,16 +137,14 @@ impl Source {
         }
     }
 
-    /// Refuses a file that was written to while it was read: what was loaded of it is unknown.
+    /// Refuses a file that is not as it was when the load began: removed, replaced, or written to.
     pub(crate) fn unchanged(&self) -> Result<(), LoadError> {
-        let Some(before) = self.file else { return Ok(()) };
-        let facts = std::fs::metadata(&self.path).map_err(|error| cannot_read(&self.name, &error))?;
-        let now = Facts { bytes: facts.len(), modified: facts.modified().ok() };
-        if now == before {
-            return Ok(());
-        }
-        let message = format!("{} was changed while it was read", self.name);
-        Err(LoadError::new(message, "empty the table, and load it again when no process writes to the file"))
+        self.file.as_ref().map_or(Ok(()), |file| file.prove(&self.name))
+    }
+
+    /// Why something failed: a file that was written to explains everything else that is wrong with its rows.
+    pub(crate) fn cause(&self, error: LoadError) -> LoadError {
+        if error.absent { error } else { self.unchanged().err().unwrap_or(error) }
     }
 
     /// Refuses the end of a pipe that was not confirmed to be complete: the kernel closes what a killed process has written to,
@@ -214,7 +216,8 @@ impl Read for Stored {
     }
 }
 
-fn cannot_read(name: &str, error: &io::Error) -> LoadError {
+/// A file that the system does not let us read.
+pub(crate) fn cannot_read(name: &str, error: &io::Error) -> LoadError {
     LoadError::new(format!("cannot read {name}: {error}"), "name a file that can be read")
 }
 
@@ -270,7 +273,7 @@ mod tests {
             let name = "n".to_owned();
             let compression = Compression::None;
             let end = end.map(PathBuf::from);
-            let spec = SourceSpec { path: "/dev/null".into(), compression, name, end, remote: None };
+            let spec = SourceSpec { path: "/dev/null".into(), compression, name, end, remote: None, file: None };
             Source::inspect(&spec).unwrap().whole()
         };
         assert!(is_whole(None).is_ok());
@@ -286,6 +289,7 @@ mod tests {
             name: "n".to_owned(),
             end: None,
             remote: None,
+            file: None,
         };
         assert!(Source::inspect(&spec("/")).unwrap_err().message.contains("directory"));
         assert!(Source::inspect(&spec("/absent")).unwrap_err().message.contains("cannot read n"));

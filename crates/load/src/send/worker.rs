@@ -6,12 +6,13 @@ use pgdyno_connection::{Connection, Fault, ServerError};
 
 use crate::counters::Wait;
 use crate::error::{LoadError, NO_NUL, OTHER_ENCODING};
-use crate::ledger;
+use crate::ledger::{self, Done};
 use crate::send::bisect::{BROKEN, Bisect, broken_message, is_of_row, kept_out};
 use crate::send::copy::{Failure, send};
 use crate::send::locate::{ErrorPosition, Lines, RowRange, RowRanges};
 use crate::send::statement;
 use crate::shared::{Piece, Shared};
+use crate::split::plan::Chunk;
 
 /// A deadlock or a serialization failure: another try may do.
 const TRANSIENT: [&str; 2] = ["40P01", "40001"];
@@ -31,7 +32,7 @@ pub(crate) fn run(shared: &Shared, number: usize, mut session: Connection) {
     while number < shared.sessions.load(Ordering::Relaxed) {
         let Some(piece) = shared.counters.waiting(Wait::QueueEmpty, || shared.queue.pop()) else { return };
         if let Err(error) = load(shared, &mut session, &piece) {
-            shared.fail(error);
+            shared.fail(shared.sources[piece.source].cause(error));
             return;
         }
     }
@@ -46,7 +47,9 @@ fn load(shared: &Shared, session: &mut Connection, piece: &Piece) -> Result<(), 
     for tries_left in (0..TRIES).rev() {
         let error = match once(shared, session, piece, alone) {
             Ok((loaded, rejected)) => {
-                shared.counters.committed(piece.chunk.end - piece.chunk.begin, loaded, rejected);
+                let Chunk { begin, end, number, .. } = piece.chunk;
+                let done = Done { begin, end, rows_loaded: loaded, rows_rejected: rejected };
+                shared.committed((piece.source, number), done);
                 return Ok(());
             }
             Err(Failure::Load(error)) => return Err(error),
@@ -97,8 +100,10 @@ fn once(shared: &Shared, session: &mut Connection, piece: &Piece, alone: bool) -
     Ok((loaded, 0))
 }
 
-/// Ends the transaction of a chunk, with its line in the ledger.
+/// Ends the transaction of a chunk, with its line in the ledger. The server has taken all of its rows, so that what its file is
+/// like now decides whether they are those of the file as it was.
 fn commit(shared: &Shared, session: &mut Connection, piece: &Piece, loaded: u64, rejected: u64) -> Result<(), Failure> {
+    shared.sources[piece.source].unchanged()?;
     let sql = match &shared.spec.ledger {
         Some(ledger) => {
             let target = &shared.spec.table;
@@ -129,9 +134,9 @@ fn recorded(shared: &Shared, error: Fault) -> Failure {
 fn is_recorded(shared: &Shared, session: &mut Connection, piece: &Piece) -> Result<bool, LoadError> {
     let Some(ledger) = &shared.spec.ledger else { return Ok(false) };
     let place = (piece.source, piece.chunk.number);
-    let Some(done) = ledger::read_one(session, ledger, place.0, place.1)? else { return Ok(false) };
+    let Some(done) = ledger::read_one(session, ledger, place)? else { return Ok(false) };
     ledger::compare(&shared.sources[place.0].name, &piece.chunk, &done)?;
-    shared.counters.committed(done.end - done.begin, done.rows_loaded, done.rows_rejected);
+    shared.committed(place, done);
     if let Some(rejects) = &shared.rejects {
         rejects.recorded(place, done.rows_rejected);
     }

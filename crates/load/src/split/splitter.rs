@@ -36,7 +36,7 @@ pub(crate) fn run(shared: &Shared) {
                 shared.sources_cut.fetch_add(1, Ordering::Relaxed);
             }
             Ok(false) => break,
-            Err(error) => shared.fail(error),
+            Err(error) => shared.fail(shared.sources[source].cause(error)),
         }
     }
 }
