@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -222,6 +223,18 @@ def test_memory_stays_bounded_however_long_a_row_is(target: Target, tmp_path: Pa
         assert done.end["rss_bytes_max"] < 64 << 20, "less than the row"
     assert target.rows("SELECT length(a), count(*) FROM long GROUP BY 1 ORDER BY 1") == [(5, 2), (80 << 20, 2)]
     path.unlink()
+
+
+def test_a_row_that_no_server_takes_is_refused_while_it_is_read(target: Target, tmp_path: Path) -> None:
+    """A quote that is never closed makes one row of all that follows, which would be kept on this machine's disk."""
+    target.run("CREATE TABLE long (a text)")
+    path = tmp_path / "open.csv"
+    path.write_bytes(b'first\n"')
+    os.truncate(path, 3 << 30)  # it has no blocks, and is not read beyond the first GiB
+    error: Any = refused(target.dsn, order(path, table="long", ledger=target.ledger()))
+    assert error["code"] == "load.row.too_long"
+    assert error["data"] == {"source": "open.csv", "byte": 6, "bytes_max": (1 << 30) - 1}
+    assert target.one("SELECT count(*) FROM long") == 0
 
 
 def wait_for_chunks(process: subprocess.Popen[bytes], chunks: int) -> dict[str, Any]:

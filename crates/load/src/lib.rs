@@ -34,4 +34,4 @@ pub use run::load;
 pub use spec::{Compression, CopyFormat, LedgerSpec, LoadSpec, RejectSpec, RemoteSpec, SourceSpec};
 pub use split::command::{PlanSpec, plan};
 pub use split::plan::{Chunk, Planner};
-pub use split::rows::{Broken, Row, Rows, Rule};
+pub use split::rows::{Broken, ROW_BYTES_MAX, Row, Rows, Rule};

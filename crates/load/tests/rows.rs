@@ -1,5 +1,7 @@
 //! Where rows end: every short file, cut into blocks in every way that matters, against a reader of whole files.
 
+use std::time::Duration;
+
 use pgdyno_load::{Broken, Chunk, Format, Planner, Row, Rows, Rule};
 use proptest::prelude::*;
 
@@ -32,9 +34,14 @@ fn line_end<'a>(data: &'a [u8], kind: Option<&[u8]>) -> Option<&'a [u8]> {
     Some(&data[..len])
 }
 
-/// Into how many rows COPY, as described, cuts these data; none when it refuses them. It has all of the data at hand.
+/// Into how many rows COPY, as described, cuts these data; none when it refuses them.
 fn copied(format: Format, data: &[u8]) -> Option<u64> {
-    let (mut i, mut begin, mut count) = (0, 0, 0);
+    copied_ends(format, data).map(|ends| ends.len() as u64)
+}
+
+/// Where those rows end; that of the last one may be the mark behind it. It has all of the data at hand.
+fn copied_ends(format: Format, data: &[u8]) -> Option<Vec<u64>> {
+    let (mut i, mut begin, mut ends) = (0, 0, Vec::new());
     let mut quoted = false;
     let mut kind: Option<&[u8]> = None;
     while let Some(&byte) = data.get(i) {
@@ -49,19 +56,26 @@ fn copied(format: Format, data: &[u8]) -> Option<u64> {
                 i += if quoted && byte == escape as u8 { 2 } else { 1 };
                 continue;
             }
-            Format::Csv { marker: true, .. } if marks && alone => return Some(count),
+            Format::Csv { marker: true, .. } if marks && alone => return Some(ends),
             Format::Csv { quote, .. } if byte == quote as u8 => (quoted, i) = (true, i + 1),
-            Format::Text if marks => return Some(count + u64::from(i > begin)),
+            Format::Text if marks => {
+                ends.extend((i > begin).then_some(data.len() as u64));
+                return Some(ends);
+            }
             Format::Text if byte == b'\\' => i += 2,
             _ => match line_end(&data[i..], kind) {
                 None => i += 1,
                 Some(end) if *kind.get_or_insert(end) != end => return None,
-                Some(end) => (i, begin, count) = (i + end.len(), i + end.len(), count + 1),
+                Some(end) => {
+                    (i, begin) = (i + end.len(), i + end.len());
+                    ends.push(i as u64);
+                }
             },
         }
     }
     // What is behind the last line end is a row too; one that an escape or a backslash ends has nothing behind it.
-    if quoted { None } else { Some(count + u64::from(data.len() > begin)) }
+    ends.extend((data.len() > begin).then_some(data.len() as u64));
+    (!quoted).then_some(ends)
 }
 
 /// All files of up to `len` of these bytes.
@@ -192,6 +206,100 @@ proptest! {
         let rows = whole.iter().skip(usize::from(header)).filter(|row| row.is_data).count() as u64;
         prop_assert_eq!(rows_before, rows);
         prop_assert_eq!(chunks(format, &data, chunk_bytes, header, data.len().max(1)), found, "however it is read");
+    }
+}
+
+/// Any bytes, more of those that mean something.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![6 => prop::sample::select(&b"a,\"'\\\n\r."[..]), 1 => any::<u8>()];
+    let mark = Just(b"\n\\.\n".to_vec());
+    prop::collection::vec(prop_oneof![20 => byte.prop_map(|byte| vec![byte]), 1 => mark], 0..300)
+        .prop_map(|parts| parts.concat())
+}
+
+/// The data in blocks that end at these places.
+fn blocks<'a>(data: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(data.len() + 1)).chain([0, data.len()]).collect();
+    ends.sort_unstable();
+    ends.windows(2).map(|pair| &data[pair[0]..pair[1]]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_have_the_rows_that_a_reader_of_the_whole_finds_wherever_blocks_end(
+        data in bytes(), format in prop::sample::select(FORMATS.to_vec()),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12), chunk_bytes in 1_u64..64,
+    ) {
+        let whole = rows(format, &[&data]);
+        let blocks = blocks(&data, &cuts);
+        prop_assert_eq!(&rows(format, &blocks), &whole, "rows of blocks");
+        let begins = [0].into_iter().chain(whole.iter().map(|row| row.end));
+        prop_assert!(begins.zip(&whole).all(|(begin, row)| begin < row.end), "a row has a byte");
+        prop_assert_eq!(whole.last().map_or(0, |row| row.end), data.len() as u64, "nothing is left over");
+        let is_sound = whole.iter().all(|row| row.broken.is_none());
+        let ends = whole.iter().filter(|row| row.is_data).map(|row| row.end).collect::<Vec<_>>();
+        prop_assert_eq!(is_sound.then_some(ends), copied_ends(format, &data), "rows of COPY");
+        let mut planner = Planner::new(format, chunk_bytes, false);
+        let mut chunks = Vec::new();
+        for block in &blocks {
+            planner.take(block, |chunk| chunks.push(chunk));
+            let (begin, bytes) = planner.row_under_way();
+            prop_assert!(begin + bytes <= data.len() as u64);
+        }
+        chunks.extend(planner.finish());
+        prop_assert_eq!(chunks.iter().map(|chunk| chunk.rows).sum::<u64>(), whole.iter().filter(|row| row.is_data).count() as u64);
+        prop_assert_eq!(chunks.last().map_or(0, |chunk| chunk.end), data.len() as u64);
+    }
+}
+
+#[test]
+fn the_length_of_a_row_is_known_while_it_is_under_way_and_nothing_else_is_kept() {
+    for format in FORMATS {
+        let mut finder = Rows::new(format);
+        finder.scan(b"first\n", |_| ());
+        let open: &[u8] = if let Format::Csv { quote: '\'', .. } = format { b"'" } else { b"\"" };
+        finder.scan(open, |_| ());
+        let block = vec![b'x'; 1 << 20];
+        for _ in 0..64 {
+            finder.scan(&block, |_| panic!("it has not ended"));
+        }
+        assert_eq!(finder.row_under_way(), (6, (64 << 20) + 1));
+    }
+    let mut ended = Rows::new(Format::Text);
+    ended.scan(b"a\n\\.\n", |_| ());
+    ended.scan(&[b'x'; 1 << 16], |_| ());
+    assert_eq!(ended.row_under_way().1, 0, "what COPY ignores is no row");
+}
+
+/// CPU time of this thread.
+fn cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
+}
+
+#[test]
+fn twice_the_bytes_take_twice_the_time_whatever_they_are_and_however_they_come() {
+    let took = |format, pattern: &[u8], bytes: usize, block: usize| {
+        let data = pattern.repeat(bytes / pattern.len());
+        let measured = || {
+            let began = cpu();
+            let mut planner = Planner::new(format, 1 << 10, true);
+            let mut chunks = 0_u64;
+            data.chunks(block).for_each(|block| planner.take(block, |_| chunks += 1));
+            planner.finish();
+            cpu() - began
+        };
+        (0..3).map(|_| measured()).min().unwrap()
+    };
+    let patterns: [&[u8]; 7] = [b"\"", b"\r", b"\\", b"\n", b"\\.", b"\"\n", b"a\r\n"];
+    for (format, pattern) in FORMATS.into_iter().flat_map(|format| patterns.map(|pattern| (format, pattern))) {
+        for block in [1, 4096] {
+            let (once, twice) = (took(format, pattern, 40_000, block), took(format, pattern, 80_000, block));
+            let limit = 3 * once + Duration::from_millis(1);
+            assert!(twice < limit, "{format:?} {:?} {block}: {once:?}, {twice:?}", pattern.escape_ascii().to_string());
+        }
     }
 }
 

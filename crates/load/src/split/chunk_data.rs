@@ -1,13 +1,16 @@
 //! The bytes of a chunk: in its own file, in memory, or where it is too long for that in a temporary file.
 
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use memchr::memchr_iter;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::read::pool::{Block, Room};
 
@@ -171,7 +174,7 @@ fn offset(begin: u64, place: u64) -> usize {
 
 /// Writes what is in memory, and more, to a temporary file.
 fn spilt(parts: &[Part], more: &[u8]) -> io::Result<File> {
-    let mut file = temporary()?;
+    let mut file = temporary(&std::env::temp_dir())?;
     for part in parts {
         file.write_all(part.bytes())?;
     }
@@ -179,11 +182,21 @@ fn spilt(parts: &[Part], more: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// A file that no other process can open and that is gone with its descriptor.
-fn temporary() -> io::Result<File> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("pgdyno-load-{}-{number}", std::process::id()));
+/// A file in a folder that has no name, and is gone with its descriptor.
+fn temporary(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => Ok(File::from(file)),
+        // Not every file system can.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR) => named_for_a_moment(folder),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The same where a file must have a name first: one that nobody can guess and so take, and that follows no link.
+fn named_for_a_moment(folder: &Path) -> io::Result<File> {
+    // The keys of a hasher are random.
+    let path = folder.join(format!(".pgdyno-load-{:016x}", RandomState::new().hash_one(std::process::id())));
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
@@ -204,6 +217,8 @@ pub(crate) fn chunk_data_of(bytes: &[u8], first: u64) -> ChunkData {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -227,6 +242,29 @@ mod tests {
         found
     }
 
+    #[test]
+    fn a_temporary_file_is_its_owners_and_no_planted_name_is_in_its_way() {
+        let folder = std::env::temp_dir().join(format!("pgdyno-temporary-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        // What a name of process and number would be, for whoever wants to be there first.
+        let planted: Vec<_> =
+            (0..64).map(|number| folder.join(format!("pgdyno-load-{}-{number}", std::process::id()))).collect();
+        planted.iter().for_each(|path| std::os::unix::fs::symlink("/dev/null", path).unwrap());
+        let made = [temporary(&folder), named_for_a_moment(&folder), named_for_a_moment(&folder)];
+        let names = std::fs::read_dir(&folder).unwrap().count();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(names, planted.len(), "they have no name any more");
+        for file in made {
+            let mut file = file.unwrap();
+            let facts = file.metadata().unwrap();
+            assert_eq!((facts.mode() & 0o777, facts.nlink()), (0o600, 0));
+            file.write_all(b"rows").unwrap();
+            let mut bytes = [0; 4];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            assert_eq!(&bytes, b"rows");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -236,7 +274,7 @@ mod tests {
             first in 0_u64..1000, in_source in any::<bool>(), begin in any::<u32>(), most in 1_000_usize..300_000,
         ) {
             let whole: Vec<u8> = (0..length as u32).map(|n| (n ^ seed).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
-            let mut original = temporary().unwrap();
+            let mut original = temporary(&std::env::temp_dir()).unwrap();
             original.write_all(&vec![0; first as usize]).unwrap();
             original.write_all(&whole).unwrap();
             // Room for four blocks: some bodies fit, and some do not.

@@ -112,6 +112,11 @@ impl Planner {
         (self.chunk.end > self.chunk.begin).then(|| std::mem::take(&mut self.chunk))
     }
 
+    /// The row that has not ended: where it begins, and how many bytes of it were seen.
+    pub fn row_under_way(&self) -> (u64, u64) {
+        self.rows.row_under_way()
+    }
+
     /// How the file's lines end.
     pub fn line_end(&self) -> Option<LineEnd> {
         self.rows.line_end()

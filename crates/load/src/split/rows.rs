@@ -13,6 +13,9 @@ use serde::Serialize;
 
 use crate::format::{Format, LineEnd};
 
+/// Longest row that PostgreSQL takes: it collects a line in a buffer of less than 1 GiB (`MaxAllocSize` of memutils.h).
+pub const ROW_BYTES_MAX: u64 = (1 << 30) - 1;
+
 /// What COPY's cutting refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -93,6 +96,12 @@ impl Rows {
     /// Whether the data ended with a marker: everything behind belongs to the last row, and COPY ignores it.
     pub fn ended(&self) -> bool {
         matches!(self.state, State::Ended { .. })
+    }
+
+    /// The row that has not ended: where it begins, and how many bytes of it were seen. None of them are behind a mark, which COPY
+    /// ignores.
+    pub fn row_under_way(&self) -> (u64, u64) {
+        (self.begin, if self.ended() { 0 } else { self.position - self.begin })
     }
 
     /// Bytes seen.

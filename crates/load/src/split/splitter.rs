@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use memchr::{memchr, memchr_iter};
+use serde_json::json;
 
 use crate::counters::Wait;
 use crate::error::{LoadError, NO_NUL, OTHER_ENCODING};
@@ -18,10 +19,13 @@ use crate::shared::{Piece, Shared};
 use crate::spec::ChunkBytes;
 use crate::split::chunk_data::ChunkData;
 use crate::split::plan::{Chunk, Planner};
-use crate::split::rows::Rows;
+use crate::split::rows::{ROW_BYTES_MAX, Rows};
 
 /// Longest header that is kept: what is longer is not a header.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
+
+/// Longest line end.
+const LINE_END_BYTES_MAX: usize = 2;
 
 /// A thread that cuts: takes sources until there are none.
 pub(crate) fn run(shared: &Shared) {
@@ -68,6 +72,8 @@ struct Splitter<'a> {
     lines_before: u64,
     /// Line ends in it.
     lines: u64,
+    /// Bytes that are kept of what follows the block in which a mark ended the data.
+    after_mark: usize,
 }
 
 impl<'a> Splitter<'a> {
@@ -85,6 +91,7 @@ impl<'a> Splitter<'a> {
             counted_from: 0,
             lines_before: 0,
             lines: 0,
+            after_mark: LINE_END_BYTES_MAX,
         }
     }
 
@@ -138,11 +145,10 @@ impl<'a> Splitter<'a> {
         let head = Head::of(file, self.shared.format, self.shared.spec.header).map_err(failed)?;
         let first = self.shared.done.get(&(self.number, 0)).map_or(0, |done| done.begin);
         let bytes = file.length().map_err(failed)?;
-        if first != head.header.len() as u64 || next.begin > bytes {
+        if first != head.header_bytes || next.begin > bytes {
             let message = format!(
                 "the plan changed: the first chunk of {} begins at byte {} now, and at byte {first} in the ledger",
-                self.source.name,
-                head.header.len()
+                self.source.name, head.header_bytes
             );
             return Err(LoadError::new(message, "load the file as it was, or begin a new load into an empty table"));
         }
@@ -171,8 +177,30 @@ impl<'a> Splitter<'a> {
         }
         let length = block.bytes().len();
         self.position = base + length as u64;
-        // COPY looks at nothing behind the mark that ends the data; what was read with the mark is enough for it.
-        if had_ended { Ok(true) } else { self.keep(block, at..length) }
+        // COPY looks at the line end of the mark that ends the data, which may be in the next block, and at nothing behind it.
+        let end = if had_ended { length.min(self.after_mark) } else { length };
+        if had_ended {
+            self.after_mark -= end;
+        }
+        self.require_short_row()?;
+        self.keep(block, at..end)
+    }
+
+    /// Refuses a row that PostgreSQL could not take, however it ends: mostly all that follows a quote that is never closed.
+    fn require_short_row(&self) -> Result<(), LoadError> {
+        let (begin, bytes) = self.planner.row_under_way();
+        if bytes <= ROW_BYTES_MAX {
+            return Ok(());
+        }
+        let name = &self.source.name;
+        let message = format!(
+            "{name}: the row that begins at byte {begin} is longer than {ROW_BYTES_MAX} bytes, the most that PostgreSQL takes"
+        );
+        Err(LoadError::new(
+            message,
+            "look for a quote there that is never closed, and check the format's quote and escape",
+        )
+        .coded("load.row.too_long", json!({"source": name, "byte": begin, "bytes_max": ROW_BYTES_MAX})))
     }
 
     /// Adds a part of a block to the chunk under way. False when the load is to stop.
@@ -273,8 +301,10 @@ fn sized(planner: Planner, shared: &Shared, source: &Source) -> Planner {
 
 /// What the beginning of a file says of the rest.
 struct Head {
-    /// The header's bytes; empty without one.
+    /// The header's first bytes; empty without one.
     header: Vec<u8>,
+    /// How long it is.
+    header_bytes: u64,
     /// How lines end.
     line_end: Option<LineEnd>,
 }
@@ -290,14 +320,17 @@ impl Head {
                 first = first.or(rows.finish());
                 break;
             }
-            if with_header {
+            if with_header && (header.len() as u64) < HEADER_BYTES_MAX {
                 header.extend_from_slice(&block[..read]);
             }
             rows.scan(&block[..read], |row| first = first.or(Some(row)));
+            if rows.row_under_way().1 > ROW_BYTES_MAX {
+                break;
+            }
         }
         let header_bytes = first.filter(|row| with_header && row.is_data).map_or(0, |row| row.end);
         header.truncate(usize::try_from(header_bytes).unwrap_or(usize::MAX));
-        Ok(Self { header, line_end: rows.line_end() })
+        Ok(Self { header, header_bytes, line_end: rows.line_end() })
     }
 }
 
