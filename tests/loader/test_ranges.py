@@ -9,13 +9,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import HostError
-from pgdyno.loader.remote import ranges
+from pgdyno.errors import HostError, InputError
+from pgdyno.loader.remote import ranges, s3, web
 from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience, fetch
-from pgdyno.loader.remote.store import Dropped, Facts
+from pgdyno.loader.remote.store import LENGTH_BYTES_MAX, Dropped, Facts, length, wait_s
 
 from .test_remote import SOON
 
@@ -94,3 +95,55 @@ def test_who_stops_reading_stops_the_asking(monkeypatch: pytest.MonkeyPatch) -> 
     assert next(pieces) == bytes(10)
     pieces.close()
     assert len(one.asked) <= AHEAD
+
+
+LIES = ["", "-1", "²", "1e9", " 7", "９", str(LENGTH_BYTES_MAX + 1), "9" * 5000]
+"""What a store may say for a length: of some, Python makes a number or an exception."""
+
+
+@pytest.mark.parametrize("said", LIES, ids=range(len(LIES)))
+def test_a_length_that_cannot_be_one_is_none(said: str) -> None:
+    assert length(said) is None
+    assert wait_s(said) == 0.0
+    for status, headers in (
+        (200, {"Content-Length": said}),
+        (206, {"Content-Range": f"bytes 0-9/{said}"}),
+    ):
+        answer = urllib3.HTTPResponse(b"", headers=headers, status=status, preload_content=False)
+        assert web._facts(answer, None) is None
+    client = Client({"ContentLength": said, "ETag": '"e"'})
+    store = s3.S3()
+    store.__dict__["client"] = client
+    with pytest.raises(InputError) as caught:
+        store.find("bucket", "key")
+    assert caught.value.code == "load.object.length"
+    assert len(caught.value.message) < 200
+
+
+@given(st.text(max_size=25))
+def test_any_text_is_a_length_or_none(said: str) -> None:
+    found = length(said)
+    assert found is None or (str(found) == said.lstrip("0") or found == 0)
+
+
+@dataclass
+class Client:
+    """A store that says the same of every object, and never that it has said all of its parts."""
+
+    head: dict[str, object]
+    asked: int = 0
+
+    def head_object(self, **_: object) -> dict[str, object]:
+        return self.head
+
+    def get_object_attributes(self, **_: object) -> dict[str, object]:
+        self.asked += 1
+        part = {"Size": 1}
+        more = {"IsTruncated": True, "NextPartNumberMarker": self.asked // 3}
+        return {"ObjectParts": {"Parts": [part] * 1000, **more}}
+
+
+def test_a_store_that_always_has_more_parts_is_not_asked_for_ever() -> None:
+    client = Client({})
+    assert s3._parts(client, {"Bucket": "b", "Key": "k"}) == ()
+    assert client.asked < 50

@@ -99,6 +99,24 @@ def test_a_file_that_changes_is_refused(server: Store, etags: tuple[str, str], c
     assert found(f"{server.url}/d.csv").fingerprint != one.fingerprint
 
 
+@pytest.mark.parametrize("etag", ['W/"1"', None])
+def test_a_file_that_changes_while_its_last_part_comes_is_not_taken_for_whole(server: Store, etag: str | None) -> None:
+    """The condition of a weak ETag, or of a time, is looked at when an answer begins, and the content comes after that."""
+    server.held["/z.csv"] = Held(DATA, etag)
+    one = found(f"{server.url}/z.csv")
+    served = serve.Served([one], SOON)
+    pieces = served._content({"object": 0, "first": 0, "whole": True})
+    came = 0
+    with pytest.raises(ObjectChanged) as caught:
+        for piece in pieces:
+            came += len(piece)
+            if came == len(DATA):
+                server.held["/z.csv"] = Held(DATA[::-1], etag and 'W/"2"', "Sun, 22 Nov 2026 11:00:00 GMT")
+    assert came == len(DATA)
+    assert (caught.value.code, caught.value.data) == ("load.source.changed", {"source": one.name})
+    assert one.failure is caught.value
+
+
 def test_a_file_without_ranges_is_read_if_its_beginning_is_all(server: Store) -> None:
     server.held["/small.csv"] = Held(b"id\n1\n", ranges=False)
     assert everything(found(f"{server.url}/small.csv")) == b"id\n1\n"

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 
 use pgdyno_connection::Fault;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The remedy for bytes that are not text in the encoding that was named.
 pub(crate) const OTHER_ENCODING: &str = "name the file's encoding if it is another one (LATIN1, WIN1252); otherwise correct the row, or name a file for rejected rows";
-/// The remedy for a zero byte.
-pub(crate) const NO_NUL: &str = "PostgreSQL stores no NUL characters (0x00) in text: remove them from the file, for example with \
+/// The remedy for a zero byte in a file of text.
+const NO_NUL: &str = "PostgreSQL stores no NUL characters (0x00) in text: remove them from the file, for example with \
      `tr -d '\\000' < FILE`, or name a file for rejected rows";
+/// The same where other bytes are stored than those of the text.
+const NO_NUL_PACKED: &str = "PostgreSQL stores no NUL characters (0x00) in text: decompress the file, remove them, for example \
+     with `tr -d '\\000'`, and compress it again, or name a file for rejected rows";
 
 /// An error with what the user can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +40,12 @@ impl LoadError {
     #[must_use]
     pub(crate) fn coded(self, code: &'static str, data: Value) -> Self {
         Self { code: code.into(), data, ..self }
+    }
+
+    /// A zero byte at a place of a source. `is_packed`: it is stored in another form.
+    pub(crate) fn nul(message: String, source: &str, byte: u64, is_packed: bool) -> Self {
+        Self::new(message, if is_packed { NO_NUL_PACKED } else { NO_NUL })
+            .coded("load.text.nul", json!({"source": source, "byte": byte}))
     }
 
     /// An order to stop came.

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError, Interrupted, PgdynoError
-from pgdyno.loader import server
+from pgdyno.loader import ledger, server
 
 if TYPE_CHECKING:
     import psycopg
 
     from pgdyno.loader.asked import Asked
+    from pgdyno.loader.ready import Ready
 
 _CONNECTION, _SHUTDOWN = "08", "57P"
 """What SQLSTATE begins with when a session is over ("Connection Exception", and "Operator Intervention" but for a cancel)."""
@@ -29,6 +30,7 @@ AFTER_BAD_ROW_STAGED = (
 AFTER_NO_ROW = "no row was loaded, so that you can run the same command again with a corrected file"
 AFTER_PIPE = "a load from a pipe cannot resume: start over with --abandon --truncate"
 AFTER_PIPE_STAGED = "a load from a pipe cannot resume: start over with --abandon"
+START_OVER_STAGED = "no row is merged yet; start over with --abandon"
 AFTER_BAD_OBJECT = (
     "committed objects stay in the table; run the same command again to load the rest, including the corrected object"
 )
@@ -67,7 +69,9 @@ class Ending:
     is_piped: bool = False
     """Whether a source can be read only once."""
     rows_seen: int = 0
-    """Rows that this run is known to have committed."""
+    """Rows of this load that are known to be committed."""
+    rows_rejected: int = 0
+    """The same of rejected ones."""
     changed: list[str] = field(default_factory=list)
     """What this run has changed permanently, in sentences: after that an error is more than a refusal."""
 
@@ -77,27 +81,47 @@ class Ending:
 
     def after_changes(self, error: InputError) -> PgdynoError:
         """A refusal that came too late: the remedy names what was changed."""
-        return PgdynoError(error.message, remedy="; ".join([error.remedy, *self.changed]))
+        return PgdynoError(
+            error.message, remedy="; ".join([error.remedy, *self.changed]), code=error.code, data=error.data
+        )
 
-    def of_transfer(self, error: KeyboardInterrupt | InputError, *, has_job: bool, object_failed: bool) -> PgdynoError:
-        """The error that ended the transfer.
-
-        ``has_job``: the load has an entry in the ledger. ``object_failed``: the error already says what became of a damaged
-        object.
-        """
+    def of_transfer(self, error: KeyboardInterrupt | InputError, ready: Ready, job: int | None) -> PgdynoError:
+        """The error that ended the transfer. ``job`` is the load's number in the ledger; None without one."""
         if isinstance(error, KeyboardInterrupt) and not self.has_rows:
             return Interrupted("interrupted; no row was loaded", remedy="run the same command again")
         if isinstance(error, KeyboardInterrupt):
             return self.interrupted("interrupted; the chunks that were committed are loaded")
-        if not has_job:
-            return PgdynoError(error.message, remedy=f"{error.remedy}; {self._without_ledger()}")
-        if not self.has_rows:
-            return PgdynoError(error.message, remedy=f"{error.remedy}; {AFTER_NO_ROW}".removeprefix("; "))
+        remedy = "; ".join(filter(None, [error.remedy, self._after(error, ready, job)]))
+        data = error.data
+        if error.code in ledger.NOT_TO_BE_RESUMED:
+            data = {**data, "job": job, "rows_loaded": self.rows_seen if self.has_rows else 0}
         # The engine's: chunks may have been committed, so it is more than a refusal.
+        return PgdynoError(error.message, remedy=remedy, code=error.code, data=data)
+
+    def _after(self, error: InputError, ready: Ready, job: int | None) -> str:
+        """What is in the table after an error of the transfer, and how to go on."""
+        if job is None:
+            return self._without_ledger()
+        if not self.has_rows:
+            return "; ".join([AFTER_NO_ROW, *self.changed])
+        if ready.failure is not None:
+            return ""  # the error already says what became of the object
+        if error.code == ledger.CHANGED and not self.asked.upsert:
+            return self._start_over(ready, job)
+        if error.code in ledger.NOT_TO_BE_RESUMED:
+            return START_OVER_STAGED if self.asked.upsert else ""
         after = AFTER_BAD_ROW_STAGED if self.asked.upsert else AFTER_BAD_ROW
-        after = self._resume(after if self.asked.via is None else AFTER_BAD_OBJECT)
-        after = "" if object_failed else f"; {after}"
-        return PgdynoError(error.message, remedy=f"{error.remedy}{after}".removeprefix("; "))
+        return self._resume(after if self.asked.via is None else AFTER_BAD_OBJECT)
+
+    def _start_over(self, ready: Ready, job: int) -> str:
+        """How to remove the rows of a load that cannot be resumed: each row has the transaction of its chunk."""
+        there = f"{self.rows_seen:,} rows are in {ready.target.quoted}; start over with --abandon --truncate"
+        if self.rows_rejected:
+            return there  # the rows beside rejected ones came in subtransactions, which the ledger does not know
+        where = f"xmin IN (SELECT xact::xid FROM {ledger.CHUNKS.replace(chr(34), '')} WHERE job = {job})"
+        return (
+            f"{there}, or, to keep other rows, run `DELETE FROM {ready.target.quoted} WHERE {where}` and use --abandon"
+        )
 
     def interrupted(self, what: str) -> Interrupted:
         """After Ctrl-C: without a ledger the same command would load committed rows twice."""

@@ -139,15 +139,14 @@ class _Load:
         try:
             into, kept = prepare()
             done = self._step("transfer", lambda: send(self._sent(ready, job, into, kept), self._tell_progress))
+            self._connect_again(ready, job)
+            self._count(ready, job, before, done)
         except (KeyboardInterrupt, InputError) as error:
-            self._give_up(ready, job)
-            failed = ready.failure is not None
-            raise self._ending.of_transfer(error, has_job=job is not None, object_failed=failed) from error
-        except BaseException:
-            self._give_up(ready, job)
+            self._give_up(ready, job, error)
+            raise self._ending.of_transfer(error, ready, None if job is None else job.number) from error
+        except BaseException as error:
+            self._give_up(ready, job, error)
             raise
-        self._connect_again(ready, job)
-        self._count(ready, job, before, done)
 
     def _connect(self) -> Connection:
         return self._sessions.enter_context(contextlib.closing(server.connect(self.asked.into)))
@@ -378,19 +377,24 @@ class _Load:
         if ready.facts.may_checkpoint and self.asked.checkpoint:
             server.run(self.connection, "CHECKPOINT")
 
-    def _give_up(self, ready: Ready, job: Job | None) -> None:
+    def _give_up(self, ready: Ready, job: Job | None, error: BaseException) -> None:
         """Put back what was changed, if the server is there to do it."""
         import psycopg
 
         if job is None:
             return
+        code = getattr(error, "code", "")
         try:
             self._connect_again(ready, job)
-            if isinstance(ready.failure, ObjectDamaged):
-                ledger.distrust(self.connection, job.number, ready.failure.message)
+            totals = ledger.totals(self.connection, job.number)
+            self._ending.rows_seen, self._ending.rows_rejected = totals.rows_loaded, totals.rows_rejected
+            # An object that changed has another ETag, by which a second run sees it.
+            if isinstance(ready.failure, ObjectDamaged) or (ready.failure is None and code in ledger.NOT_TO_BE_RESUMED):
+                ledger.distrust(self.connection, job.number, str(ready.failure or error))
             forget_gone(self.asked.into, self.connection, Journal(self.connection))
             self._put_back(ready)
-            self._end_without_rows(ready, job)
+            if code not in ledger.NOT_TO_BE_RESUMED - {ledger.CHANGED}:
+                self._end_without_rows(ready, job)
         except (psycopg.Error, PgdynoError) as failure:
             said = " ".join(str(failure).split())
             self._note(

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from pgdyno.loader.table import Table
 
 CHUNKS = '"pgdyno_load"."chunk"'
+CHANGED, LINES_LOST, DAMAGED, INCOMPLETE = (
+    "load.source.changed",
+    "load.ledger.lines_lost",
+    "load.ledger.damaged",
+    "load.ledger.incomplete",
+)
+NOT_TO_BE_RESUMED = frozenset({CHANGED, LINES_LOST, DAMAGED, INCOMPLETE})
+"""Errors after which the same command would load rows of another file, or rows that are in the table already."""
 PLAN_VERSION = 2
 """Version of the plan's keys; a plan of another version is not resumed."""
 ORPHANS_LEAVE_S = 10.0
@@ -209,7 +217,10 @@ def _is_moot(connection: Connection, job: int, before: Mapping[str, Any], plan: 
 
 
 def distrust(connection: Connection, job: int, why: str) -> None:
-    """Mark a load as damaged, some of whose rows are not those of the file: :func:`open_job` then refuses to resume it."""
+    """Mark a load that another run must not resume: :func:`open_job` then refuses it.
+
+    Some of its rows are not those of the file, its file is not what it was, or its ledger does not have all of its chunks.
+    """
     run(
         connection,
         "UPDATE pgdyno_load.job SET plan = plan || jsonb_build_object('distrusted', %s::text) WHERE job = %s",
@@ -220,8 +231,10 @@ def distrust(connection: Connection, job: int, why: str) -> None:
 def _require_trusted(plan: Mapping[str, Any], target: str) -> None:
     if "distrusted" in plan:
         raise InputError(
-            f"an interrupted load of {target} loaded wrong rows: {plan['distrusted']}",
-            remedy="check that the object is complete, and load it again with --abandon and --truncate",
+            f"an interrupted load of {target} cannot be resumed: {plan['distrusted']}",
+            remedy="check that the file is complete, and load it again with --abandon and --truncate",
+            code="load.job.unfit",
+            data={"table": target, "why": plan["distrusted"]},
         )
 
 
@@ -340,8 +353,10 @@ def check_whole(connection: Connection, job: int, sources: Sequence[Source], com
             wrong.append(source.name)
     if wrong:
         raise PgdynoError(
-            f"the ledger does not have all of {wrong[0]}: this is a bug in pgdyno",
-            remedy="load again with --abandon and --truncate, and report it",
+            f"the ledger does not have all of {wrong[0]}: another session removed or changed its lines",
+            remedy="load again with --abandon and --truncate while no other session writes to the ledger",
+            code=INCOMPLETE,
+            data={"job": job, "source": wrong[0]},
         )
 
 
@@ -353,7 +368,9 @@ def reconcile(before: Totals, after: Totals, rows_loaded: int, rows_rejected: in
         raise PgdynoError(
             f"the loader counted {rows_loaded:,} rows loaded and {rows_rejected:,} rejected, its ledger"
             f" {of_this_run[0]:,} and {of_this_run[1]:,}",
-            remedy="this is a bug in pgdyno: load again with --abandon and --truncate, and report it",
+            remedy="load again with --abandon and --truncate while no other session writes to the ledger",
+            code=INCOMPLETE,
+            data={"counted": list(counted), "ledger": list(of_this_run)},
         )
 
 

@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -33,6 +33,28 @@ _MAGIC = set("*?[")
 
 
 @dataclass(frozen=True)
+class FileState:
+    """A file as the kernel described it before its first byte was read. The engine holds it to that before each commit."""
+
+    bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    """When its content or its attributes were changed last. Unlike ``mtime_ns`` no program can set it."""
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileState:
+        """From what ``stat`` says."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_dev, status.st_ino)
+
+    def document(self, path: str) -> dict[str, Any]:
+        """As the engine takes it; ``path`` is where the engine looks."""
+        times = {name: divmod(ns, 10**9) for name, ns in (("mtime", self.mtime_ns), ("ctime", self.ctime_ns))}
+        return {"path": path, "bytes": self.bytes, **times, "device": self.device, "inode": self.inode}
+
+
+@dataclass(frozen=True)
 class Source:
     """One file, or a stream that is read once."""
 
@@ -51,6 +73,8 @@ class Source:
     """The Parquet file, of whose text ``head`` is the beginning."""
     remote: Remote | None = None
     """An object elsewhere."""
+    state: FileState | None = None
+    """The file that it is, or that a stream comes from; None of a pipe and of an object."""
 
     @property
     def fingerprint(self) -> dict[str, Any] | None:
@@ -187,13 +211,16 @@ def _file(path: Path) -> Source:
     )
     if columnar is not None:
         head = columnar.head
-    return Source(str(path), head, facts.st_size, facts.st_mtime_ns, digest, parquet=columnar)
+    state = FileState.of(facts)
+    return Source(str(path), head, facts.st_size, facts.st_mtime_ns, digest, parquet=columnar, state=state)
 
 
 def _stream(descriptor: int, name: str) -> Source:
     """A pipe, or a terminal, which is refused. A file that was redirected is read as a stream too."""
     if os.isatty(descriptor):
         raise InputError(f"{name} is a terminal", remedy="pipe the rows into it, or name a file")
+    status = os.fstat(descriptor)
+    state = FileState.of(status) if stat.S_ISREG(status.st_mode) else None
     head = b""
     while len(head) < STREAM_HEAD_BYTES and (read := os.read(descriptor, STREAM_HEAD_BYTES - len(head))):
         head += read
@@ -201,7 +228,7 @@ def _stream(descriptor: int, name: str) -> Source:
         raise InputError(f"{name} is empty", remedy="nothing was changed; check the command before the pipe")
     if head.startswith(parquet.MAGIC):
         raise InputError(f"{name} is a Parquet file, which is read from its end", remedy="name the file itself")
-    return Source(name, head, stream=descriptor)
+    return Source(name, head, stream=descriptor, state=state)
 
 
 @contextlib.contextmanager
@@ -223,13 +250,49 @@ def opened(
             if source.stream is not None or source.parquet is not None:
                 reading, told = stack.enter_context(_piped(source, [] if failed is None else failed))
                 descriptors += [reading, told]
-                places.append({"path": f"/dev/fd/{reading}", "end": f"/dev/fd/{told}"})
+                place: dict[str, Any] = {"path": f"/dev/fd/{reading}", "end": f"/dev/fd/{told}"}
+                if source.state is not None and source.stream is not None:
+                    # Where a redirected file is does not matter, and it may have no name any more.
+                    descriptors.append(source.stream)
+                    place["file"] = source.state.document(f"/dev/fd/{source.stream}")
+                elif source.state is not None:
+                    place["file"] = source.state.document(str(Path(source.name).resolve()))
+                places.append(place)
             elif source.remote is not None and served is not None:
                 one = {"object": next(numbers), "bytes": source.remote.bytes}
                 places.append({"path": str(served.path), "remote": one})
             else:
-                places.append({"path": str(Path(source.name).resolve())})
+                path = str(Path(source.name).resolve())
+                places.append({"path": path} | ({"file": source.state.document(path)} if source.state else {}))
         yield places, tuple(descriptors)
+
+
+def changed(sources: Iterable[Source]) -> InputError | None:
+    """The error for the first file that is not as it was; what the engine says of it, for files that are read here."""
+    for source in sources:
+        before = source.state
+        if before is None or source.stream is not None:
+            continue
+        try:
+            now: FileState | None = FileState.of(Path(source.name).stat())
+        except OSError:
+            now = None
+        if now != before:
+            old, new = asdict(before), None if now is None else asdict(now)
+            return InputError(
+                f"{source.name} was changed while it was loaded",
+                remedy="load it again when no process writes to it",
+                code="load.source.changed",
+                data={
+                    "source": source.name,
+                    "changed": ["removed"]
+                    if new is None
+                    else [key.removesuffix("_ns") for key in old if old[key] != new[key]],
+                    "before": old,
+                    "now": new,
+                },
+            )
+    return None
 
 
 def _piped(source: Source, failed: list[BaseException]) -> contextlib.AbstractContextManager[tuple[int, int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
-from pgdyno.errors import EngineError
+from pgdyno.errors import EngineError, InputError
 from pgdyno.loader import limit, source
 from pgdyno.loader.asked import CONNECTIONS_LIMIT
 from pgdyno.loader.compression import compression_of
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Tell = Callable[[Mapping[str, Any]], None]
 
 INTERVAL_MS = 1000
+NUL = "load.text.nul"
+"""The engine's error for a NUL character in text."""
 RECENT_S = 5
 """The limit that is shown is that of this number of seconds: a single second has few samples."""
 CONNECTIONS_MIN = 2
@@ -127,15 +129,25 @@ def transfer(sent: Sent, tell: Tell) -> Transferred:
         source.opened(sent.sources, failed) as (places, descriptors),
         contextlib.closing(_engine.lines(["load"], document(sent, places), pass_fds=descriptors)) as said,
     ):
-        return follow(sent, _unless(failed, said), tell)
+        return follow(sent, _unless(failed, sent.sources, said), tell)
 
 
-def _unless(failed: Sequence[BaseException], said: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """The engine's lines. It has one each second, also while it waits for a source that ``failed`` here: then it is ended."""
-    for line in said:
-        if failed:
-            raise failed[0]
-        yield line
+def _unless(
+    failed: Sequence[BaseException], sources: Sequence[Source], said: Iterable[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """The engine's lines. It has one each second, also while it waits for a source that ``failed`` here: then it is ended.
+
+    A file that was written to meanwhile explains everything else that is wrong with it.
+    """
+    try:
+        for line in said:
+            if failed:
+                raise source.changed(sources) or failed[0]
+            yield line
+    except InputError as error:
+        if error.code == NUL and any(one.parquet is not None for one in sources):
+            error.remedy = "write the Parquet file again without NUL characters in its text, or use --reject"
+        raise
 
 
 def follow(sent: Sent, said: Iterable[Mapping[str, Any]], tell: Tell) -> Transferred:

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::spec::RemoteSpec;
 
@@ -33,6 +33,11 @@ pub(crate) struct Remote {
 pub(crate) struct Refused {
     pub message: String,
     pub remedy: String,
+    /// A stable name of the error; empty where it has none.
+    #[serde(default)]
+    pub code: String,
+    #[serde(default)]
+    pub data: Value,
 }
 
 /// Reads an object. The first byte is asked for when it is wanted.
@@ -45,6 +50,8 @@ pub(crate) struct Reader {
     first: u64,
     /// Bytes of the frame under way that have not been read.
     left: u32,
+    /// Bytes of the object that have not come.
+    to_come: u64,
     ended: bool,
 }
 
@@ -56,7 +63,8 @@ impl Remote {
 
     /// From the beginning on.
     pub(crate) fn open(&self, is_whole: bool) -> Reader {
-        Reader { remote: self.clone(), is_whole, connection: None, first: 0, left: 0, ended: false }
+        let (remote, to_come) = (self.clone(), self.bytes);
+        Reader { remote, is_whole, connection: None, first: 0, left: 0, to_come, ended: false }
     }
 }
 
@@ -69,6 +77,7 @@ impl Reader {
     /// Goes on at a place.
     pub(crate) fn go_to(&mut self, first: u64) {
         (self.first, self.connection, self.left, self.ended) = (first, None, 0, false);
+        self.to_come = self.remote.bytes.saturating_sub(first);
     }
 
     /// The connection, asked if it was not yet. It has no deadline: the process that gets the bytes tries as long as that is worth it,
@@ -85,14 +94,22 @@ impl Reader {
 
     /// Begins the next frame of content. False at the end.
     fn next_frame(&mut self) -> io::Result<bool> {
+        let to_come = self.to_come;
         let connection = self.ask()?;
         let mut frame = [0; 5];
         read_all(connection, &mut frame)?;
         let [kind, length @ ..] = frame;
         let length = u32::from_be_bytes(length);
         match kind {
-            b'D' => self.left = length,
-            b'Z' => self.ended = true,
+            b'D' if u64::from(length) <= to_come => {
+                self.left = length;
+                self.to_come = to_come - u64::from(length);
+            }
+            b'Z' if to_come == 0 => self.ended = true,
+            b'D' | b'Z' => {
+                let message = format!("the object's bytes are not {}, as was announced", self.remote.bytes);
+                return Err(io::Error::new(ErrorKind::InvalidData, message));
+            }
             b'E' if length <= MESSAGE_BYTES_MAX => {
                 let mut message = vec![0; length as usize];
                 read_all(connection, &mut message)?;
@@ -139,6 +156,8 @@ fn gone() -> io::Error {
     io::Error::other(Refused {
         message: "the process that fetches the object's bytes has ended".to_owned(),
         remedy: "run it again: with a ledger it resumes where it stopped".to_owned(),
+        code: String::new(),
+        data: Value::Null,
     })
 }
 
@@ -213,8 +232,12 @@ mod tests {
     #[test]
     fn a_connection_that_ends_is_no_end_of_the_object() {
         let cut = [&frame(b'D', b"01234")[..7]].concat();
-        let (socket, thread) = serving("cut", vec![cut, frame(b'D', b"0"), b"X\0\0\0\0".to_vec()]);
-        for _ in 0..3 {
+        let short = [frame(b'D', b"012345678"), frame(b'Z', b"")].concat();
+        let long = [frame(b'D', b"0123456789"), frame(b'D', b"0")].concat();
+        let answers = vec![cut, frame(b'D', b"0"), b"X\0\0\0\0".to_vec(), short, long, b"D\xff\xff\xff\xff".to_vec()];
+        let count = answers.len();
+        let (socket, thread) = serving("cut", answers);
+        for _ in 0..count {
             assert!(remote(&socket).open(false).read_to_end(&mut Vec::new()).is_err());
         }
         thread.join().unwrap();

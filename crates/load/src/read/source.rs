@@ -90,6 +90,11 @@ impl Source {
         })
     }
 
+    /// Whether it is compressed, or may be.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.compression != Compression::None
+    }
+
     /// Whether it can be read again.
     pub(crate) fn can_be_read_again(&self) -> bool {
         self.is_file || self.remote.is_some()
@@ -164,7 +169,8 @@ impl Source {
     /// What it means that reading ended with an error, after this number of its stored bytes.
     pub(crate) fn broken(&self, error: &io::Error, at: u64) -> LoadError {
         if let Some(refused) = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>()) {
-            return LoadError::new(&refused.message, &refused.remedy);
+            let error = LoadError::new(&refused.message, &refused.remedy);
+            return LoadError { code: refused.code.clone().into(), data: refused.data.clone(), ..error };
         }
         if !matches!(self.compression, Compression::None) {
             let what = if error.kind() == io::ErrorKind::UnexpectedEof { "ends too early" } else { "is damaged" };

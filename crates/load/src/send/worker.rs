@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use pgdyno_connection::{Connection, Fault, ServerError};
 
 use crate::counters::Wait;
-use crate::error::{LoadError, NO_NUL, OTHER_ENCODING};
+use crate::error::{LoadError, OTHER_ENCODING};
 use crate::ledger::{self, Done};
 use crate::send::bisect::{BROKEN, Bisect, broken_message, is_of_row, kept_out};
 use crate::send::copy::{Failure, send};
@@ -208,8 +208,11 @@ fn about(
     let name = &shared.sources[piece.source].name;
     let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
     let message = format!("{name} line {line} (byte {}){column}: {message} ({sqlstate})", place.begin);
+    if sqlstate == NO_TEXT && said.message.ends_with(NUL) {
+        return LoadError::nul(message, name, place.begin, shared.sources[piece.source].is_packed());
+    }
     if sqlstate == NO_TEXT {
-        return LoadError::new(message, if said.message.ends_with(NUL) { NO_NUL } else { OTHER_ENCODING });
+        return LoadError::new(message, OTHER_ENCODING);
     }
     let is_first = piece.chunk.number == 0 && place.begin == piece.chunk.begin;
     let remedy = if is_first { diagnose(shared, piece, &place) } else { None };

@@ -10,7 +10,7 @@ use memchr::{memchr, memchr_iter};
 use serde_json::json;
 
 use crate::counters::Wait;
-use crate::error::{LoadError, NO_NUL, OTHER_ENCODING};
+use crate::error::{LoadError, OTHER_ENCODING};
 use crate::format::{Format, LineEnd};
 use crate::ledger;
 use crate::read::pool::{BLOCK_BYTES, Block, Content, Filled};
@@ -260,7 +260,10 @@ impl<'a> Splitter<'a> {
         let (header, lines) = self.bytes_of_header(body, begin, end).map_err(|error| not_kept(&error))?;
         if let Some(at) = no_text(&header, &self.shared.spec.encoding_name()) {
             let message = format!("{} line 1: byte {at} of the header is not text", self.source.name);
-            return Err(LoadError::new(message, if header[at] == 0 { NO_NUL } else { OTHER_ENCODING }));
+            return Err(match header[at] {
+                0 => LoadError::nul(message, &self.source.name, at as u64, self.source.is_packed()),
+                _ => LoadError::new(message, OTHER_ENCODING),
+            });
         }
         self.shared.keep_header(self.number, header);
         Ok(lines)

@@ -24,6 +24,7 @@ from pgdyno.loader.remote.store import (
     Dropped,
     Facts,
     changed,
+    length,
     wait_s,
 )
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 REGION = "us-east-1"
 """Where nothing says one: a store of another kind has none, and S3 tells boto3 where a bucket really is."""
+PARTS_MAX = 10_000
+"""That an object of S3 has (its limits)."""
+SHOWN = 40
+"""Characters of what a store says that an error has."""
 CONNECTIONS = 64
 """That are kept: more ranges than that are seldom under way."""
 MAGIC = set("*?[")
@@ -118,9 +123,16 @@ class S3:
             client = self.client
         with _said(name):
             head = client.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED")
-        modified = head.get("LastModified")
+        modified, size = head.get("LastModified"), length(head.get("ContentLength"))
+        if size is None:
+            raise InputError(
+                f"{name}: the store says {str(head.get('ContentLength'))[:SHOWN]} for its length",
+                remedy="check that the endpoint speaks S3",
+                code="load.object.length",
+                data={"source": name},
+            )
         facts = Facts(
-            bytes=int(head["ContentLength"]),
+            bytes=size,
             etag=head.get("ETag"),
             version=head.get("VersionId"),
             modified=None if modified is None else modified.isoformat(),
@@ -172,10 +184,12 @@ def _parts(client: Any, where: Mapping[str, str]) -> tuple[int, ...]:
         while True:
             told = client.get_object_attributes(**where, ObjectAttributes=["ObjectParts"], PartNumberMarker=after)
             parts = told.get("ObjectParts", {})
-            sizes += [int(part["Size"]) for part in parts.get("Parts", ())]
+            sizes += [length(part.get("Size")) or 0 for part in parts.get("Parts", ())]
             if not parts.get("IsTruncated"):
                 return tuple(sizes) if all(sizes) else ()
-            after = int(parts["NextPartNumberMarker"])
+            before, after = after, length(parts.get("NextPartNumberMarker")) or 0
+            if after <= before or len(sizes) > PARTS_MAX:
+                return ()  # a store that always has more says nothing that can be used
     return ()
 
 

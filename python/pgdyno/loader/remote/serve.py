@@ -2,7 +2,7 @@
 
 A request is a line of JSON: ``{"object": 0, "first": 0, "whole": true}``, the bytes from ``first`` to the end; ``whole`` says
 that they are to be loaded, and so held to the object's checksum. The answer is frames: a letter, four bytes of length
-(big-endian), as many bytes. ``D`` is content, ``E`` what went wrong (``{"message", "remedy"}``), ``Z`` that it was all.
+(big-endian), as many bytes. ``D`` is content, ``E`` what went wrong (``{"message", "remedy", "code", "data"}``), ``Z`` that it was all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.errors import HostError, ObjectChanged, ObjectDamaged, PgdynoError
 from pgdyno.loader.remote.checksum import Fold
-from pgdyno.loader.remote.ranges import PATIENCE, Ahead, Patience, Stopped
+from pgdyno.loader.remote.ranges import PATIENCE, Ahead, Patience, Stopped, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -50,7 +50,7 @@ class Served:
         """``failed`` gets the reason if requests can no longer be answered."""
         self._objects = objects
         self._failed = [] if failed is None else failed
-        self._ahead = Ahead(patience)
+        self._ahead, self._patience = Ahead(patience), patience
         self._folder: Path | None = None
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
@@ -113,7 +113,7 @@ class Served:
                     for piece in pieces:
                         _say(connection, CONTENT, piece)
             except PgdynoError as error:
-                said = {"message": error.message, "remedy": error.remedy}
+                said = {"message": error.message, "remedy": error.remedy, "code": error.code, "data": error.data}
                 _say(connection, FAILED, json.dumps(said).encode())
             else:
                 _say(connection, ALL, b"")
@@ -125,6 +125,8 @@ class Served:
         try:
             if checksum is None:
                 yield from self._pieces(remote, first, remote.bytes)
+                if request["whole"]:
+                    self._require_unchanged(remote)
                 return
             fold = Fold(checksum)
             for piece in self._pieces(remote, 0, first):
@@ -140,6 +142,13 @@ class Served:
         except (ObjectChanged, ObjectDamaged) as error:
             remote.failure = error
             raise
+
+    def _require_unchanged(self, remote: Remote) -> None:
+        """That the object is still the one that was found. A strong ETag is a condition of each range, and proves it already."""
+        etag = remote.object.facts.etag
+        came_at_once = remote.bytes <= len(remote.head)
+        if not came_at_once and (etag is None or etag.startswith("W/")):
+            fetch(remote.object, remote.bytes - 1, remote.bytes, self._patience, self._ahead.stop)
 
     def _pieces(self, remote: Remote, first: int, end: int) -> Generator[Bytes]:
         with contextlib.closing(self._ahead.pieces(remote.object, remote.head, first, end)) as pieces:

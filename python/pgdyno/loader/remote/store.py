@@ -15,6 +15,9 @@ READ_S = 30.0
 """How long a store may take for the next bytes. S3 answers within a fraction of a second, others after some."""
 PIECE_BYTES = 64 << 10
 """Taken from a connection at once: a call costs little beside it, and as little is asked for again after a break."""
+LENGTH_BYTES_MAX = (1 << 63) - 1
+"""What a file may have; the ledger keeps no larger numbers."""
+LENGTH_DIGITS_MAX = 19
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
 """From this status on it is the store that could not: another try may do."""
@@ -75,9 +78,19 @@ def changed(name: str) -> ObjectChanged:
     return ObjectChanged(
         f"{name} was changed while it was read",
         remedy="load it again when no program writes to it, with --abandon and --truncate",
+        code="load.source.changed",
+        data={"source": name},
     )
+
+
+def length(text: object) -> int | None:
+    """A length as a store writes it; None for what cannot be one."""
+    said = str(text)
+    # Not isdigit(): that takes digits which are no decimal ones; and a number of thousands of digits is no length.
+    found = int(said) if said.isascii() and said.isdigit() and len(said) <= LENGTH_DIGITS_MAX else None
+    return found if found is not None and found <= LENGTH_BYTES_MAX else None
 
 
 def wait_s(retry_after: str | None) -> float:
     """Seconds of a header ``Retry-After``; a date, which stores do not send here, counts as none."""
-    return float(retry_after) if retry_after is not None and retry_after.isdigit() else 0.0
+    return float(length(retry_after) or 0)

@@ -25,6 +25,7 @@ from pgdyno.loader.remote.store import (
     Dropped,
     Facts,
     changed,
+    length,
     wait_s,
 )
 
@@ -109,14 +110,14 @@ def find(address: str, head_bytes: int) -> tuple[WebObject, bytes]:
         return WebObject(plain, name, facts), _head(answer, min(facts.bytes, head_bytes))
 
 
-def _head(answer: BaseHTTPResponse, length: int) -> bytes:
+def _head(answer: BaseHTTPResponse, size: int) -> bytes:
     head = b""
     for piece in answer.stream(PIECE_BYTES, decode_content=False):
         head += piece
-        if len(head) > length:
+        if len(head) > size:
             break
-    if len(head) != length:
-        raise Dropped(f"{len(head):,} bytes of the beginning came, and {length:,} were asked for")
+    if len(head) != size:
+        raise Dropped(f"{len(head):,} bytes of the beginning came, and {size:,} were asked for")
     return head
 
 
@@ -150,14 +151,13 @@ def _facts(answer: BaseHTTPResponse, expected: Checksum | None) -> Facts | None:
     headers = answer.headers
     if answer.status == PARTIAL:
         total = _TOTAL.fullmatch(headers.get("Content-Range") or "")
-        length = None if total is None else int(total[1])
+        size = None if total is None else length(total[1])
     else:
-        said = headers.get("Content-Length") or ""
-        length = int(said) if said.isdigit() else None
-    if length is None:
+        size = length(headers.get("Content-Length") or "")
+    if size is None:
         return None
     checksum = expected or _stored(headers.get("Repr-Digest") or "")
-    return Facts(length, headers.get("ETag"), None, headers.get("Last-Modified"), checksum)
+    return Facts(size, headers.get("ETag"), None, headers.get("Last-Modified"), checksum)
 
 
 def _stored(said: str) -> Checksum | None:
