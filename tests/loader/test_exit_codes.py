@@ -71,15 +71,12 @@ def test_what_is_refused_before_a_row_is_sent_is_a_refusal(
 def test_a_table_is_not_made_for_a_load_that_is_refused(
     database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is refused once it was made is said with it, and is no exit code 2."""
     file = people(tmp_path, rows=10)
     (tmp_path / "bad.csv").write_text("in the way\n")
     words = ["load", str(file), "--into", database.dsn, "--create"]
-    assert run([*words, "--reject", str(tmp_path / "bad.csv")]) == EXIT_FAILURE
-    said = capsys.readouterr().err
-    assert "already exists" in said
-    assert "the table public.people was created, and is empty" in said
-    assert database.one("SELECT count(*) FROM people") == 0
+    assert run([*words, "--reject", str(tmp_path / "bad.csv")]) == EXIT_USAGE
+    assert "already exists" in capsys.readouterr().err
+    assert database.one("SELECT to_regclass('people')") is None
     assert run(words) == EXIT_OK
 
 
@@ -125,3 +122,86 @@ def test_restoring_one_table_and_not_the_other_is_no_refusal(
     assert error.value.exit_code == EXIT_FAILURE, "the other one is put back"
     assert database.one("SELECT to_regclass('a_id') IS NOT NULL")
     assert len(restore(database.dsn)) == 1 + 1, "its index and its autovacuum"
+
+
+def made(database: Database) -> list[tuple[str, str]]:
+    """All tables and schemas that are not the server's."""
+    return [
+        (row[0], row[1])
+        for row in database.rows(
+            "SELECT nspname, coalesce(relname, '') FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND relkind = 'r'"
+            " WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' OR nspname = 'pgdyno_load' ORDER BY 1, 2"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", [{"create": True}, {}, {"ledger": False}, {"ledger": False, "truncate": True}], ids=str
+)
+def test_a_reject_file_that_exists_is_refused_before_anything_is_made_or_emptied(
+    database: Database, tmp_path: Path, words: dict[str, bool]
+) -> None:
+    """Its content would be replaced, also by a load without a ledger."""
+    if "create" not in words:
+        database.run("CREATE TABLE people (id int, name text, points int); INSERT INTO people VALUES (0, 'before', 0)")
+    kept = tmp_path / "kept.csv"
+    kept.write_text("of another load\n")
+    before = made(database)
+    with pytest.raises(InputError) as caught:
+        load(people(tmp_path, rows=10), database, reject=kept, **words)
+    assert (caught.value.code, caught.value.data) == ("load.reject.exists", {"path": str(kept)})
+    assert (made(database), kept.read_text()) == (before, "of another load\n")
+    if "create" not in words:
+        assert database.one("SELECT count(*) FROM people") == 1
+
+
+@pytest.mark.parametrize("ledger_of", ["another role", "nobody who may"])
+def test_no_table_is_made_where_the_ledger_cannot_be_kept(database: Database, tmp_path: Path, ledger_of: str) -> None:
+    database.run("DROP ROLE IF EXISTS maker; CREATE ROLE maker LOGIN; CREATE SCHEMA app AUTHORIZATION maker")
+    if ledger_of == "another role":
+        database.run("CREATE ROLE keeper; CREATE SCHEMA pgdyno_load AUTHORIZATION keeper")
+    try:
+        before = made(database)
+        dsn = database.dsn.replace("user=postgres", "user=maker")
+        with pytest.raises(InputError):
+            load(people(tmp_path, rows=10), Database(dsn), table="app.people", create=True)
+        assert made(database) == before
+    finally:
+        database.run(
+            "DROP SCHEMA app CASCADE; DROP SCHEMA IF EXISTS pgdyno_load CASCADE; DROP ROLE IF EXISTS maker, keeper"
+        )
+
+
+def test_a_name_that_the_server_would_cut_is_refused_with_the_option_that_helps(
+    database: Database, tmp_path: Path
+) -> None:
+    long = "ü" * 32
+    (tmp_path / "t.csv").write_text(f"id,{long}\n1,x\n2,y\n")
+    before = made(database)
+    with pytest.raises(InputError) as caught:
+        load(tmp_path / "t.csv", database, create=True)
+    assert caught.value.code == "load.column.name_too_long"
+    assert caught.value.data == {"column": long, "bytes": 64, "bytes_max": 63}
+    assert f"--rename '{long}=" in caught.value.remedy
+    assert made(database) == before
+    found = load(tmp_path / "t.csv", database, create=True, rename={long: "short"})
+    assert (found.rows_loaded, database.one("SELECT count(short) FROM t")) == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+def test_the_remedy_for_a_nul_does_not_destroy_the_file(database: Database, tmp_path: Path, name: str) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    database.run("CREATE TABLE t (id int, name text)")
+    path, text = tmp_path / name, b"id,name\n1,a\n2,b\0c\n"
+    if name.endswith(".parquet"):
+        parquet.write_table(pa.table({"id": [1, 2], "name": ["a", "b\0c"]}), path)
+    else:
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    with pytest.raises(PgdynoError) as caught:
+        load(path, database, table="t")
+    assert caught.value.code == "load.text.nul"
+    assert caught.value.data["source"] == str(path)
+    assert ("< FILE" in caught.value.remedy) == (name == "a.csv")
+    assert ("tr -d" in caught.value.remedy) == (name != "a.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     Rows = Sequence[Sequence[str | None]]
 
+NAME_BYTES_MAX = 63
+"""Of a column's name (``NAMEDATALEN`` less one): the server cuts the rest off."""
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|NaN")
 _BOOLEAN = re.compile(r"t|f|true|false|yes|no|on|off", re.IGNORECASE)
@@ -143,6 +146,18 @@ def _fault(names: Sequence[str]) -> str | None:
     return None if doubled is None else f"two columns are called {doubled!r}"
 
 
+def _require_short(name: str) -> None:
+    """:class:`InputError` for a name that the server would cut, so that the header does not name the column any more."""
+    size = len(name.encode())
+    if size > NAME_BYTES_MAX:
+        raise InputError(
+            f"the column name {name!r} has {size} bytes, and PostgreSQL keeps {NAME_BYTES_MAX} of a name",
+            remedy=f"give it a shorter one: --rename {shlex.quote(f'{name}=SHORTER')}",
+            code="load.column.name_too_long",
+            data={"column": name, "bytes": size, "bytes_max": NAME_BYTES_MAX},
+        )
+
+
 def definition(
     table: str, names: Sequence[str], rows: Rows, kinds: Sequence[str] | None = None, keys: Sequence[str] = ()
 ) -> str:
@@ -150,6 +165,8 @@ def definition(
 
     ``keys`` are the primary key, if there are any.
     """
+    for name in names:
+        _require_short(name)
     width = len(names)
     for number, row in enumerate(rows, 1):
         if len(row) != width:

@@ -34,7 +34,7 @@ from pgdyno.loader.put_back import builds_at_a_time, forget_gone, put_back
 from pgdyno.loader.ready import Ready, created, get_ready
 from pgdyno.loader.result import Loaded
 from pgdyno.loader.transfer import Sent, Transferred, connections, transfer
-from pgdyno.loader.undo import Journal, stored
+from pgdyno.loader.undo import Journal
 from pgdyno.loader.waiting import Waiting, one_at_a_time
 
 if TYPE_CHECKING:
@@ -174,6 +174,7 @@ class _Load:
                 self._sessions.callback(os.close, descriptor)
         for note in ready.notes:
             self._note(note)
+        self._require_possible(ready)
         if ready.definition is not None:
             self.tell({"event": "create", "definition": ready.definition})
             ready = created(self.connection, ready)
@@ -191,8 +192,6 @@ class _Load:
             self._found = presence.look(self.connection, ready.target)
             self._tell_plan(ready, None)
             return None
-        trust.require(self.connection)
-        self._require_no_files_alone(ready)
         trust.ensure(self.connection)
         ledger.lock(self.connection, ready.target.oid, ready.target.quoted)
         for moot in forget_gone(self.asked.into, self.connection, Journal(self.connection)):
@@ -215,6 +214,8 @@ class _Load:
             self._already(ready, done)
             return None
         self.result.job = job.number
+        if job.fresh and self.asked.truncate:
+            self._ending.changed.append(f"the table {ready.target.quoted} was emptied")
         journal = Journal(self.connection)
         left = [entry for entry in journal.entries(ready.target.oid) if entry.job != job.number]
         if left:
@@ -223,10 +224,17 @@ class _Load:
         self._tell_plan(ready, job)
         return job
 
-    def _require_no_files_alone(self, ready: Ready) -> None:
-        """If the schema was dropped, only files say what is changed; beside a new schema they would count as restored."""
-        if stored(self.connection) is not None:
-            return
+    def _require_possible(self, ready: Ready) -> None:
+        """Refuse what can be refused before anything is made. A table and a ledger that exist say more: :func:`ledger.open_job`."""
+        has_ledger = self.asked.ledger and trust.require(self.connection)
+        if self.asked.ledger and not has_ledger:
+            self._require_no_files_alone()
+            trust.require_may_create(self.connection)
+        if self.asked.reject is not None and not (has_ledger and ready.table is not None):
+            ledger.require_new(str(self.asked.reject))
+
+    def _require_no_files_alone(self) -> None:
+        """Where there is no ledger, only files say what is changed; beside a new one they would count as restored."""
         changed = {
             entry.table_oid: entry.target for entry in Journal(self.connection).entries() if entry.kind != staging.KIND
         }

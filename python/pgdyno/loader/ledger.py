@@ -155,7 +155,7 @@ def open_job(
             return _resumed(connection, table, plan, row, truncate=truncate)
         if not (again or truncate):
             _refuse_done(connection, table, plan)
-        _require_new(plan["rejects"])
+        require_new(plan["rejects"])
         if truncate:
             _empty(connection, table)
         found = presence.look(connection, table, emptied=truncate)
@@ -175,7 +175,7 @@ def _resumed(
     _require_trusted(before, table.quoted)
     if before["rejects"] is None and plan["rejects"] is not None:
         # Nothing was rejected yet, so that there is no other file with a part of the rows.
-        _require_new(plan["rejects"])
+        require_new(plan["rejects"])
         before["rejects"] = plan["rejects"]
         statement = "UPDATE pgdyno_load.job SET plan = %s::jsonb WHERE job = %s"
         run(connection, statement, (json.dumps(before), number))
@@ -238,13 +238,15 @@ def _require_trusted(plan: Mapping[str, Any], target: str) -> None:
         )
 
 
-def _require_new(rejects: str | None) -> None:
+def require_new(rejects: str | None) -> None:
     """The file of rejected rows takes its place by a new name: whatever had that would be gone, another load's rows or a device."""
     for path in () if rejects is None else (Path(rejects), Path(f"{rejects}.jsonl")):
         if os.path.lexists(path):
             raise InputError(
                 f"--reject: {path} already exists, and its content would be lost",
                 remedy="name another file, or remove that one",
+                code="load.reject.exists",
+                data={"path": str(path)},
             )
 
 

@@ -187,6 +187,13 @@ def require(connection: Connection) -> bool:
         raise _forbidden(connection, f"{said(error)}, which another role made") from None
 
 
+def require_may_create(connection: Connection) -> None:
+    """That this role may create the ledger, which does not exist. :class:`InputError` if not."""
+    may = "SELECT has_database_privilege(current_database(), 'CREATE')"
+    if _schema(connection) is None and not one(connection, may)[0]:
+        raise _forbidden(connection, "this role may not create a schema in this database")
+
+
 def ensure(connection: Connection) -> None:
     """Create the ledger, once in a database. :class:`InputError` when this role may not, or must not trust what is there."""
     import psycopg
