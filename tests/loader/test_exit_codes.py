@@ -186,22 +186,3 @@ def test_a_name_that_the_server_would_cut_is_refused_with_the_option_that_helps(
     assert made(database) == before
     found = load(tmp_path / "t.csv", database, create=True, rename={long: "short"})
     assert (found.rows_loaded, database.one("SELECT count(short) FROM t")) == (2, 2)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
-def test_the_remedy_for_a_nul_does_not_destroy_the_file(database: Database, tmp_path: Path, name: str) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    database.run("CREATE TABLE t (id int, name text)")
-    path, text = tmp_path / name, b"id,name\n1,a\n2,b\0c\n"
-    if name.endswith(".parquet"):
-        parquet.write_table(pa.table({"id": [1, 2], "name": ["a", "b\0c"]}), path)
-    else:
-        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    with pytest.raises(PgdynoError) as caught:
-        load(path, database, table="t")
-    assert caught.value.code == "load.text.nul"
-    assert caught.value.data["source"] == str(path)
-    assert ("< FILE" in caught.value.remedy) == (name == "a.csv")
-    assert ("tr -d" in caught.value.remedy) == (name != "a.parquet")

@@ -114,17 +114,19 @@ def test_a_damaged_page_of_parquet_is_found_by_its_checksum(database: Database, 
         load(path, database, create=True)
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_nul_has_a_remedy_of_its_own(each: Database, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_a_nul_has_a_remedy_that_does_not_destroy_the_file(each: Database, tmp_path: Path, kind: str) -> None:
     each.run("CREATE TABLE t (id int, v text)")
     file = tmp_path / f"t.{kind}"
-    if kind == "csv":
-        file.write_bytes(b"id,v\n1,a\n2,b\x00c\n")
-    else:
+    text = b"id,v\n1,a\n2,b\x00c\n"
+    if kind == "parquet":
         parquet(file, id=[1, 2], v=["a", "b\x00c"])
+    else:
+        file.write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
     with pytest.raises(PgdynoError, match="0x00") as error:
-        load(file, each)
-    assert "PostgreSQL stores no NUL characters" in error.value.remedy
+        load(file, each, table="t")
+    assert (error.value.code, error.value.data["source"]) == ("load.text.nul", str(file))
+    assert ("< FILE" in error.value.remedy, "tr -d" in error.value.remedy) == (kind == "csv", kind != "parquet")
     assert "encoding" not in error.value.remedy
     file = tmp_path / "other.csv"
     file.write_bytes(b"id,v\n1,a\n2,\xff\n")

@@ -1,6 +1,7 @@
 //! What ends a command before its time.
 
 use std::borrow::Cow;
+use std::io;
 
 use pgdyno_connection::Fault;
 use serde_json::{Value, json};
@@ -40,6 +41,11 @@ impl LoadError {
     #[must_use]
     pub(crate) fn coded(self, code: &'static str, data: Value) -> Self {
         Self { code: code.into(), data, ..self }
+    }
+
+    /// A source that cannot be read.
+    pub(crate) fn unreadable(name: &str, error: &io::Error) -> Self {
+        Self::new(format!("cannot read {name}: {error}"), "name a file that can be read")
     }
 
     /// A zero byte at a place of a source. `is_packed`: it is stored in another form.

@@ -29,9 +29,8 @@ mod usage;
 
 pub use error::LoadError;
 pub use format::{Format, LineEnd};
-pub use read::proof::FileSpec;
 pub use run::load;
-pub use spec::{Compression, CopyFormat, LedgerSpec, LoadSpec, RejectSpec, RemoteSpec, SourceSpec};
+pub use spec::{Compression, CopyFormat, FileSpec, LedgerSpec, LoadSpec, RejectSpec, RemoteSpec, SourceSpec};
 pub use split::command::{PlanSpec, plan};
 pub use split::plan::{Chunk, Planner};
 pub use split::rows::{Broken, ROW_BYTES_MAX, Row, Rows, Rule};

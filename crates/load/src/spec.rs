@@ -8,7 +8,6 @@ use serde::Deserialize;
 
 use crate::error::LoadError;
 use crate::format::Format;
-use crate::read::proof::FileSpec;
 
 /// From this version on a line of `\.` in CSV is data (release notes of PostgreSQL 18).
 const MARKER_IS_DATA: u32 = 18;
@@ -148,6 +147,24 @@ pub struct SourceSpec {
     /// Given when it lies elsewhere: `path` is then the socket where its bytes are asked for.
     #[serde(default)]
     pub remote: Option<RemoteSpec>,
+}
+
+/// What the kernel keeps of a file and changes with its content.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSpec {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// When its content was changed last: seconds and nanoseconds. A program can set it.
+    pub mtime: (i64, i64),
+    /// When its content or its attributes were changed last. No program can set it.
+    pub ctime: (i64, i64),
+    /// The file system.
+    pub device: u64,
+    /// Its number there: another file that takes its name has another.
+    pub inode: u64,
 }
 
 /// An object that lies elsewhere.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Rows = Sequence[Sequence[str | None]]
 
 NAME_BYTES_MAX = 63
-"""Of a column's name (``NAMEDATALEN`` less one): the server cuts the rest off."""
+"""Longest name of a column (``NAMEDATALEN`` less one): the server cuts the rest off."""
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|NaN")
 _BOOLEAN = re.compile(r"t|f|true|false|yes|no|on|off", re.IGNORECASE)

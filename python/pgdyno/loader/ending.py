@@ -99,7 +99,7 @@ class Ending:
         return PgdynoError(error.message, remedy=remedy, code=error.code, data=data)
 
     def _after(self, error: InputError, ready: Ready, job: int | None) -> str:
-        """What is in the table after an error of the transfer, and how to go on."""
+        """What is in the table after an error of the transfer, and how to continue."""
         if job is None:
             return self._without_ledger()
         if not self.has_rows:

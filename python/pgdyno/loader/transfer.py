@@ -146,7 +146,7 @@ def _unless(
             yield line
     except InputError as error:
         if error.code == NUL and any(one.parquet is not None for one in sources):
-            error.remedy = "write the Parquet file again without NUL characters in its text, or use --reject"
+            error.remedy = "PostgreSQL stores no NUL characters (0x00) in text: write the Parquet file again without them, or use --reject"
         raise
 
 

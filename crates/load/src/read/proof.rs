@@ -9,29 +9,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::LoadError;
-use crate::read::source::cannot_read;
-
-/// What the kernel keeps of a file and changes with its content.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileSpec {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Its length.
-    pub bytes: u64,
-    /// When its content was changed last: seconds and nanoseconds. A program can set it.
-    pub mtime: (i64, i64),
-    /// When its content or its attributes were changed last. No program can set it.
-    pub ctime: (i64, i64),
-    /// The file system.
-    pub device: u64,
-    /// Its number there: another file that takes its name has another.
-    pub inode: u64,
-}
+use crate::spec::FileSpec;
 
 impl FileSpec {
     /// A file as it is now.
@@ -51,7 +32,7 @@ impl FileSpec {
         match std::fs::metadata(&self.path) {
             Ok(now) => self.compare(name, &now),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.changed(name, None)),
-            Err(error) => Err(cannot_read(name, &error)),
+            Err(error) => Err(LoadError::unreadable(name, &error)),
         }
     }
 

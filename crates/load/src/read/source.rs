@@ -11,9 +11,8 @@ use memchr::memchr_iter;
 use crate::error::LoadError;
 use crate::read::inflate;
 use crate::read::pool::{BLOCK_BYTES, Blocks, Content};
-use crate::read::proof::FileSpec;
 use crate::read::remote::{Reader, Refused, Remote};
-use crate::spec::{Compression, SourceSpec};
+use crate::spec::{Compression, FileSpec, SourceSpec};
 
 /// As many of the first bytes as tell a compression.
 const MAGIC_BYTES: usize = 10;
@@ -52,7 +51,7 @@ pub(crate) enum Stored {
 impl Source {
     /// Looks at a source; a pipe is not opened yet, which could wait for its writer.
     pub(crate) fn inspect(spec: &SourceSpec) -> Result<Self, LoadError> {
-        let failed = |error: io::Error| cannot_read(&spec.name, &error);
+        let failed = |error: io::Error| LoadError::unreadable(&spec.name, &error);
         if let Some(remote) = spec.remote {
             let remote = Remote::new(&spec.path, remote);
             return Self::new(spec, None, false, Some(remote)).sniffed().map_err(failed);
@@ -116,7 +115,7 @@ impl Source {
 
     /// Opens it from the beginning. Stored bytes that are read are added to `stored`; of a plain file the reader does that.
     pub(crate) fn open(&self, stored: &Arc<AtomicU64>, blocks: &Arc<Blocks>) -> Result<Input, LoadError> {
-        let failed = |error: io::Error| cannot_read(&self.name, &error);
+        let failed = |error: io::Error| LoadError::unreadable(&self.name, &error);
         let mut file = self.stored(true).map_err(failed)?;
         if let (Stored::File(opened), Some(before), true) = (&file, &self.file, self.is_file) {
             before.compare(&self.name, &opened.metadata().map_err(failed)?)?;
@@ -162,7 +161,7 @@ impl Source {
                 let message = format!("{} broke off: the process that writes it has ended", self.name);
                 Err(LoadError::new(message, "check why that process has ended"))
             }
-            Err(error) => Err(cannot_read(&self.name, &error)),
+            Err(error) => Err(LoadError::unreadable(&self.name, &error)),
         }
     }
 
@@ -180,7 +179,7 @@ impl Source {
                 "fetch or compress the file again; rows that were loaded stay in the table",
             );
         }
-        cannot_read(&self.name, error)
+        LoadError::unreadable(&self.name, error)
     }
 }
 
@@ -220,11 +219,6 @@ impl Read for Stored {
             Self::Remote(reader) => reader.read(into),
         }
     }
-}
-
-/// A file that the system does not let us read.
-pub(crate) fn cannot_read(name: &str, error: &io::Error) -> LoadError {
-    LoadError::new(format!("cannot read {name}: {error}"), "name a file that can be read")
 }
 
 /// The first bytes, as many as there are.

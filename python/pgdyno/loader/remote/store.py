@@ -86,7 +86,7 @@ def changed(name: str) -> ObjectChanged:
 def length(text: object) -> int | None:
     """A length as a store writes it; None for what cannot be one."""
     said = str(text)
-    # Not isdigit(): that takes digits which are no decimal ones; and a number of thousands of digits is no length.
+    # Not isdigit(): that takes digits that int() does not; and int() refuses thousands of digits.
     found = int(said) if said.isascii() and said.isdigit() and len(said) <= LENGTH_DIGITS_MAX else None
     return found if found is not None and found <= LENGTH_BYTES_MAX else None
 
