@@ -6,6 +6,7 @@ A value that is not known is :data:`UNKNOWN`. Documents for programs have the nu
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -16,7 +17,21 @@ INTERVAL_REACH_MAX = 10.0
 """Times the ratio, either way: an interval that reaches further and has 1 in it tells nothing, and its ends are noise."""
 PROBABILITY_MIN = 1e-6
 """A smaller probability is not told from the failure of anything else in a data centre."""
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""What a terminal acts on, what XML has no way to write, and what turns the order of the letters after it round."""
+REPLACEMENT: Final = "\ufffd"
+"""Stands for a character that is not shown."""
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def printable(text: str) -> str:
+    """Text for a terminal or a page: a tab and the end of a line stay, each other control character is :data:`REPLACEMENT`."""
+    return _CONTROL.sub(REPLACEMENT, text)
+
+
+def has_control(text: str) -> bool:
+    """Whether :func:`printable` would change a text."""
+    return _CONTROL.search(text) is not None
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -7,6 +7,7 @@ marked with ``drawn``.
 from __future__ import annotations
 
 import base64
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +27,7 @@ def _png(specification: dict[str, Any], scale: float) -> bytes:
     return _PNG
 
 
-NONE: dict[str, Any] = {"vl_convert": SimpleNamespace(vegalite_to_svg=_svg, vegalite_to_png=_png)}
+NONE: dict[str, Any] = {"pgdyno.report.draw": SimpleNamespace(svg=_svg, png=_png, kept=contextlib.nullcontext)}
 """Modules that convert -> what stands in their place."""
 ONE_WIDTH = {"wide": 1000}
 """In the place of ``WIDTHS_PX`` of :mod:`pgdyno.report.render`."""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from pgdyno.cli.capture_result import lacking
+from pgdyno.cli.streams import drawn
 from pgdyno.cli.terminal import is_live
+from pgdyno.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +33,7 @@ class Recording:
             from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
             columns = (TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-            self._line = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._line = Progress(*columns, console=Console(file=drawn(sys.stderr)), transient=True)
             self._line.start()
             self._task = self._line.add_task("waiting for clients", total=None)
         return self
@@ -60,7 +62,7 @@ class Recording:
 
     def _say(self, text: str) -> None:
         if self._line is not None:
-            self._line.console.print(text, highlight=False, markup=False)
+            self._line.console.print(printable(text), highlight=False, markup=False)
         else:
             print(text, file=sys.stderr, flush=True)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from pgdyno.cli.streams import drawn
+from pgdyno.text import printable
 
 if TYPE_CHECKING:
     from pgdyno.host.doctor import Check
@@ -108,6 +112,6 @@ def _print(checks: list[Check]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         status = click.style(check.status.ljust(4), fg=_COLOURS[check.status])
-        click.echo(f"{status}  {check.name.ljust(width)}  {check.found}")
+        click.echo(f"{status}  {check.name.ljust(width)}  {printable(check.found)}", file=drawn(sys.stdout))
         if check.remedy and check.status != "ok":
             click.echo(f"{' ' * (width + 8)}remedy: {check.remedy}")

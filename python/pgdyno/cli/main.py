@@ -31,6 +31,7 @@ from pgdyno.errors import (
     PgdynoError,
     refused_by_machine,
 )
+from pgdyno.text import printable
 
 COMMANDS: dict[str, str] = {
     "doctor": "Check what this machine can do, and clean up after killed runs.",
@@ -263,7 +264,8 @@ def print_error(error: PgdynoError) -> int:
     """Print an error on standard error, and return its exit code."""
     red, bold, plain = ("\033[31m", "\033[1m", "\033[0m") if wants_colour(sys.stderr) else ("", "", "")
     code = f"[{error.code}]" if error.code else ""
-    print(f"{red}{bold}error{code}:{plain} {error.message}", file=sys.stderr)
+    to = streams.drawn(sys.stderr)
+    print(f"{red}{bold}error{code}:{plain} {printable(error.message)}", file=to)
     if error.remedy:
-        print(f"  {bold}remedy:{plain} {error.remedy}", file=sys.stderr)
+        print(f"  {bold}remedy:{plain} {printable(error.remedy)}", file=to)
     return error.exit_code

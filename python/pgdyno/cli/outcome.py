@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.cli.streams import drawn
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -43,7 +45,7 @@ def execute_and_show(
     if as_json:
         click.echo(document(comparison, written.page).model_dump_json(indent=2))
     else:
-        print_table(comparison, written.page)
+        print_table(comparison, written.page, drawn(sys.stdout))
     for arm in comparison.arms:
         for cuts in cuts_of(arm):
             if cuts.failed:

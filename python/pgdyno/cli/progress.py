@@ -7,9 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from pgdyno.cli.streams import drawn
 from pgdyno.cli.terminal import is_live
 from pgdyno.quantity import duration_words
-from pgdyno.text import number
+from pgdyno.text import number, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +68,7 @@ class Display(_Shown):
             self._cells_began = time.monotonic()
         done_s = self._loaded_s(step) if loading else self._load_s + self._run_so_far_s(step.share) * self._pace
         if self._bar is not None:
-            self._bar.update(self._task, completed=done_s, description=f"{step.title}: {step.text}"[:70])
+            self._bar.update(self._task, completed=done_s, description=printable(f"{step.title}: {step.text}"[:70]))
         elif step.title != self._title:
             self.say(f"{step.title} (about {duration_words(self._left_s(done_s))} left)")
         self._title = step.title
@@ -115,12 +116,12 @@ class Display(_Shown):
     def note(self, text: str) -> None:
         """Show a last step that is not a run."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._total_s, description=text)
+            self._bar.update(self._task, completed=self._total_s, description=printable(text))
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
         if self._bar is not None:
-            self._bar.console.print(text, highlight=False, markup=False)
+            self._bar.console.print(printable(text), highlight=False, markup=False)
         else:
             print(f"[{time.monotonic() - self._began:5.0f} s] {text}", file=sys.stderr, flush=True)
 
@@ -141,7 +142,7 @@ class Bar(_Shown):
         """How far it is, 0 to 1, and what is done: ``load: 3 of 7 rows``."""
         phase = text.partition(":")[0]
         if self._bar is not None:
-            self._bar.update(self._task, completed=share, description=text[:70])
+            self._bar.update(self._task, completed=share, description=printable(text[:70]))
         elif phase != self._phase:
             print(text, file=sys.stderr, flush=True)
         self._phase = phase
@@ -155,6 +156,6 @@ def _bar(text: str, total: float) -> tuple[Any, Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, console=Console(file=drawn(sys.stderr)), transient=True)
     bar.start()
     return bar, bar.add_task(text, total=total)

@@ -80,7 +80,9 @@ def _print_csv(found: QueryResult) -> None:
     import csv
     import sys
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    from pgdyno.cli.streams import exact
+
+    writer = csv.writer(exact(sys.stdout), lineterminator="\n")
     writer.writerow(found.columns)
     writer.writerows(found.rows)
 

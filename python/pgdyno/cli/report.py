@@ -61,7 +61,10 @@ def command(
       pgdyno report 20261121T124500Z-compare-5c0ffe --format csv --output runs.csv
       pgdyno report results/*-hammerdb-oltp-* results/*-hammerdb-olap-* --summary
     """
+    import sys
+
     from pgdyno.analysis.compare import summarise
+    from pgdyno.cli.streams import drawn
     from pgdyno.errors import InputError
     from pgdyno.report import document, print_table, write_report
 
@@ -87,7 +90,7 @@ def command(
         if as_json:
             click.echo(document(comparison, written.page).model_dump_json(indent=2))
         else:
-            print_table(comparison, written.page)
+            print_table(comparison, written.page, drawn(sys.stdout))
 
 
 def _sum_up(directories: list[Path]) -> None:
@@ -112,6 +115,9 @@ def _against(comparison: Comparison, other: Comparison, output: Path) -> None:
 
 def _export(comparison: Comparison, kind: str, output: Path | None, directory: Path) -> None:
     """Write or print the report as something else than a page."""
+    import sys
+
+    from pgdyno.cli.streams import exact
     from pgdyno.report import document, export
     from pgdyno.report.render import write_whole
 
@@ -125,7 +131,7 @@ def _export(comparison: Comparison, kind: str, output: Path | None, directory: P
         "json": lambda: document(comparison).model_dump_json(indent=2) + "\n",
     }[kind]()
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(text, file=exact(sys.stdout), nl=False)
     else:
         write_whole(output, text.encode())
         click.echo(f"report: {output}")

@@ -4,6 +4,9 @@ A command writes to them as always. What standard output cannot take becomes an 
 standard error cannot take is dropped, since there is nowhere left to say so. A reader that has gone is left to
 :mod:`pgdyno.cli.main`.
 
+A terminal acts on control characters, and names come from files, servers and databases: none is written but a tab and the end of
+a line. What pgdyno draws itself (colours, a bar) goes through :func:`drawn`, and rows of CSV into a file through :func:`exact`.
+
 Both are Python's own streams below: a write in Python could be interrupted by a signal after the kernel took it, and would
 be repeated.
 """
@@ -14,14 +17,18 @@ import codecs
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
-from typing import TextIO
+from typing import IO, Any, TextIO, cast
 
 from pgdyno.errors import OutputError
+from pgdyno.text import printable
 
 _REPLACING = "pgdyno.replacing"
 """How what the encoding of standard output lacks is written."""
+_OWN = re.compile(r"(\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*A|2K)|\r)")
+"""What pgdyno draws with: colours, and the lines of a bar that are drawn again."""
 
 
 class _Stream(io.TextIOWrapper):
@@ -29,6 +36,11 @@ class _Stream(io.TextIOWrapper):
     """Drops what is written from now on."""
 
     def write(self, text: str, /) -> int:
+        self.write_exactly(printable(text))
+        return len(text)
+
+    def write_exactly(self, text: str, /) -> int:
+        """Write text whose control characters are meant."""
         if not self._silent:
             with self._guarded():
                 return super().write(text)
@@ -58,6 +70,39 @@ class _Stream(io.TextIOWrapper):
 
     def _lost(self, error: OSError) -> None:
         """Nothing, of standard error."""
+
+
+class _Door:
+    """A stream that writes in another way."""
+
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Drawn(_Door):
+    def write(self, text: str, /) -> int:
+        pieces = _OWN.split(text)
+        pieces[::2] = map(printable, pieces[::2])
+        self._stream.write_exactly("".join(pieces))
+        return len(text)
+
+
+class _Exact(_Door):
+    def write(self, text: str, /) -> int:
+        return self._stream.write_exactly(text)
+
+
+def drawn(stream: TextIO) -> IO[str]:
+    """The stream for what pgdyno draws itself; names in it must be :func:`~pgdyno.text.printable`."""
+    return cast("IO[str]", _Drawn(stream)) if isinstance(stream, _Stream) else stream
+
+
+def exact(stream: TextIO) -> IO[str]:
+    """The stream for data: as they are, unless a terminal would act on them."""
+    return cast("IO[str]", _Exact(stream)) if isinstance(stream, _Stream) and not stream.isatty() else stream
 
 
 class _Output(_Stream):

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli.streams import drawn
 from pgdyno.cli.terminal import is_live
+from pgdyno.text import printable
 
 if TYPE_CHECKING:
     from pgdyno.twin.fit import Twin
@@ -133,10 +135,12 @@ def _progress() -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=drawn(sys.stderr)), transient=True) as bar:
         task = bar.add_task("fill", total=None)
-        yield lambda done_s, total_s, text: bar.update(task, completed=done_s, total=total_s, description=text)
+        yield lambda done_s, total_s, text: bar.update(
+            task, completed=done_s, total=total_s, description=printable(text)
+        )
 
 
 def _say(words: str) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from pgdyno.errors import InputError
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.event import ALL, ON_SERVER, SERVER, EventTable
-from pgdyno.experiment.origin import Origin, Path, misfit, refusal
+from pgdyno.experiment.origin import Origin, Path, misfit, refusal, toml_text
 from pgdyno.experiment.power_cuts import CrashTable
 from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
 from pgdyno.experiment.world_kinds import WORLD_KINDS
@@ -29,6 +29,8 @@ RTT_S_MAX = 5.0
 KIND = ("workload", "kind")
 TABLES = ("world", "instance", "postgres", "client", "workload")
 NAME_LENGTH_MAX = 60
+ARMS_MAX = 10_000
+"""Each is read and planned on its own, about 2,000 a second. An arm has a run of a minute at least: these would take a week."""
 Settings = Mapping[tuple[str, ...], Any]
 """What a level of a factor sets: path -> value."""
 
@@ -172,16 +174,33 @@ def _at(path: Path, message: str, moved: Mapping[tuple[str, ...], Path], origin:
 
 def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -> tuple[Arm, ...]:
     """The combinations of the factors' levels that the design has, each read as a document of its own."""
+    if (arms_count := factors_module.arms_count(file.factors, file.design)) > ARMS_MAX:
+        raise origin.error(
+            ("factors",),
+            f"{arms_count:,} arms, of {ARMS_MAX:,} that an experiment may have",
+            'use fewer levels, or design = "one-at-a-time"',
+            code="experiment.arms.too_many",
+            data={"arms": arms_count, "arms_max": ARMS_MAX},
+        )
     settings = {name: _settings(name, levels, origin) for name, levels in file.factors.items()}
     for name, levels in file.factors.items():
-        texts = [repr(level) for level in levels]
-        twice = next((place for place, text in enumerate(texts) if text in texts[:place]), None)
-        if twice is not None and len(file.factors) > 1:
+        if (twice := _second([repr(level) for level in levels])) is not None and len(file.factors) > 1:
             raise origin.error(
                 ("factors", name, twice),
-                f"{levels[twice]!r} appears twice",
+                f"{toml_text(levels[twice])} appears twice",
                 "the same level twice, to show the noise, needs an experiment with that factor alone",
+                code="experiment.level.twice",
             )
+        if factors_module.is_several(name, levels):
+            names = [factors_module.name_of_level(level) for level in levels]
+            if (alike := _second(names)) is not None:
+                raise origin.error(
+                    ("factors", name, alike),
+                    f"two levels are called {names[alike]}, and a report could not tell them apart",
+                    "give each level a name of its own",
+                    code="experiment.level.same_name",
+                    data={"name": names[alike]},
+                )
     _require_apart(settings, origin)
     several = {name: factors_module.is_several(name, levels) for name, levels in file.factors.items()}
     base = {key: value for key, value in document.items() if key != "factors"}
@@ -210,6 +229,16 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
         _require_complete(arm, origin)
         arms.append(arm)
     return tuple(arms)
+
+
+def _second(values: Sequence[Any]) -> int | None:
+    """The place of the first value that was there before, None aside; None where each occurs once."""
+    seen = set()
+    for place, value in enumerate(values):
+        if value is not None and value in seen:
+            return place
+        seen.add(value)
+    return None
 
 
 def _require_apart(settings: Mapping[str, Sequence[Settings]], origin: Origin) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import difflib
 import itertools
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_origin
 
@@ -146,7 +148,7 @@ def level_text(factor: str, value: Any) -> str:
     if is_several(factor, [value]):
         parts = ((".".join(key), inner) for key, inner in _leaves(value))
         return str(
-            value.get(_NAME) or ", ".join(label_part(key, level_text(key, inner), inner) for key, inner in parts)
+            name_of_level(value) or ", ".join(label_part(key, level_text(key, inner), inner) for key, inner in parts)
         )
     if isinstance(value, list | tuple):
         return ", ".join(level_text(factor, one) for one in value) or "none"
@@ -165,11 +167,36 @@ def level_text(factor: str, value: Any) -> str:
 
 
 def level_texts(factor: str, values: Sequence[Any]) -> tuple[str, ...]:
-    """:func:`level_text` of a factor's levels; where two would be called alike, as they were written."""
-    texts = [level_text(factor, value) for value in values]
-    return tuple(
-        str(value) if value != "" and texts.count(text) > 1 else text for text, value in zip(texts, values, strict=True)
-    )
+    """:func:`level_text` of a factor's levels in one line each; where two would be called alike, as they were written.
+
+    Lists and tables that would be called alike, such as scripts of one name in two folders, are numbered.
+    """
+    texts = [" ".join(level_text(factor, value).splitlines()) for value in values]
+    often = Counter(texts)
+    alike: dict[str, list[Any]] = {}
+    made = []
+    for text, value in zip(texts, values, strict=True):
+        if often[text] == 1 or value == "":
+            made.append(text)
+        elif not isinstance(value, list | tuple | Mapping):
+            made.append(str(value))
+        else:
+            known = alike.setdefault(text, [])
+            if value not in known:
+                known.append(value)
+            made.append(text if known.index(value) == 0 else f"{text} ({known.index(value) + 1})")
+    return tuple(made)
+
+
+def arms_count(factors: Mapping[str, Sequence[Any]], design: Design) -> int:
+    """How many :func:`combinations` there are."""
+    counts = [len(levels) for levels in factors.values()]
+    return math.prod(counts) if design == "full" else 1 + sum(count - 1 for count in counts)
+
+
+def name_of_level(level: Mapping[str, Any]) -> str | None:
+    """What a level of several keys is called by its own ``name``; None where it has none."""
+    return str(level[_NAME]) if level.get(_NAME) else None
 
 
 def label_part(factor: str, text: str, value: Any) -> str:

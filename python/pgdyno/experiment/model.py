@@ -18,7 +18,8 @@ from typing import Any, Self
 from pgdyno.endpoint import public_dsn
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.arm import KIND, TABLES, Arm, ExperimentFile, arms_of, read
-from pgdyno.experiment.origin import Origin
+from pgdyno.experiment.origin import Origin, control_characters
+from pgdyno.text import has_control
 from pgdyno.workload.database_source import is_connection
 from pgdyno.workload.share import WHOLE
 
@@ -55,6 +56,15 @@ class Experiment:
     def of(cls, document: Mapping[str, Any], origin: Origin | None = None, *, kind: str = "run") -> Self:
         """The experiment of a document, or an :class:`InputError` that names the place of what is wrong."""
         where = origin or Origin()
+        for place, text in control_characters(document):
+            character = next(f"U+{ord(letter):04X}" for letter in text if has_control(letter))
+            raise where.error(
+                place,
+                f"it has the control character {character}, which neither a terminal nor a page shows",
+                f"remove it; TOML writes it as \\u{character[2:].lower()}",
+                code="experiment.text.control",
+                data={"character": character},
+            )
         file = read(document, where)
         return cls(dict(document), file, arms_of(document, file, where), where, kind)
 

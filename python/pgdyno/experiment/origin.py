@@ -7,12 +7,14 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationError
 
 from pgdyno.errors import InputError
+from pgdyno.text import has_control
 from pgdyno.workload.kind.base import Workload
 from pgdyno.workload.kind.registry import KINDS, keys_of, kind_of
 
@@ -59,14 +61,31 @@ class Origin:
         key = dotted(wanted)
         if not self.name:
             return key
-        line = next(
+        return f"{self.name}:{self.line(path)}: {key}" if key else f"{self.name}:{self.line(path)}"
+
+    def error(
+        self,
+        path: Sequence[str | int],
+        message: str,
+        remedy: str = "",
+        *,
+        code: str = "",
+        data: dict[str, Any] | None = None,
+    ) -> InputError:
+        """An error about the value of ``path``; its data say ``key`` and, of a file, ``line``."""
+        at = {"key": dotted(path)} | ({} if self.line(path) is None else {"line": self.line(path)})
+        return InputError(
+            f"{self.place(path)}: {message}", remedy=remedy or self.remedy, code=code, data=at | (data or {})
+        )
+
+    def line(self, path: Sequence[str | int]) -> int | None:
+        """Where in the file a value stands, or the nearest table that is there; None of what came from elsewhere."""
+        wanted = tuple(path)
+        if not self.name or any(wanted[:length] in self.flags for length in range(len(wanted), 0, -1)):
+            return None
+        return next(
             (self.lines[wanted[:length]] for length in range(len(wanted), 0, -1) if wanted[:length] in self.lines), 1
         )
-        return f"{self.name}:{line}: {key}" if key else f"{self.name}:{line}"
-
-    def error(self, path: Sequence[str | int], message: str, remedy: str = "") -> InputError:
-        """An error about the value of ``path``."""
-        return InputError(f"{self.place(path)}: {message}", remedy=remedy or self.remedy)
 
     @contextmanager
     def explained(self, path: Sequence[str | int]) -> Iterator[None]:
@@ -74,7 +93,23 @@ class Origin:
         try:
             yield
         except InputError as error:
-            raise self.error(path, error.message, error.remedy) from error
+            raise self.error(path, error.message, error.remedy, code=error.code, data=error.data) from error
+
+
+def control_characters(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Texts of a document with control characters, and their places. What was read of a file (``text``) is not shown anywhere."""
+    if isinstance(value, str):
+        if has_control(value):
+            yield path, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if has_control(key):
+                yield (*path, key), key
+            elif not (key == "text" and "name" in value):
+                yield from control_characters(inner, (*path, key))
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from control_characters(inner, (*path, number))
 
 
 def dotted(path: Sequence[str | int]) -> str:
@@ -162,23 +197,56 @@ def _existing(path: Path, document: Any) -> Path:
 
 
 def misfit(model: type[BaseModel], document: Mapping[str, Any], path: Path = ()) -> tuple[Path, str] | None:
-    """The first `true` or `false` that stands for a number, or the other way round: pydantic would take it; None without one."""
-    for name, info in model.model_fields.items():
-        key = info.alias or name
+    """The first value of another type that pydantic would take: `true` for a number, 1 for `true`, `"2"` for 2; None without one."""
+    for key, field_type in _field_types(model).items():
         if key not in document:
             continue
-        value = document[key]
-        table = kind_of(value) if info.annotation is Workload else next(iter(tables_of(info.annotation)), None)
+        value, plain = document[key], field_type.plain
+        table = kind_of(value) if field_type.is_workload else field_type.table
         if table is not None and isinstance(value, Mapping):
             if (found := misfit(table, value, (*path, key))) is not None:
                 return found
             continue
-        plain = _plain_types(info.annotation)
         if isinstance(value, bool) and bool not in plain and plain & {int, float}:
             return (*path, key), f"it should be a number, not {toml_text(value)}"
         if bool in plain and plain <= {bool, NoneType} and not isinstance(value, bool):
             return (*path, key), f"it should be true or false, not {toml_text(value)}"
+        if isinstance(value, str) and plain <= {int, float, NoneType} and not field_type.reads_text:
+            return (*path, key), f"it should be a number, not {toml_text(value)}"
     return None
+
+
+@dataclass(frozen=True)
+class _FieldType:
+    plain: frozenset[Any]
+    table: type[BaseModel] | None
+    is_workload: bool
+    reads_text: bool
+    """Whether a number is written with its unit, as a text."""
+
+
+@cache
+def _field_types(model: type[BaseModel]) -> dict[str, _FieldType]:
+    """What each key of a table takes; kept, because every arm is held against it."""
+    return {
+        info.alias or name: _FieldType(
+            frozenset(_plain_types(info.annotation)),
+            next(iter(tables_of(info.annotation)), None),
+            info.annotation is Workload,
+            any(
+                isinstance(said, BeforeValidator | PlainValidator) for said in (*info.metadata, *_said(info.annotation))
+            ),
+        )
+        for name, info in model.model_fields.items()
+    }
+
+
+def _said(annotation: Any) -> Iterator[Any]:
+    """What is said of a type, and of the types in it, beside them."""
+    if get_origin(annotation) is Annotated:
+        yield from annotation.__metadata__
+    for part in get_args(annotation):
+        yield from _said(part)
 
 
 def _plain_types(annotation: Any) -> set[Any]:

@@ -33,6 +33,8 @@ class _Scan:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self._line, self._counted = 1, 0
+        """The line of the place up to which ends of lines have been counted."""
         self.lines: dict[Path, int] = {}
         self._tables: dict[Path, int] = {}
         """Arrays of tables -> number of their tables that have begun."""
@@ -61,7 +63,9 @@ class _Scan:
 
     def _note(self, path: Path) -> None:
         """A path's first line counts; its parents begin there too if nothing named them before."""
-        line = self.text.count("\n", 0, self.at) + 1
+        self._line += self.text.count("\n", self._counted, self.at)
+        self._counted = self.at
+        line = self._line
         for length in range(1, len(path) + 1):
             self.lines.setdefault(path[:length], line)
 

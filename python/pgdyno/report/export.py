@@ -7,13 +7,14 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import owner
-from pgdyno.errors import HostError
+from pgdyno.errors import HostError, PgdynoError
 from pgdyno.report import figures, trust
 from pgdyno.report.document import command_line
 from pgdyno.report.render import write_whole
 from pgdyno.report.section import Grid, Heading, Matrix, Sentences
 from pgdyno.report.sections import drawings, sections
 from pgdyno.report.theme import LIGHT, PAPER, png_of, svg_of
+from pgdyno.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,7 +40,7 @@ def markdown(comparison: Comparison) -> str:
     for section in sections(comparison):
         if section.brief:
             lines += ["", f"## {section.title}", *(line for part in section.parts for line in _part(comparison, part))]
-    return "\n".join([*lines, "", "## Again", "", "```console", f"$ {command_line(comparison)}", "```", ""])
+    return printable("\n".join([*lines, "", "## Again", "", "```console", f"$ {command_line(comparison)}", "```", ""]))
 
 
 def _part(comparison: Comparison, part: Part) -> list[str]:
@@ -77,7 +78,7 @@ def runs_csv(comparison: Comparison) -> str:
 def pictures(comparison: Comparison, folder: Path, kind: str) -> list[Path]:
     """Every figure of the page as a ``png`` or an ``svg`` in a folder, which is made; the files' names are the figures'.
 
-    :class:`HostError` when they cannot be written.
+    :class:`HostError` when they cannot be written; of one that cannot be drawn :class:`PgdynoError`, when the others are there.
     """
     try:
         owner.make_directories(folder)
@@ -85,18 +86,24 @@ def pictures(comparison: Comparison, folder: Path, kind: str) -> list[Path]:
         raise HostError(
             f"{folder} cannot be made: {error.strerror}", remedy="name another folder with --output"
         ) from error
-    made = []
+    made, failed = [], list[PgdynoError]()
     with figures.unchecked():
         for one in drawings(comparison):
             drawn = one.make(PICTURE_WIDTH_PX, PAPER)
             path = folder / f"{one.name}.{kind}"
-            content = (
-                png_of(drawn, LIGHT["panel"])
-                if kind == "png"
-                else _alone(svg_of(drawn, one.name, one.alternative)).encode()
-            )
+            try:
+                content = (
+                    png_of(drawn, LIGHT["panel"])
+                    if kind == "png"
+                    else _alone(svg_of(drawn, one.name, one.alternative)).encode()
+                )
+            except PgdynoError as error:
+                failed.append(error)
+                continue
             write_whole(path, content)
             made.append(path)
+    if failed:
+        raise failed[0]
     return made
 
 

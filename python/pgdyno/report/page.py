@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
+from pgdyno.errors import InputError, PgdynoError
 from pgdyno.report import asked, figures, trust
 from pgdyno.report.document import command_line
 from pgdyno.report.render import drawing, moment, rendered, write_whole
@@ -32,8 +32,8 @@ class ReportFiles:
 
     page: Path
     """The HTML page."""
-    figure: Path
-    """PNG of the main figure: the headline with error bars."""
+    figure: Path | None
+    """PNG of the main figure: the headline with error bars; None where it cannot be drawn, as the page says."""
 
 
 def write_report(comparison: Comparison, output: Path) -> ReportFiles:
@@ -53,10 +53,14 @@ def write_report(comparison: Comparison, output: Path) -> ReportFiles:
             f"{output} would be the page and its figure at once",
             remedy="name the page FILE.html, or take --format png with a folder as --output",
         )
-    write_whole(output, html(comparison).encode())
     with figures.unchecked():
-        paper = main_figure(comparison, PNG_WIDTH_PX)
-    write_whole(figure, png_of(paper, LIGHT["panel"]))
+        write_whole(output, html(comparison).encode())
+        try:
+            drawn = png_of(main_figure(comparison, PNG_WIDTH_PX), LIGHT["panel"])
+        except PgdynoError:  # the page has a note in the place of the same figure
+            figure.unlink(missing_ok=True)
+            return ReportFiles(output, None)
+    write_whole(figure, drawn)
     return ReportFiles(output, figure)
 
 

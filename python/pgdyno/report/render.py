@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import owner
-from pgdyno.errors import OutputError
+from pgdyno.errors import OutputError, PgdynoError
 from pgdyno.report.theme import DARK, LIGHT, PAGE, Theme, colour_classes, custom_properties, svg_of
+from pgdyno.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,16 +26,17 @@ WIDTHS_PX = {"wide": 1000, "medium": 640, "narrow": 342}
 
 
 def rendered(template: str, package: str = "pgdyno.report", **values: Any) -> str:
-    """A package's template with its values, the style sheet and both colour schemes; what users wrote is escaped."""
+    """A package's template with its values, the style sheet and both colour schemes; what users wrote is escaped, and its control characters are not shown."""
     environment = _environment(package)
     assert environment.loader is not None
     style, _, _ = environment.loader.get_source(environment, "page.css")
-    return environment.get_template(template).render(
+    page = environment.get_template(template).render(
         **values,
         light=custom_properties(LIGHT),
         dark=custom_properties(DARK),
         style=f"{colour_classes()}\n{style}",
     )
+    return printable(page)
 
 
 @cache
@@ -61,14 +63,20 @@ def _unbroken(sentence: str) -> str:
 def drawing(name: str, alternative: str, make: Callable[[int, Theme], dict[str, Any]]) -> Any:
     """A figure at each width; ``alternative`` is what a screen reader says.
 
-    What users wrote is text inside the drawing, where the renderer escaped it.
+    What users wrote is text inside the drawing, where the renderer escaped it. Where it cannot be drawn a note says why.
     """
     import markupsafe
 
-    parts = [
-        f'<div class="drawing {size}">{svg_of(make(width, PAGE), f"{name}-{size}", alternative)}</div>'
-        for size, width in WIDTHS_PX.items()
-    ]
+    from pgdyno.report.draw import kept
+
+    try:
+        with kept():
+            parts = [
+                f'<div class="drawing {size}">{svg_of(make(width, PAGE), f"{name}-{size}", alternative)}</div>'
+                for size, width in WIDTHS_PX.items()
+            ]
+    except PgdynoError as error:
+        return markupsafe.Markup('<p class="note">{}</p>').format(f"{error.message[:1].upper()}{error.message[1:]}.")
     return markupsafe.Markup("".join(parts))  # noqa: S704 (drawn by vl_convert, which escapes text)
 
 

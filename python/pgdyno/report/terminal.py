@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING
 
 from pgdyno.report import (
     binding,
@@ -25,7 +25,7 @@ from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
 from pgdyno.report.sweep import pivots
-from pgdyno.text import UNKNOWN, aligned, gib, number
+from pgdyno.text import UNKNOWN, aligned, gib, number, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,11 +80,11 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
     ]
     if report is not None:
         lines += ["", f"report: {report}"]
-    return "\n".join(lines) + "\n"
+    return printable("\n".join(lines) + "\n")
 
 
-def print_table(comparison: Comparison, report: Path | None = None, stream: TextIO | None = None) -> None:
-    """Print the table; on a terminal it fits its width, the heading is dim, invalid arms are red, the verdict is bold."""
+def print_table(comparison: Comparison, report: Path | None = None, stream: IO[str] | None = None) -> None:
+    """Print the table on ``stream``, which must take colours; on a terminal it fits its width, the heading is dim, invalid arms are red, the verdict is bold."""
     stream = stream or sys.stdout
     if not stream.isatty():
         stream.write(table(comparison, report))
@@ -106,7 +106,7 @@ def print_table(comparison: Comparison, report: Path | None = None, stream: Text
         console.print(Text(line, style=style))
 
 
-def _terminal_width(stream: TextIO) -> int:
+def _terminal_width(stream: IO[str]) -> int:
     """Columns of the terminal; ``COLUMNS`` goes first, as users and tests expect."""
     import shutil
 

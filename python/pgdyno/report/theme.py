@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from pgdyno.text import printable
+
 ARMS_LIGHT = ("#b8500c", "#0a66a8", "#00785a", "#a04a7d", "#7a6200", "#4b4ba3")
 ARMS_DARK = ("#f0955a", "#5db3ec", "#3fc49c", "#e39bc6", "#dfc04f", "#a9a6ee")
 WAITS_LIGHT = (
@@ -131,11 +133,11 @@ def svg_of(specification: dict[str, Any], name: str, title: str) -> str:
     """Draw a Vega-Lite specification as an SVG element for a page.
 
     ``name`` makes its ids unique in the page; ``title`` is what a screen reader says. A mark's description becomes the
-    text that appears when a pointer rests on it.
+    text that appears when a pointer rests on it. :class:`~pgdyno.errors.PgdynoError` when it cannot be drawn.
     """
-    import vl_convert
+    from pgdyno.report.draw import svg
 
-    drawn = str(vl_convert.vegalite_to_svg(specification))
+    drawn = svg(specification)
     # The renderer counts ids over the life of the process; renumbered, equal records make equal pages.
     for number, found in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn))):
         drawn = drawn.replace(f'id="{found}"', f'id="{name}-{number}"').replace(
@@ -150,12 +152,12 @@ def svg_of(specification: dict[str, Any], name: str, title: str) -> str:
     drawn = re.sub(r' pointer-events="none"| stroke-miterlimit="10"| version="1.1"', "", drawn)
     # Coordinates alone, which are attributes: a figure in a text keeps its digits.
     drawn = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), drawn)
-    return drawn.replace("<svg", f'<svg role="img" aria-label="{html.escape(title)}"', 1)
+    return drawn.replace("<svg", f'<svg role="img" aria-label="{html.escape(printable(title))}"', 1)
 
 
 def png_of(specification: dict[str, Any], background: str, scale: float = 2.0) -> bytes:
-    """Draw a Vega-Lite specification as a PNG on a ground."""
-    import vl_convert
+    """Draw a Vega-Lite specification as a PNG on a ground; errors as :func:`svg_of`."""
+    from pgdyno.report.draw import png
 
     config = {**specification.get("config", {}), "background": background}
-    return bytes(vl_convert.vegalite_to_png({**specification, "config": config}, scale=scale))
+    return png({**specification, "config": config}, scale)

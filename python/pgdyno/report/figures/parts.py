@@ -39,18 +39,20 @@ _checked: ContextVar[bool] = ContextVar("checked", default=True)
 @contextmanager
 def unchecked() -> Iterator[None]:
     """Draw without what takes longer than drawing: holding each part against Vega-Lite's schema (the tests do hold it), and
-    copying a chart with all its parts each time it is layered or changed.
+    copying a chart with all its parts each time it is layered or changed. One process draws them all.
 
     What a figure has handed on it never changes, so a copy may share its parts.
     """
     from altair.utils import schemapi
+
+    from pgdyno.report.draw import kept
 
     token = _checked.set(False)
     base: Any = schemapi.SchemaBase
     whole_copy = base.copy
     try:
         base.copy = _shared_copy
-        with schemapi.debug_mode(False):
+        with schemapi.debug_mode(False), kept():
             yield
     finally:
         base.copy = whole_copy
