@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import Interrupted, PgdynoError
+from pgdyno.errors import HostError, Interrupted, PgdynoError
 from pgdyno.experiment import world_kinds
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow.listener import Listener
 from pgdyno.flow.resume import finished, recorded
+from pgdyno.flow import run
 from pgdyno.flow.run import execute, plan
 from pgdyno.flow.schedule import allowance
 from pgdyno.report.page import html
 from pgdyno.store import open_experiment
-from pgdyno.store.writer import held
+from pgdyno.store.writer import held, write_experiment
 from pgdyno.world import registry, resolved
 from pgdyno.world.fake import Fake
 from tests.experiment.documents import FAKE
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pgdyno.experiment import Cell
+    from pgdyno.flow.listener import Step
     from pgdyno.world import Measured, Ready, Run
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -120,6 +122,37 @@ def test_an_example_is_run_in_parts_by_the_command(state_dir: Path, tmp_path: Pa
     assert all(one.record.factors == {"world.volume": one.record.arm} for one in whole.runs)
     assert document["arms"][0]["tps"]["n"] == 2
     assert "run 1 of" not in pgdyno("run", "--resume", directory, code=0).err, "nothing is left"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), HostError("another run has set the kernel's dirty limits")])
+def test_what_ends_a_resumed_experiment_before_its_first_run_leaves_it(
+    error: BaseException, trial: Path, tmp_path: Path
+) -> None:
+    killed = write_experiment(tmp_path, run.record_of(plan(read_experiment(trial)), ()))
+    kept = (killed / "experiment.json").read_bytes()
+
+    def broken(_step: Step) -> None:
+        raise error
+
+    with pytest.raises((Interrupted, HostError)) as caught:
+        execute(plan(recorded(killed), resume=killed), root=tmp_path, command=(), tell=Listener(step=broken))
+    assert f"`pgdyno run --resume {killed}`" in caught.value.remedy
+    assert (killed / "experiment.json").read_bytes() == kept
+    assert finished(killed) == set()
+    assert execute(plan(recorded(killed), resume=killed), root=tmp_path, command=()) == killed
+    assert finished(killed) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), HostError("another run has set the kernel's dirty limits")])
+def test_what_ends_a_new_experiment_before_its_first_run_leaves_nothing(
+    error: BaseException, trial: Path, tmp_path: Path
+) -> None:
+    def broken(_step: Step) -> None:
+        raise error
+
+    with pytest.raises((KeyboardInterrupt, HostError)):
+        execute(plan(read_experiment(trial)), root=tmp_path / "results", command=(), tell=Listener(step=broken))
+    assert not any((tmp_path / "results").iterdir())
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), PgdynoError("the world broke", remedy="fix it")])

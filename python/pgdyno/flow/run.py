@@ -38,7 +38,7 @@ def execute(
     allowed = allowance(planned.experiment, planned.directory, budget_s)
     require_time(planned, allowed)
     if planned.directory is None:
-        written = _record(planned, command)
+        written = record_of(planned, command)
         directory = write_experiment(root, written)
     else:
         directory = planned.directory
@@ -76,8 +76,8 @@ def _make(
         for cell in _due(planned, directory, allowed, listener):
             listener.run(cell, _run(context, cell, directory, listener))
         if not finished(directory):
-            # The directory does not outlive this error, so nothing is left that could be continued.
-            remedy = more_time(planned.world, None, allowed)
+            # The directory of a new experiment does not outlive this error, so nothing is left that could be continued.
+            remedy = more_time(planned.world, planned.directory, allowed)
             raise PgdynoError("filling the data sets took the whole time, so no run was started", remedy=remedy)
 
 
@@ -110,7 +110,8 @@ def _step(listener: Listener, title: str) -> Callable[[float, str], None]:
     return lambda share, text: listener.step(Step(title, text, share))
 
 
-def _record(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
+def record_of(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
+    """What is recorded of an experiment before its first run."""
     versions = versions_of(planned.arms)
     experiment = planned.experiment
     identity = experiment.identity() | {"versions": servers_of(planned.arms), "engine": versions["engine"]}
@@ -137,12 +138,12 @@ def _record(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
 
 @contextmanager
 def _kept(directory: Path, planned: Plan) -> Iterator[None]:
-    """What ends before its first run leaves nothing behind but the logs of what failed; what ends later says how to resume."""
+    """A new experiment that ends before its first run leaves nothing behind but the logs of what failed; any other says how to resume."""
     try:
         yield
     except BaseException as error:
         done = len(finished(directory))
-        if done == 0:
+        if done == 0 and planned.directory is None:
             _forget(directory)
             raise
         total = len(planned.experiment.cells)
