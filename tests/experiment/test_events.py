@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.events import events_of
+from pgdyno.analysis.events import Event, down_s, events_of
 from pgdyno.analysis.series import series_of
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment.event import EventTable
@@ -23,6 +23,7 @@ from pgdyno.report.theme import PAPER
 from pgdyno.store import open_experiment
 from pgdyno.store.record import Check
 from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.world import event_checks
 from pgdyno.world.timeline import Timeline
 from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno
@@ -120,6 +121,52 @@ def happening(*asked: dict[str, Any], failing: str = "") -> tuple[Timeline, list
     return Timeline(events, act, SubjectClock(0, 2)), done, ended
 
 
+@pytest.mark.parametrize(
+    ("world", "events", "code"),
+    [
+        ("gp3:size=10GiB", [("1s", "gp3:size=9GiB")], "smaller"),
+        ("gp3:size=10GiB", [("1s", "gp3:size=10GiB,iops=3000")], "same"),
+        ("gp3:size=10GiB", [("1s", "2xgp3:size=10GiB")], "layout"),
+        ("gp3:size=10GiB", [("1s", "gp3:size=11GiB")], "cannot_grow"),
+        ("gp3:size=10GiB", [("9s", "gp3:size=10GiB,iops=4000"), ("1s", "gp3:size=10GiB,iops=5000")], "too_soon"),
+        (
+            "gp3:size=10GiB",
+            [(f"{second}s", f"gp3:size=10GiB,iops={3500 + second}") for second in range(1, 6)],
+            "too_soon",
+        ),
+    ],
+)
+def test_a_modification_that_cannot_happen_is_refused_before_anything_is_made(
+    engine: Path, monkeypatch: pytest.MonkeyPatch, world: str, events: list[tuple[str, str]], code: str
+) -> None:
+    monkeypatch.setattr(event_checks.preflight, "may_exceed_resources", lambda: False)
+    monkeypatch.setattr(event_checks.os, "geteuid", lambda: 0)
+    optimizing = {} if len(events) == 2 else {"optimizing": "0s"}
+    asked = experiment(
+        world={"volume": world},
+        workload={"duration": "20s", "engine": "native"},
+        event=[{"at": at, "do": "modify", "spec": spec, **optimizing} for at, spec in events],
+    )
+    with pytest.raises(InputError) as refused:
+        plan(asked, to_run=False)
+    assert refused.value.code == f"experiment.event.{code}"
+    assert refused.value.data["key"] == f"event[{1 if len(events) < 3 else 5}].spec"
+
+
+def test_a_modification_that_can_happen_is_planned(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_checks.preflight, "may_exceed_resources", lambda: True)
+    monkeypatch.setattr(event_checks.preflight, "missing_programs", lambda *_names: [])
+    at_once = {"do": "modify", "optimizing": "0s"}
+    events = [
+        {"at": "1s", "spec": "gp3:size=11GiB", **at_once},
+        {"at": "1s", "spec": "io2bx:size=12GiB,iops=4000", **at_once},
+    ]
+    plan(
+        experiment(world={"volume": "gp3:size=10GiB"}, workload={"duration": "20s", "engine": "native"}, event=events),
+        to_run=False,
+    )
+
+
 def test_events_happen_in_the_subjects_time_and_are_recorded_with_begin_end_and_result() -> None:
     timeline, done, ended = happening({"at": "0.05s", "do": "heal"}, {"at": "0.1s", "do": "kill"})
     with timeline:
@@ -196,10 +243,39 @@ def test_events_are_printed_before_and_marked_on_every_figure_over_time_after(en
     assert (killed.kind, modified.target, modified.begin_s) == ("kill", "data", [pytest.approx(30.0, abs=0.01)])
 
 
+def test_the_first_lines_say_what_happened_and_no_price_is_that_of_the_first_volume_alone(
+    engine: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "trial.toml"
+    happens = event(at="2s", do="cut") + event(at="5s", do="modify", spec="io2bx:size=10GiB,iops=1000")
+    file.write_text(ONE_ARM.format(kind="fake", seconds=60) + happens + event(at="10s", do="kill"))
+    pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
+    found = summarise(next(tmp_path.glob("*-trial-*")))
+    assert found.verdict.startswith("With 3 events, the server down for 0.200 of 60.0 s: ")
+    assert found.arms[0].usd_per_month is None
+    assert "$" not in found.verdict
+    for text in (html(found), table(found), markdown(found)):
+        assert "With 3 events" in text
+        assert "per dollar a month" not in text
+        assert "data: modified while measuring" in text
+    assert "All checks of the run passed" in html(found) or not found.valid
+    [arm] = document(found).arms
+    assert arm.usd_per_month is None
+
+
+def test_the_time_without_a_server_is_that_of_all_events_together_within_the_measuring() -> None:
+    def ended(begin_s: float, end_s: float, kind: str = "kill") -> Event:
+        return Event(begin_s, kind, "server", kind, begin_s, end_s, "recovered")
+
+    assert down_s((ended(1, 3), ended(2, 4, "cut"), ended(3, 3.5), ended(5, 6, "fail")), 60) == 3
+    assert down_s((ended(9, 12),), 10) == 1
+    assert down_s((), 10) == 0
+
+
 @pytest.mark.needs_fuse
 @pytest.mark.sets_limits
 def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_fails_the_run(
-    state_dir: Path, tmp_path: Path
+    state_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "trial.toml"
     file.write_text(
@@ -231,5 +307,9 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
         + event(at="1s", do="modify", spec="gp3:size=10GiB,iops=4000", optimizing="0s", rule="2023")
         + again
     )
+    known = pgdyno("run", str(file), "--results", str(tmp_path / "other"), code=2)
+    assert known.error is not None
+    assert known.error.code == "experiment.event.too_soon"
+    monkeypatch.setattr(event_checks, "require_possible", lambda *_arguments: None)
     refused = pgdyno("run", str(file), "--results", str(tmp_path / "other"), code=1)
     assert "an event failed: modify data to gp3:size=10GiB,iops=5000, 2 s after measuring began" in refused.err

@@ -14,9 +14,9 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.errors import HostError, Interrupted, PgdynoError
 from pgdyno.experiment import world_kinds
 from pgdyno.experiment.file import read_experiment
+from pgdyno.flow import run
 from pgdyno.flow.listener import Listener
 from pgdyno.flow.resume import finished, recorded
-from pgdyno.flow import run
 from pgdyno.flow.run import execute, plan
 from pgdyno.flow.schedule import allowance
 from pgdyno.report.page import html

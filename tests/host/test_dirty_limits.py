@@ -44,12 +44,30 @@ def test_another_run_that_holds_them_does(limits: DirtyLimits, tmp_path: Path, m
     assert not record.in_use()
     limits.acquire()
     try:
-        with pytest.raises(HostError, match=f"another run .process {os.getpid()}."):
+        with pytest.raises(HostError) as refused:
             DirtyLimits(64 << 20, 1, kept=record).acquire()
+        assert (refused.value.code, refused.value.data) == ("host.dirty_limits.taken", {"pid": os.getpid()})
         assert record.in_use()
         assert not record.abandoned(), "it lives"
     finally:
         limits.release()
+    assert not record.in_use()
+    assert not record.abandoned()
+
+
+def test_an_experiment_keeps_them_between_its_runs_and_names_itself(
+    limits: DirtyLimits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dirty_limits, "LOOK_S", 0.01)
+    record = dirty_limits.record(tmp_path / "dirty_limits.json")
+    with dirty_limits.reserved(record):
+        for _ in range(2):
+            limits.acquire()
+            limits.release()
+            with pytest.raises(HostError) as refused, dirty_limits.reserved(record):
+                pass
+            assert (refused.value.code, refused.value.data) == ("host.dirty_limits.taken", {"pid": os.getpid()})
+            assert record.in_use()
     assert not record.in_use()
     assert not record.abandoned()
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pgdyno.analysis.distribution import Distribution, Statement, merge
+from pgdyno.analysis.events import Event, down_s, events_of
 from pgdyno.analysis.finding import Finding, why_invalid
 from pgdyno.analysis.headline import Headline, headline_of
 from pgdyno.analysis.interval import Estimate, t_interval
@@ -275,9 +276,31 @@ class ArmSummary:
         names = dict.fromkeys(name for run in runs for name in run)
         return {name: math.fsum(run.get(name, 0.0) for run in runs) / len(runs) for name in names}
 
+    @cached_property
+    def events(self) -> tuple[tuple[Event, ...], ...]:
+        """What happened on purpose during each of its runs."""
+        return tuple(events_of(replicate.figures.run) for replicate in self.replicates)
+
+    @property
+    def modified(self) -> tuple[str, ...]:
+        """Roles of the volumes that became others while measuring."""
+        return tuple(
+            dict.fromkeys(event.target for events in self.events for event in events if event.kind == "modify")
+        )
+
+    @property
+    def down_s(self) -> tuple[float, ...]:
+        """For how many seconds of each run's measuring events had ended the server."""
+        return tuple(
+            down_s(events, replicate.figures.record.measure.seconds)
+            for events, replicate in zip(self.events, self.replicates, strict=True)
+        )
+
     @property
     def usd_per_month(self) -> float | None:
-        """List price of all its volumes together; None where one has none."""
+        """List price of all its volumes together; None where one has none, and where one was modified: it had two."""
+        if self.modified:
+            return None
         prices = [volume.usd_per_month for volume in self.volumes.values()]
         return None if None in prices else math.fsum(price for price in prices if price is not None)
 

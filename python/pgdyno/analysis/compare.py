@@ -69,7 +69,14 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What was found, in sentences: of each factor where there are several, else of each arm after the first."""
+        """What was found, in sentences: of each factor where there are several, else of each arm after the first.
+
+        What happened on purpose while measuring is said first.
+        """
+        return verdict.with_events(self.arms) + self._verdict
+
+    @property
+    def _verdict(self) -> str:
         if self.sweep is not None and len(self.arms) > verdict.SENTENCES_MAX + 1:
             return verdict.of_sweep(self.arms, self.factors, self.effects, self.sweep)
         if self.effects:

@@ -80,7 +80,7 @@ def _cost(arm: ArmSummary, size: int | None, largest: int | None, fronts: Mappin
         limits_follow_size=largest not in (None, size) and price is not None and price.limits_follow_size,
         usd_per_million_transactions=_per_million(usd, arm),
         usd_per_million_transactions_at_equal_size=_per_million(equal, arm),
-        loss_per_year=durability.loss_of_volumes(by_role),
+        loss_per_year=None if arm.modified else durability.loss_of_volumes(by_role),
         ends_with_its_instance=durability.ends_with_its_instance(by_role),
         front={} if usd is None else {name: arm.index in members for name, members in fronts.items()},
     )

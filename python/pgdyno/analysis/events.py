@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
     from pgdyno.store import Run
 
+ENDING = ("kill", "cut")
+"""Kinds that end the server; until they are over it takes no connections."""
+
 
 @dataclass(frozen=True)
 class Event:
@@ -46,6 +49,16 @@ def events_of(run: Run) -> tuple[Event, ...]:
         )
         for row in run.table("world/event").to_pylist()
     )
+
+
+def down_s(events: Sequence[Event], measure_s: float) -> float:
+    """For how much of the measuring the server took no connections, because events had ended it."""
+    total, until = 0.0, 0.0
+    for event in sorted((one for one in events if one.kind in ENDING), key=lambda one: one.begin_s):
+        begin, end = max(event.begin_s, until), min(event.end_s, measure_s)
+        total += max(0.0, end - begin)
+        until = max(until, end)
+    return total
 
 
 def events_by_place(runs: Sequence[Run]) -> list[list[Event]]:

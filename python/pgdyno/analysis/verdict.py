@@ -33,6 +33,26 @@ def sentence(arms: Sequence[ArmSummary], ratios: Sequence[Ratio]) -> str:
     return " ".join(_against(by_name[ratio.index], by_name[ratio.to_index], ratio) for ratio in ratios)
 
 
+def with_events(arms: Sequence[ArmSummary]) -> str:
+    """What happened on purpose while measuring, before a verdict; empty where nothing did."""
+    most = max((len(events) for arm in arms for events in arm.events), default=0)
+    if not most:
+        return ""
+    runs = [replicate.figures.record for arm in arms for replicate in arm.replicates]
+    parts = [f"With {most} event{'s' * (most > 1)}{' in each run' if len(runs) > 1 else ''}"]
+    down = [seconds for arm in arms for seconds in arm.down_s]
+    if max(down) > 0:
+        extent = dict.fromkeys(number(seconds) for seconds in (min(down), max(down)))
+        parts.append(
+            f"the server down for {' to '.join(extent)} of {number(max(run.measure.seconds for run in runs))} s"
+        )
+        failed = sum(run.account.failed for run in runs)
+        tried = failed + sum(run.account.succeeded + run.account.rolled_back for run in runs)
+        if failed:
+            parts.append(f"{percent(failed / tried)} of the transactions failed")
+    return f"{', '.join(parts)}: "
+
+
 def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: Sequence[Effect]) -> str:
     """The verdict of an experiment with several factors: what each did over all others, the largest first."""
     if (refusal := _invalid(arms)) is not None:

@@ -2,7 +2,7 @@
 
 A memory control group alone is not an instance's memory: the kernel starts to write dirty pages at shares of the
 *host's* memory (10 and 20 %), and in a group of 512 MiB 468 MiB stayed dirty here. The limits are machine-wide, so
-one run at a time may change them, and the old values stand in a :class:`~pgdyno.host.machine_record.MachineRecord`.
+one run at a time may change them (an experiment keeps the right between its runs), and the old values stand in a :class:`~pgdyno.host.machine_record.MachineRecord`.
 
 In a dilated world the times after which the kernel writes back by itself are made longer with everything else.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ class DirtyLimits:
         self._dilation = dilation
         self._record = kept or record()
         self._handle: int | None = None
+        self._is_reserved = False
+        """Whether the lock stays with the experiment (:func:`reserved`)."""
 
     def acquire(self) -> None:
         """Take the lock, write the old values down, set the new ones.
@@ -65,12 +68,10 @@ class DirtyLimits:
         It waits while a backlog above the new limits is written (:mod:`pgdyno.host.unwritten`).
         :class:`HostError` when another run holds it, when the kernel's settings cannot be written, or a backlog stays.
         """
-        self._handle = self._record.take(LOOK_S)
+        self._handle = _reserved.get(self._record.path)
+        self._is_reserved = self._handle is not None
         if self._handle is None:
-            raise HostError(
-                f"another run{_holder(self._record)} has set the kernel's dirty limits, which exist once",
-                remedy="wait until it ends; two runs on one machine would disturb each other's numbers anyway",
-            )
+            self._handle = _taken(self._record)
         try:
             self._change(self._handle)
         except BaseException as error:
@@ -106,7 +107,8 @@ class DirtyLimits:
         try:
             self._record.put_back(self._handle)
         finally:
-            os.close(self._handle)
+            if not self._is_reserved:
+                os.close(self._handle)
             self._handle = None
 
     @property
@@ -114,6 +116,40 @@ class DirtyLimits:
         """``{"vm.dirty_bytes": {"old": 0, "new": ...}, ...}``."""
         limits = {f"vm.{name}": {"old": self.old.get(name, 0), "new": new} for name, new in self.wanted.items()}
         return limits | {name: {"old": old, "new": old * self._dilation} for name, old in self.timers.items()}
+
+
+@contextlib.contextmanager
+def reserved(kept: MachineRecord | None = None) -> Iterator[None]:
+    """Keep other commands from setting the limits, for an experiment: otherwise another could between its runs.
+
+    :class:`HostError` when another command holds them; nothing is changed here.
+    """
+    held = kept or record()
+    handle = _taken(held)
+    _reserved[held.path] = handle
+    try:
+        yield
+    finally:
+        del _reserved[held.path]
+        os.close(handle)
+
+
+_reserved: dict[Path, int] = {}
+"""Records whose locks this process holds for longer than a run, as descriptors."""
+
+
+def _taken(kept: MachineRecord) -> int:
+    """The lock on the limits, as a descriptor."""
+    handle = kept.take(LOOK_S)
+    if handle is not None:
+        return handle
+    pid = _holder(kept)
+    raise HostError(
+        f"another command{'' if pid is None else f' (process {pid})'} has the kernel's dirty limits, which exist once",
+        remedy="wait until it ends; two runs on one machine would disturb each other's numbers anyway",
+        code="host.dirty_limits.taken",
+        data={} if pid is None else {"pid": pid},
+    )
 
 
 def wanted_limits(memory_bytes: int, cgroup_version: int) -> dict[str, int]:
@@ -165,7 +201,14 @@ def _set(name: str, value: int) -> None:
     (_PROC / name).write_text(str(value))
 
 
-def _holder(kept: MachineRecord) -> str:
-    """Who holds the lock; nothing while it has not yet written its record."""
-    pid = kept.written().get("pid")
-    return "" if pid is None else f" (process {pid})"
+def _holder(kept: MachineRecord) -> int | None:
+    """The process that holds the lock: by its record, or between its runs by the kernel's list of locks."""
+    if (pid := kept.written().get("pid")) is not None:
+        return int(pid)
+    try:
+        inode = str(kept.path.stat().st_ino)
+        locks = [line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return None
+    pids = (int(lock[4]) for lock in locks if lock[1] == "FLOCK" and lock[5].rpartition(":")[2] == inode)
+    return next((pid for pid in pids if pid > 0), None)

@@ -30,7 +30,6 @@ MEMORY_WARN_BYTES = 6 << 30
 SPACE_WARN_BYTES = 2 << 30
 STEAL_WARN_SHARE = 0.02
 _STEAL_WINDOW_S = 0.2
-_CAP_SYS_RESOURCE = 24
 """Its bit in a process's capabilities (linux/capability.h)."""
 
 
@@ -241,7 +240,7 @@ def _idle_cpus() -> Check:
 
 def _memory_pressure() -> Check:
     """Whether a volume's daemon may protect itself against waiting for memory that it is needed to free."""
-    if _may_exceed_resources():
+    if preflight.may_exceed_resources():
         return Check("memory pressure", "ok", "a volume's daemon can mark itself as an I/O flusher")
     return Check(
         "memory pressure",
@@ -253,7 +252,7 @@ def _memory_pressure() -> Check:
 
 def _growing_ext4() -> Check:
     """`volume modify` to a larger size grows the mounted file system (`ext4_resize_begin` in the kernel)."""
-    if _may_exceed_resources():
+    if preflight.may_exceed_resources():
         return Check("growing ext4", "ok", "a mounted ext4 can be made larger")
     return Check(
         "growing ext4",
@@ -261,13 +260,6 @@ def _growing_ext4() -> Check:
         "without CAP_SYS_RESOURCE `volume modify` cannot make a mounted ext4 larger",
         "attach volumes that are to grow with `--file-system xfs`; in a container pass `--cap-add SYS_RESOURCE`",
     )
-
-
-def _may_exceed_resources() -> bool:
-    """Whether this process has CAP_SYS_RESOURCE."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
-    effective = int(next(line for line in status.splitlines() if line.startswith("CapEff:")).split()[1], 16)
-    return bool(effective >> _CAP_SYS_RESOURCE & 1)
 
 
 def _lateness_us() -> float:

@@ -14,6 +14,7 @@ from pgdyno.host.memory import memory_available_bytes
 
 FUSE_DEVICE = Path("/dev/fuse")
 LOOP_CONTROL = Path("/dev/loop-control")
+_CAP_SYS_RESOURCE = 24
 _PACKAGES = {"iostat": "sysstat", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mount": "mount", "umount": "mount"}
 """Which package brings a program, as Debian calls it; the others are in util-linux."""
 
@@ -63,13 +64,24 @@ def require_loop() -> None:
 
 def require_programs(*names: str) -> None:
     """Programs of the system are on the path."""
-    missing = [name for name in names if shutil.which(name) is None]
-    if missing:
+    if missing := missing_programs(*names):
         raise HostError(
             f"this machine has no {', '.join(missing)}",
             remedy="install the packages that bring them with the system's package manager:"
             f" {', '.join(sorted({_PACKAGES.get(name, 'util-linux') for name in missing}))}",
         )
+
+
+def missing_programs(*names: str) -> list[str]:
+    """Those of the programs that are not on the path."""
+    return [name for name in names if shutil.which(name) is None]
+
+
+def may_exceed_resources() -> bool:
+    """Whether this process has CAP_SYS_RESOURCE, without which the kernel makes no mounted ext4 larger (``ext4_resize_begin``)."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
+    effective = int(next(line for line in status.splitlines() if line.startswith("CapEff:")).split()[1], 16)
+    return bool(effective >> _CAP_SYS_RESOURCE & 1)
 
 
 def require_mount_point(path: Path) -> None:

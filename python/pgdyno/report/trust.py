@@ -122,7 +122,24 @@ def warnings(comparison: Comparison) -> list[str]:
     if len(lost) + len(partly) > REASONS_MAX:
         lost = [f"{len(lost)} arms have no finished run"] if lost else []
         partly = [f"{len(partly)} arms have fewer finished runs than were planned"] if partly else []
-    return [*lost, *partly, *_reasons(comparison, "warn"), *comparison.unreadable]
+    return [*lost, *partly, *_modified(comparison), *_reasons(comparison, "warn"), *comparison.unreadable]
+
+
+def _modified(comparison: Comparison) -> list[str]:
+    """Volumes that became others while measuring, for which there is not one price."""
+    found = {role: None for arm in comparison.arms for role in arm.modified}
+    if not found:
+        return []
+    return [
+        f"{' and '.join(found)}: modified while measuring, so there is no price, and nothing per dollar; the limits that are"
+        " named are those of the beginning"
+    ]
+
+
+def passed(comparison: Comparison) -> str:
+    """What a valid comparison is called."""
+    runs = sum(len(arm.replicates) for arm in comparison.arms)
+    return "All checks of the run passed" if runs == 1 else f"All checks of the {runs:,} runs passed"
 
 
 def given_up(comparison: Comparison) -> str | None:

@@ -6,12 +6,11 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno import catalog
 from pgdyno.errors import HostError, InputError
-from pgdyno.host import clean, preflight
+from pgdyno.host import clean, dirty_limits, preflight
 from pgdyno.host.process import own_name
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.world import on_server, own_database, power_cuts
+from pgdyno.world import event_checks, on_server, own_database, power_cuts
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import Measured, Preparation, Ready, Run, World
 from pgdyno.world.dataset import dataset_keys, loaded, memory_bytes, unlimited
@@ -51,7 +50,7 @@ class Emulated(World):
     def check(self) -> None:
         """Refuse volumes that are too small for the data, and a database that this PostgreSQL cannot take."""
         for resolved in self.arms:
-            self._check_events(resolved)
+            event_checks.require_possible(self.experiment, resolved)
         self._keys = dataset_keys(self.experiment, self.arms)
         compared: set[tuple[str, PgBinaries]] = set()
         for one in self.arms:
@@ -69,27 +68,6 @@ class Emulated(World):
         except HostError as error:
             return error
         return None
-
-    def _check_events(self, resolved: ResolvedArm) -> None:
-        """Refuse a modification that no provider makes, and a member that an array does not have, before any run is made."""
-        sizes = {role: spec.size_bytes for role, spec in resolved.volumes.items()}
-        for number, event in enumerate(resolved.arm.file.event):
-            if event.member is not None and event.member >= (there := resolved.volumes[event.target].members):
-                raise self.experiment.origin.error(
-                    ("event", number, "member"), f"there is no member {event.member}", f"name one of 0 to {there - 1}"
-                )
-            if event.spec is None:
-                continue
-            place = ("event", number, "spec")
-            with self.experiment.origin.explained(place):
-                wanted = catalog.resolve(event.spec)
-            if wanted.size_bytes < sizes[event.target]:
-                raise self.experiment.origin.error(
-                    place,
-                    f"a volume can only be made larger: it has {sizes[event.target] >> 30} GiB, and this has {wanted.size_bytes >> 30} GiB",
-                    f"add size={sizes[event.target] >> 30}GiB",
-                )
-            sizes[event.target] = wanted.size_bytes
 
     def preparation(self, due: Sequence[Arm]) -> list[Preparation]:
         """The data sets to load."""
@@ -120,6 +98,7 @@ class Emulated(World):
         """Load each data set once, and make what runs share beside them."""
         wanted = self._wanted(due)
         with (
+            dirty_limits.reserved(),
             connected(self.hosts_file, due) as hosts,
             loaded(wanted, lambda key: step(_title(key, wanted)), directory, note, _adds_bytes(due)) as datasets,
             contextlib.ExitStack() as ending,
