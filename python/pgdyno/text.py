@@ -5,9 +5,10 @@ A value that is not known is :data:`UNKNOWN`. Documents for programs have the nu
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -27,6 +28,14 @@ _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
 def printable(text: str) -> str:
     """Text for a terminal or a page: a tab and the end of a line stay, each other control character is :data:`REPLACEMENT`."""
     return _CONTROL.sub(REPLACEMENT, text)
+
+
+def parsed_json(text: str | bytes) -> Any:
+    """What JSON from outside says. :class:`ValueError` where it is none, also for one that is nested more deeply than Python reads."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def has_control(text: str) -> bool:

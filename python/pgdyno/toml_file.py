@@ -25,6 +25,8 @@ def read_toml(path: Path, what: str, keys: Set[str]) -> dict[str, Any]:
         raise InputError(f"{path} cannot be read: {error.strerror}", remedy=f"name {what} (TOML)") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}", remedy="correct the file; strings must be quoted") from None
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply", remedy="correct the file", code="toml.too_deep") from None
     if document.get("schema_version") != VERSION:
         raise InputError(f"{path}: schema_version = {VERSION} is missing", remedy="write it at the top of the file")
     require_keys(document, keys | {"schema_version"}, str(path))

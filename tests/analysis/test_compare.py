@@ -161,6 +161,20 @@ def test_experiment_without_a_finished_run_is_refused(tmp_path: Path) -> None:
         summarise(make_experiment(tmp_path, nothing))
 
 
+def test_a_run_with_a_torn_table_and_a_copy_of_a_run_are_left_out_and_named(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path, Plan(measure_s=10))
+    whole = sorted((directory / "runs").iterdir())
+    shutil.copytree(whole[0], whole[0].with_name("00-a-copy"))
+    torn = whole[1] / "workload" / "throughput.parquet"
+    torn.write_bytes(torn.read_bytes()[:-20])
+    found = summarise(directory)
+    assert sum(len(arm.replicates) for arm in found.arms) == len(whole) - 1
+    named = "\n".join(found.unreadable)
+    assert len(found.unreadable) == 2
+    assert str(torn) in named
+    assert "00-a-copy" in named
+
+
 def test_unreadable_run_is_named(tmp_path: Path) -> None:
     directory = make_experiment(tmp_path, SHORT)
     broken = min((directory / "runs").iterdir())

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgdyno as package
+from pgdyno.cli import query as query_command
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.errors import InputError
-from pgdyno.store import RunWriter, open_run, write_experiment
+from pgdyno.store import RunWriter, open_experiment, open_run, write_experiment
 from pgdyno.store.query import RUNS_COLUMNS, QueryResult, describe_views, query
 from pgdyno.store.tables import TABLES, from_rows
 
 from .conftest import EXPERIMENT_ID, make_experiment_record, make_record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pgdyno.store import Run
@@ -260,4 +263,71 @@ def test_what_a_query_leaves_out_is_said(results: Path, capsys: pytest.CaptureFi
     assert json.loads(printed.out) == [{"n": 3}]
     assert len(printed.err.splitlines()) == 2
     for path in (damaged, results / "broken"):
-        assert f"omitted, because it cannot be read: {path}: " in printed.err
+        assert f"omitted: {path}: " in printed.err
+
+
+def damage(file: Path) -> None:
+    """Bytes in the middle that are none of Parquet's; the footer stays."""
+    content = bytearray(file.read_bytes())
+    content[4 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4)
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", [damage, lambda file: file.write_bytes(b"PAR1 torn")], ids=["pages", "whole"])
+def test_a_damaged_table_of_one_run_is_left_out_and_named(results: Path, how: Callable[[Path], None]) -> None:
+    [file] = results.glob("*/runs/*gp3-r1/workload/throughput.parquet")
+    how(file)
+    unreadable: dict[Path, str] = {}
+    found = query(results, "SELECT sum(transactions) FROM throughput", judge, unreadable)
+    assert found.rows == ((900,),)
+    assert list(unreadable) == [file]
+    assert query(results, "SELECT count(*) FROM runs", judge).rows == ((4,),)
+    with pytest.raises(InputError) as refused:
+        query(results, "SELECT no_such_column FROM throughput WHERE arm > 'a'", judge)
+    assert refused.value.code == "query.failed"
+
+
+def test_a_run_that_cannot_be_judged_is_invalid_for_that_reason(results: Path) -> None:
+    def judge(run: Run) -> tuple[str, ...]:
+        if run.record.position == 0:
+            raise InputError("a table cannot be read", remedy="")
+        return ()
+
+    unreadable: dict[Path, str] = {}
+    found = query(results, "SELECT position, why_invalid FROM runs WHERE NOT valid", judge, unreadable)
+    assert found.rows == ((0, "a table cannot be read"),)
+    assert list(unreadable.values()) == ["a table cannot be read"]
+
+
+def test_a_copy_of_a_run_or_of_an_experiment_counts_once(results: Path) -> None:
+    [run] = results.glob("*/runs/*gp3-r1")
+    shutil.copytree(run, run.with_name("00-a-copy"))
+    experiment = run.parents[1]
+    shutil.copytree(experiment, experiment.with_name("20991231T000000Z-copy-000000"))
+    unreadable: dict[Path, str] = {}
+    assert query(results, "SELECT count(*) FROM runs", judge, unreadable).rows == ((4,),)
+    assert run not in unreadable
+    assert run.with_name("00-a-copy") in unreadable
+    assert len(unreadable) == 2 + 4, "a copy in each experiment, and the runs of the second"
+    assert [one.path.name for one in open_experiment(experiment).runs if one.record.position == 0] == [run.name]
+    run.rename(run.with_name("renamed"))
+    assert len(open_experiment(experiment).runs) == 4, "the only one that is left is no copy"
+
+
+def test_json_that_is_nested_deeply_is_refused_as_any_other_that_cannot_be_read(results: Path) -> None:
+    [run] = results.glob("*/runs/*gp3-r1")
+    (run / "run.json").write_text("[" * 100_000)
+    unreadable: dict[Path, str] = {}
+    assert query(results, "SELECT count(*) FROM runs", judge, unreadable).rows == ((3,),)
+    assert list(unreadable) == [run]
+    (run.parents[1] / "experiment.json").write_text('{"a":' * 100_000)
+    with pytest.raises(InputError):
+        open_experiment(run.parents[1])
+
+
+def test_the_examples_of_the_help_run(results: Path) -> None:
+    text = query_command.command.help or ""
+    examples = re.findall(r'pgdyno query "([^"]+)"', text)
+    assert len(examples) == 2
+    for sql in examples:
+        assert query(results, sql, judge).columns

@@ -30,12 +30,13 @@ class _CommandWithViews(click.Command):
 def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None:
     """Query the recorded runs with SQL.
 
-    SQL is one SELECT in DuckDB's dialect; DESCRIBE VIEW lists the columns of a view. Times (`t_ns`) are CLOCK_MONOTONIC
+    SQL is one SELECT in DuckDB's dialect; `DESCRIBE` and a view's name list its columns. Times (`t_ns`) are CLOCK_MONOTONIC
     nanoseconds, counters are cumulative. `valid` and `why_invalid` are the report's verdict.
 
     \b
     Example:
       pgdyno query "SELECT arm, avg(tps) FROM runs WHERE valid GROUP BY arm"
+      pgdyno query "DESCRIBE throughput"
     """
     from pgdyno.analysis.validity import judge
     from pgdyno.errors import InputError
@@ -47,7 +48,7 @@ def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None
     unreadable: dict[Path, str] = {}
     found = query(results_root(results), sql, judge, unreadable)
     for path, why in unreadable.items():
-        click.echo(f"omitted, because it cannot be read: {path}: {why}", err=True)
+        click.echo(f"omitted: {path}: {why}", err=True)
     if as_json:
         _print_json(found)
     elif as_csv:

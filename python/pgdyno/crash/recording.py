@@ -21,6 +21,7 @@ from pgdyno.host.process import own_name
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.store.names import experiment_id, identity_hash, results_root
+from pgdyno.text import parsed_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -164,7 +165,7 @@ def load(folder: Path) -> Recording:
     """Read a recording. :class:`InputError` when it is none, or of another version."""
     remedy = "name a directory that `pgdyno crashtest` wrote"
     try:
-        document = json.loads((folder / RECORDING_FILE).read_text(encoding="utf-8"))
+        document = parsed_json((folder / RECORDING_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise InputError(f"{folder} is not a recording of a server", remedy=remedy) from None
     if document.get("version") != VERSION or document.get("states") != STATES:

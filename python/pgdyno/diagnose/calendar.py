@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -14,6 +13,7 @@ from pgdyno.diagnose.diagnosis import OF_STORAGE, Diagnosis, diagnose
 from pgdyno.diagnose.repeat import MISSED_FILE
 from pgdyno.errors import InputError
 from pgdyno.store import list_experiments
+from pgdyno.text import parsed_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -164,7 +164,7 @@ def _missed(path: Path) -> list[tuple[float, str]]:
         return found
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            said = json.loads(line)
+            said = parsed_json(line)
             found.append((float(said["unix_s"]), str(said["why"])))
         except (ValueError, KeyError, TypeError):
             continue

@@ -41,6 +41,8 @@ def read_experiment(
     except tomllib.TOMLDecodeError as error:
         # Its message ends in the line and the column.
         raise InputError(f"{path}: {error}", remedy="fix this line; strings must be quoted") from None
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply", remedy="correct the file", code="toml.too_deep") from None
     document.setdefault("name", _default_name(path.stem))
     set_here: dict[tuple[str | int, ...], str] = {}
     for key, (flag, value) in (flags or {}).items():
@@ -213,5 +215,5 @@ def _texts(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
 def _value(written: str) -> Any:
     try:
         return tomllib.loads(f"value = {written}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return written

@@ -18,6 +18,7 @@ from pgdyno.flow.brought import Brought
 from pgdyno.flow.listener import Step
 from pgdyno.flow.stream import Frames
 from pgdyno.store import open_experiment
+from pgdyno.text import parsed_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +100,7 @@ class _Host:
             last = " ".join(said[-_LAST_LINES:]) or "it said nothing"
             raise PgdynoError(f"{self.name}: the runs ended with exit code {code}: {last}", remedy="look at its log")
         with contextlib.suppress(ValueError, KeyError, IndexError, TypeError):
-            return str(json.loads(said[-1])["error"]["message"])
+            return str(parsed_json(said[-1])["error"]["message"])
         return f"its process was ended by signal {-code}"
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.loader import facts, foreign_code, trust
 from pgdyno.loader.server import alone, many, maybe, one, run, said
+from pgdyno.text import parsed_json
 
 if TYPE_CHECKING:
     from pgdyno.loader.facts import Fact, Stage
@@ -196,7 +197,7 @@ def _read(path: Path, where: str) -> Entry | None:
     with os.fdopen(descriptor, encoding="utf-8") as file:
         _require_private(path, descriptor)
         try:
-            document: dict[str, Any] = json.load(file)
+            document: dict[str, Any] = parsed_json(file.read())
             if document.pop("where") != where:
                 return None
             kind, fact = str(document.pop("kind")), document.pop("fact")

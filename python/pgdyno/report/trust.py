@@ -130,10 +130,8 @@ def _modified(comparison: Comparison) -> list[str]:
     found = {role: None for arm in comparison.arms for role in arm.modified}
     if not found:
         return []
-    return [
-        f"{' and '.join(found)}: modified while measuring, so there is no price, and nothing per dollar; the limits that are"
-        " named are those of the beginning"
-    ]
+    text = "modified while measuring, so there is no price, and nothing per dollar; the limits here are the first ones"
+    return [f"{' and '.join(found)}: {text}"]
 
 
 def passed(comparison: Comparison) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -87,38 +87,84 @@ def query(root: Path, sql: str, judge: Judge, unreadable: dict[Path, str] | None
     """Run one SELECT over the finished runs below ``root``.
 
     ``judge`` is asked only about runs whose ``valid`` or ``why_invalid`` the query uses: a verdict needs all tables of its
-    run. What cannot be read is left out, and put into ``unreadable`` with the reason. Raises :class:`InputError` for bad SQL, for
+    run. What cannot be read, and a copy of a run, is left out and put into ``unreadable`` with the reason. Raises :class:`InputError` for bad SQL, for
     anything but one SELECT, and when there are no runs.
     """
     import duckdb
 
-    from pgdyno.store.reader import list_experiments
+    from pgdyno.store.reader import list_experiments, without_copies
 
     left_out: dict[Path, str] = {} if unreadable is None else unreadable
     experiments = list_experiments(root, left_out)
     for experiment in experiments:
-        left_out |= experiment.unreadable
-    runs = [run for experiment in experiments for run in experiment.runs]
+        left_out.update(experiment.unreadable)
+    runs, copies = without_copies([run for experiment in experiments for run in experiment.runs])
+    left_out.update(copies)
     if not runs:
         raise InputError(
             f"there are no finished runs in {root}",
             remedy="run `pgdyno compare`, or name another folder with --results",
         )
-    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+    judge = _lenient(judge, left_out)
+    try:
         try:
-            _refuse_all_but_one_select(connection, sql)
-            _create_runs(connection, runs, judge)
-            for view in _views_used(sql):
-                _create_view(connection, view, runs)
-            _fence(connection, root)
-            cursor = connection.execute(sql)
-            columns = tuple(column[0] for column in cursor.description or ())
-            return QueryResult(columns, tuple(cursor.fetchall()))
+            return _answer(root, sql, judge, runs, {})
         except duckdb.Error as error:
-            raise InputError(
-                f"the query failed: {str(error).strip()}",
-                remedy="`pgdyno query --help` lists the views, `pgdyno query 'DESCRIBE latency'` a view's columns",
-            ) from error
+            # Each file is looked at only here: whole, because what is damaged may be anywhere in it.
+            of_the_text = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
+            damaged = {} if isinstance(error, of_the_text) else _damaged(_views_used(sql), runs)
+            if not damaged:
+                raise
+            left_out.update(damaged)
+            return _answer(root, sql, judge, runs, damaged)
+    except duckdb.Error as error:
+        raise InputError(
+            f"the query failed: {str(error).strip()}",
+            remedy="`pgdyno query --help` lists the views, `pgdyno query 'DESCRIBE latency'` a view's columns",
+            code="query.failed",
+        ) from error
+
+
+def _answer(root: Path, sql: str, judge: Judge, runs: list[Run], damaged: Mapping[Path, str]) -> QueryResult:
+    """The rows of a query over runs, without files that are damaged."""
+    import duckdb
+
+    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+        _refuse_all_but_one_select(connection, sql)
+        _create_runs(connection, runs, judge)
+        for view in _views_used(sql):
+            _create_view(connection, view, runs, damaged)
+        _fence(connection, root)
+        cursor = connection.execute(sql)
+        columns = tuple(column[0] for column in cursor.description or ())
+        return QueryResult(columns, tuple(cursor.fetchall()))
+
+
+def _damaged(views: Sequence[str], runs: Sequence[Run]) -> dict[Path, str]:
+    """Files of these views that cannot be read, and why."""
+    found = {}
+    for run in runs:
+        for table in (tables.VIEWS[view] for view in views):
+            if run.has(table) and (why := run.damaged(table)) is not None:
+                found[_file_of(run, table)] = why
+    return found
+
+
+def _file_of(run: Run, table: str) -> Path:
+    return run.path / f"{table}.parquet"
+
+
+def _lenient(judge: Judge, left_out: dict[Path, str]) -> Judge:
+    """A judge to whom a run with a damaged file is invalid for that reason."""
+
+    def judged(run: Run) -> Sequence[str]:
+        try:
+            return judge(run)
+        except InputError as error:
+            left_out[run.path] = error.message
+            return (error.message,)
+
+    return judged
 
 
 def _refuse_all_but_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -188,9 +234,11 @@ def _facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _create_view(connection: duckdb.DuckDBPyConnection, view: str, runs: list[Run]) -> None:
+def _create_view(
+    connection: duckdb.DuckDBPyConnection, view: str, runs: list[Run], damaged: Mapping[Path, str]
+) -> None:
     table = tables.VIEWS[view]
-    having = [run for run in runs if run.has(table)]
+    having = [run for run in runs if run.has(table) and _file_of(run, table) not in damaged]
     keys = ", ".join(f"r.{key}" for key in _KEYS)
     if not having:
         connection.register("nothing", tables.empty(table))
@@ -198,7 +246,7 @@ def _create_view(connection: duckdb.DuckDBPyConnection, view: str, runs: list[Ru
         connection.execute(create)
         connection.unregister("nothing")
         return
-    files = [str(run.path / f"{table}.parquet") for run in having]
+    files = [str(_file_of(run, table)) for run in having]
     listed = ", ".join(_quoted(file) for file in files)
     found = f"SELECT * FROM read_parquet([{listed}], union_by_name = true, filename = true, hive_partitioning = false)"
     meant = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,8 +14,10 @@ from pgdyno.store import tables
 from pgdyno.store.load_record import LoadRecord
 from pgdyno.store.names import PARTIAL
 from pgdyno.store.record import SCHEMA_VERSION, ExperimentRecord, RunRecord
+from pgdyno.text import parsed_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -40,6 +41,29 @@ class Run:
     def table(self, name: str) -> pa.Table:
         """A table of the run, whole; without rows when the run never had it."""
         return _table(self.path, name)
+
+    def damaged(self, name: str) -> str | None:
+        """Why a table that is there cannot be read as a whole; None where it can."""
+        try:
+            self.table(name)
+        except InputError as error:
+            return error.message
+        return None
+
+    def torn(self) -> str | None:
+        """The first table whose file has not its end, and why it cannot be read; None where all have. Rows are not looked at."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for name in tables.TABLES:
+            file = self.path / f"{name}.parquet"
+            try:
+                pq.read_metadata(file)
+            except FileNotFoundError:
+                continue
+            except (pa.ArrowException, OSError) as error:
+                return f"{file} cannot be read: {error}"
+        return None
 
     def document(self, relative: str) -> dict[str, Any]:
         """A JSON file of the run (``workload/latency.hdr.json``)."""
@@ -66,7 +90,7 @@ class Experiment:
     record: ExperimentRecord
     runs: tuple[Run, ...]
     unreadable: dict[Path, str] = field(default_factory=dict)
-    """Run directories that could not be read, and why."""
+    """Run directories that could not be read or are copies of another, and why."""
 
 
 def open_run(path: Path) -> Run:
@@ -89,7 +113,25 @@ def open_experiment(path: Path) -> Experiment:
             runs.append(open_run(directory))
         except InputError as error:
             unreadable[directory] = error.message
+    runs, copies = without_copies(runs)
+    unreadable |= copies
     return Experiment(path, record, tuple(sorted(runs, key=lambda run: run.record.position)), unreadable)
+
+
+def without_copies(runs: Sequence[Run]) -> tuple[list[Run], dict[Path, str]]:
+    """Each run once, and why the others are left out: counted twice, a run would make intervals too narrow.
+
+    Of a run and its copies the one whose directory has the run's name is kept.
+    """
+    kept: dict[tuple[str, str], Run] = {}
+    for run in sorted(runs, key=lambda run: (run.path.name != run.record.run_id, run.path)):
+        kept.setdefault((run.record.experiment_id, run.record.run_id), run)
+    copies = {
+        run.path: f"it is a copy of the run {run.record.run_id}, which is in {original.path}"
+        for run in runs
+        if (original := kept[run.record.experiment_id, run.record.run_id]) is not run
+    }
+    return [run for run in runs if run.path not in copies], copies
 
 
 def open_loads(path: Path) -> list[Load]:
@@ -148,7 +190,7 @@ def _read_table(file: Path, name: str, _mtime_ns: int, _size_bytes: int) -> pa.T
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_bytes())
+        document = parsed_json(path.read_bytes())
     except FileNotFoundError:
         raise InputError(f"{path} does not exist", remedy="`pgdyno runs` lists what there is") from None
     except (OSError, ValueError) as error:

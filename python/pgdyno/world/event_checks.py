@@ -128,8 +128,7 @@ def _of_rule(event: EventTable, earlier: list[float], completed_s: float) -> Ite
     if event.at_s < completed_s:
         yield (
             "too_soon",
-            f"the modification before it is completed {completed_s:,.0f} s after measuring began, and no volume is modified"
-            " before that (rule of 2026)",
+            f"its last modification is completed only {completed_s:,.0f} s after measuring began (rule of 2026)",
             'give the one before it optimizing = "0s", or let this one happen later',
         )
 

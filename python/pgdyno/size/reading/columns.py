@@ -19,7 +19,6 @@ c1eb661a (18 July 2026).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from typing import Any
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Sample, shared_out
 from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, possible
+from pgdyno.text import parsed_json
 
 SECTOR_BYTES = 512
 """What sysstat calls a sector or a block, whatever the device's own is."""
@@ -127,7 +127,7 @@ def device_row(
 def statistics(text: str, what: str, remedy: str) -> list[dict[str, Any]]:
     """The reports of a JSON document of sysstat that have disks. :class:`InputError`, with ``what``, when it is none."""
     try:
-        found = json.loads(text)["sysstat"]["hosts"][0]["statistics"]
+        found = parsed_json(text)["sysstat"]["hosts"][0]["statistics"]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise InputError(f"{what}: {type(error).__name__} {error}", remedy=remedy) from error
     reports = [one for one in found if isinstance(one, dict) and "disk" in one] if isinstance(found, list) else None

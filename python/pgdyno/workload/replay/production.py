@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
+from pgdyno.text import parsed_json
 from pgdyno.workload.replay.asked import file_stamp
 from pgdyno.workload.replay.counted import Counts, fallen, grown
 
@@ -90,7 +90,7 @@ def _bytes(path: str) -> bytes:
 def _read(path: str, stamp: tuple[int, int]) -> dict[str, Any]:
     del stamp
     try:
-        found = json.loads(_bytes(path))
+        found = parsed_json(_bytes(path))
     except ValueError as error:
         raise InputError(f"{path} is not JSON", remedy=_REMEDY) from error
     if not isinstance(found, dict) or found.get("stats_version") != VERSION:
