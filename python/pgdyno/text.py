@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import textwrap
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u20
 """What a terminal acts on, what XML has no way to write, and what turns the order of the letters after it round."""
 REPLACEMENT: Final = "\ufffd"
 """Stands for a character that is not shown."""
+WRAPPED_MIN = 16
+"""Columns that words are wrapped in at least: fewer cannot be read."""
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -152,6 +156,43 @@ def address(host: str | None, port: int | None) -> str:
     if host is not None and ":" in host:
         return f"[{host}]:{port}"
     return f"{host or 'this host'}:{port}"
+
+
+def fitted(rows: Sequence[Sequence[str]], width: int | None, left: Collection[int] = (0,)) -> list[str]:
+    """:func:`aligned`, at most ``width`` columns wide where that is not None; the first row is the header.
+
+    Columns of words are wrapped, the widest first. Where that is not enough each row is a block: its first cell, and below it the
+    others with their titles.
+    """
+    lines = aligned(rows, left)
+    if width is None or max(map(len, lines)) <= width:
+        return lines
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    least = [max(WRAPPED_MIN, len(title)) for title in rows[0]]
+    while sum(widths) + 2 * (len(widths) - 1) > width:
+        widest = max((place for place in left if widths[place] > least[place]), key=widths.__getitem__, default=None)
+        if widest is None:
+            return _blocks(rows, width)
+        widths[widest] -= 1
+    wrapped: list[list[str]] = []
+    for row in rows:
+        cells = [
+            textwrap.wrap(cell, widths[place], break_on_hyphens=False) or [""] if place in left else [cell]
+            for place, cell in enumerate(row)
+        ]
+        wrapped += [list(line) for line in zip_longest(*cells, fillvalue="")]
+    return aligned(wrapped, left)
+
+
+def _blocks(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Each row below the header as its first cell, and below it the others with their titles."""
+    blocks = []
+    for row in rows[1:]:
+        blocks += textwrap.wrap(row[0], width, break_on_hyphens=False) or [""]
+        for title, cell in zip(rows[0][1:], row[1:], strict=True):
+            text = f"{title}: {cell}" if title else cell
+            blocks += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    return blocks
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), gap: str = "  ") -> list[str]:

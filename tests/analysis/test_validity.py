@@ -36,7 +36,7 @@ def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
     # Twenty seconds with a checkpoint in them are too few to call a run steady.
     assert found.pop("steady state").level == "unknown"
     assert {finding.level for finding in found.values()} == {"ok"}
-    assert set(found) >= {"lateness", "driver", "laboratory", "steal", "samples", "transactions", "account"}
+    assert set(found) >= {"lateness", "driver", "test harness", "steal", "samples", "transactions", "account"}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_sound_run_passes_everything(tmp_path: Path) -> None:
         ({"storage_only": True}, "instance", "unknown", "r6g.4xlarge has 16 vCPUs, this host 2 cores"),
         ({"driver_share": 0.44}, "driver", "ok", "88 %"),
         ({"driver_share": 0.46}, "driver", "invalid", "92 %"),
-        ({"driver_share": 0.20}, "laboratory", "warn", "28 %"),
+        ({"driver_share": 0.20}, "test harness", "warn", "28 %"),
         ({"other_share": 0.16}, "host", "warn", "took 16 %"),
         ({"other_share": 0.40}, "host", "warn", "took 40 %"),
         ({"other_share": 0.60}, "host", "invalid", "took 60 % of its CPU, with 2.1 % idle"),
@@ -75,7 +75,7 @@ def test_thresholds(tmp_path: Path, changes: dict[str, Any], check: str, level: 
 def test_laboratory_that_takes_most_of_a_busy_machine_is_invalid(tmp_path: Path) -> None:
     """With the server's 22 % and the rest, nothing stays idle."""
     found = checked(tmp_path, replace(GP3, driver_share=0.60))
-    assert found["laboratory"].level == "invalid"
+    assert found["test harness"].level == "invalid"
 
 
 def test_every_volume_has_its_own_checks(tmp_path: Path) -> None:

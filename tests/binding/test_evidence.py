@@ -162,7 +162,7 @@ def test_a_second_that_lost_its_samples_is_not_explained(tmp_path: Path) -> None
 
 
 def test_an_untimed_server_is_told_of_where_a_volume_is_waited_for(tmp_path: Path) -> None:
-    said = "track_io_timing is off: the server does not say how long its reads took"
+    said = 'how long reads took, because track_io_timing is off: `postgres.parameters.track_io_timing = "on"`'
     reading = replace(IO2BX, waits=(("IO", "DataFileRead", 28.0), ("CPU", "", 1.0)))
     locked = replace(IO2BX, waits=(("Lock", "transactionid", 28.0),))
     directory = make_experiment(tmp_path, Plan(measure_s=20, replicates=1).with_arms(reading, locked))

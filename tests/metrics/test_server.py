@@ -47,6 +47,20 @@ def ask(address: tuple[str, int], path: str) -> tuple[int, str, str]:
         connection.close()
 
 
+def test_a_question_for_the_headers_gets_those_of_the_page() -> None:
+    with serving(lambda: "up 1\n# EOF\n") as address:
+        for path, status in ((server.PATH, 200), ("/other", 404)):
+            connection = http.client.HTTPConnection(*address, timeout=60)
+            try:
+                connection.request("HEAD", path)
+                answer = connection.getresponse()
+                assert (answer.status, answer.read()) == (status, b"")
+                assert int(answer.headers["Content-Length"]) > 0
+                assert answer.headers["Content-Type"] == ask(address, path)[1]
+            finally:
+                connection.close()
+
+
 def test_the_page_is_made_for_each_request() -> None:
     texts = iter(["first\n", "second\n"])
     with serving(lambda: next(texts)) as address:

@@ -170,13 +170,13 @@ def _row_locks(run: RunFigures) -> Iterator[Finding]:
 def _laboratory(run: RunFigures) -> Finding:
     share = run.laboratory_share
     if share is None:
-        return Finding("laboratory", "unknown", "its CPU was not recorded")
+        return Finding("test harness", "unknown", "its CPU was not recorded")
     parts = ", ".join(f"{role} {percent(run.cpu_share[role])}" for role in LABORATORY_ROLES if role in run.cpu_share)
     figure = f"{percent(share)} of the machine's CPU ({parts})"
     idle = run.cpu_share.get("host_idle", 0.0)
     if share > LABORATORY_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
-        return Finding("laboratory", "invalid", f"{figure}, with {percent(idle)} idle")
-    return Finding("laboratory", "warn" if share > LABORATORY_SHARE_WARN else "ok", figure)
+        return Finding("test harness", "invalid", f"{figure}, with {percent(idle)} idle")
+    return Finding("test harness", "warn" if share > LABORATORY_SHARE_WARN else "ok", figure)
 
 
 def _host(run: RunFigures) -> Finding:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli import shared
-from pgdyno.cli.output import print_json
+from pgdyno.cli.output import print_json, print_rows
 
 if TYPE_CHECKING:
     from pgdyno.store.kept_database import KeptDatabase
@@ -119,10 +119,7 @@ def list_(as_json: bool) -> None:
         click.echo(f"no database is kept in {databases_dir()}; `pgdyno database add` keeps one", err=True)
         return
     header = ["NAME", "DATABASE", "SIZE", "POSTGRESQL", "VOLUMES", "KEPT", "FROM"]
-    rows = [header, *(_row(one) for one in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_rows(header, [_row(one) for one in found])
 
 
 @command.command()

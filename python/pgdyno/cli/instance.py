@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pgdyno.cli.output import print_json
+from pgdyno.cli.output import print_json, print_rows
 
 
 @click.group(short_help="List instance types, and show one of them.")
@@ -49,10 +49,7 @@ def types(like: str | None, as_json: bool) -> None:
         click.echo(f"no instance type has `{like}` in its name; `pgdyno instance types` lists them all", err=True)
         return
     header = ["TYPE", "VCPUS", "MEMORY", "EBS MIB/S", "EBS IOPS", "USD/H"]
-    rows = [header, *(_row(one) for one in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_rows(header, [_row(one) for one in found])
 
 
 @command.command()

@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from pgdyno.text import aligned
+from pgdyno.cli.terminal import columns
+from pgdyno.text import fitted
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Rows below a header, as wide as they need; columns named in ``right`` are numbers and stand to the right."""
+    """Rows below a header, within the terminal; columns named in ``right`` are numbers and stand to the right."""
     left = [place for place, title in enumerate(header) if title not in right]
-    for line in aligned([header, *rows], left):
+    for line in fitted([header, *rows], columns(), left):
         click.echo(line)
 
 

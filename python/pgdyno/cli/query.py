@@ -90,18 +90,21 @@ def _print_csv(found: QueryResult) -> None:
 
 def _print_table(found: QueryResult) -> None:
     """Columns side by side, numbers to the right; the number of rows on standard error."""
+    from pgdyno.cli.terminal import columns
+    from pgdyno.text import fitted
+
     texts = [[_text(value) for value in row] for row in found.rows]
-    widths = [max(map(len, column)) for column in zip(found.columns, *texts, strict=True)]
     numeric = [
         all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in column)
         for column in zip(*found.rows, strict=True)
-    ] or [False] * len(widths)
-    for cells in ([*found.columns], ["-" * width for width in widths], *texts):
-        aligned = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, numeric, strict=True)
-        )
-        click.echo("  ".join(aligned).rstrip())
+    ] or [False] * len(found.columns)
+    widths = [max(map(len, column)) for column in zip(found.columns, *texts, strict=True)]
+    within = columns()
+    ruled = within is None or sum(widths) + 2 * (len(widths) - 1) <= within
+    rule = [["-" * width for width in widths]] if ruled else []
+    left = [place for place, number in enumerate(numeric) if not number]
+    for line in fitted([found.columns, *rule, *texts], within, left):
+        click.echo(line)
     click.echo(f"({len(found.rows)} row{'s' * (len(found.rows) != 1)})", err=True)
 
 

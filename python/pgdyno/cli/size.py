@@ -10,6 +10,7 @@ import click
 
 from pgdyno.cli import complete, shared
 from pgdyno.cli.spread import hosts_of
+from pgdyno.cli.terminal import columns
 from pgdyno.errors import InputError
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _show_many(files: list[File], terms: Terms, where: Spread | None, as_json: b
     if as_json:
         print_json(many.total(answers))
     else:
-        click.echo(many.text(answers))
+        click.echo(many.text(answers, columns()))
     wrong = [one for one in answers if one.error]
     if wrong:
         raise InputError(
@@ -239,6 +240,6 @@ def _show(advice: Advice, as_json: bool, html: Path | None) -> None:
 
         click.echo(json.dumps(document.document(advice), indent=1))
         return
-    click.echo(table.text(advice))
+    click.echo(table.text(advice, columns()))
     if html is not None:
         click.echo(f"page: {html}", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable
 from typing import IO, Any
 
@@ -23,6 +24,15 @@ def wants_colour(stream: IO[Any] | None) -> bool:
 def is_live(stream: IO[Any] | None) -> bool:
     """Whether a line of ``stream`` can be drawn again: a terminal, and not a dumb one. None is one that was closed."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def columns() -> int | None:
+    """Columns of the terminal; None where the output goes elsewhere, and may be as wide as it needs. ``COLUMNS`` goes first."""
+    if os.environ.get("COLUMNS", "").isdigit():
+        return max(NARROWEST, int(os.environ["COLUMNS"]))
+    return (
+        max(NARROWEST, shutil.get_terminal_size().columns) if sys.stdout is not None and sys.stdout.isatty() else None
+    )
 
 
 class HelpFormatter(click.HelpFormatter):

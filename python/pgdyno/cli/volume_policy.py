@@ -9,6 +9,7 @@ import click
 
 from pgdyno.cli import complete
 from pgdyno.cli.shared import PathParameter
+from pgdyno.cli.terminal import columns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,7 +165,7 @@ def _look(file: Path, span: str, size: str, changed: str, begin: str | None, *, 
         )
         return
     header = ["DAY", "SNAPSHOTS", "ARCHIVED", "FAST", "STORED", "COPIES", "OLDEST", "USD/DAY"]
-    for line in text.aligned([header, *(_row(day) for day in found)], left=(0, 6)):
+    for line in text.fitted([header, *(_row(day) for day in found)], columns(), left=(0, 6)):
         click.echo(line)
     click.echo(f"\n{count:,} days cost {text.money(round(usd, 2))} for snapshots of {text.size(data.size_bytes)}.")
     if lost_s is not None:

@@ -26,7 +26,7 @@ _ASKED_AT_ONCE = 8
 
 
 class MetricsServer(ThreadingHTTPServer):
-    """Answers ``GET /metrics`` with what ``exposition`` gives."""
+    """Answers ``GET`` and ``HEAD /metrics`` with what ``exposition`` gives."""
 
     daemon_threads = True
 
@@ -60,21 +60,30 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The text, or where it is."""
-        if self.path.partition("?")[0] != PATH:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", f"ask for {PATH}\n")
-            return
-        try:
-            self._answer(HTTPStatus.OK, CONTENT_TYPE, self.server.exposition())
-        except PgdynoError as error:
-            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", f"{error.message}\n")
+        self._respond(with_body=True)
 
-    def _answer(self, status: HTTPStatus, kind: str, body: str) -> None:
+    def do_HEAD(self) -> None:
+        """The headers of the same."""
+        self._respond(with_body=False)
+
+    def _respond(self, *, with_body: bool) -> None:
+        if self.path.partition("?")[0] != PATH:
+            answer = HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", f"ask for {PATH}\n"
+        else:
+            try:
+                answer = HTTPStatus.OK, CONTENT_TYPE, self.server.exposition()
+            except PgdynoError as error:
+                answer = HTTPStatus.SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", f"{error.message}\n"
+        self._answer(*answer, with_body=with_body)
+
+    def _answer(self, status: HTTPStatus, kind: str, body: str, *, with_body: bool) -> None:
         content = body.encode()
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        if with_body:
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Log nothing: a line for each scrape is not useful."""

@@ -95,6 +95,7 @@ def tuned_settings(
             str(max(CONNECTIONS_MIN, clients + CONNECTIONS_BESIDE)),
             "room for many clients and the probe",
         ),
+        Setting("track_io_timing", "on", "how long reads take shows whether storage binds"),
         Setting("jit", "off", "statements are short, and not every build has it"),
         *_of_version(major),
     ]

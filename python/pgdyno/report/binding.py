@@ -68,7 +68,8 @@ class BoundRow(NamedTuple):
 _NOTE = (
     "The limit is derived from what a real host shows too (block devices, wait events, PostgreSQL's counters, CPU) and from what was"
     " bought, never from what an emulated volume counts about itself. Confidence is high where independent sources agree in most"
-    " seconds. The effect of a remedy is what it can bring at most."
+    " seconds. A second counts whole for the limit that was reached in it, so this share is larger than that of the time in which"
+    " requests waited. The effect of a remedy is what it can bring at most."
 )
 
 

@@ -87,7 +87,7 @@ def print_table(comparison: Comparison, report: Path | None = None, stream: IO[s
     """Print the table on ``stream``, which must take colours; on a terminal it fits its width, the heading is dim, invalid arms are red, the verdict is bold."""
     stream = stream or sys.stdout
     if not stream.isatty():
-        stream.write(table(comparison, report))
+        stream.write(table(comparison, report, _terminal_width(stream) if os.environ.get("COLUMNS") else WIDTH))
         return
     width = _terminal_width(stream)
     text = table(comparison, report, width)

@@ -42,6 +42,7 @@ LIGHT = {
     "role5": "#9aa0a6",
     "role6": "#c0392b",
     "role7": "#ecedea",
+    "role8": "#c9cbc6",
     **{f"wait{place}": colour for place, colour in enumerate(WAITS_LIGHT)},
 }
 DARK = {
@@ -63,6 +64,7 @@ DARK = {
     "role5": "#767d85",
     "role6": "#ef7a6d",
     "role7": "#272b30",
+    "role8": "#454b52",
     **{f"wait{place}": colour for place, colour in enumerate(WAITS_DARK)},
 }
 

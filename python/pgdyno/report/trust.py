@@ -25,6 +25,10 @@ REASONS_MAX = 8
 """More reasons than this are given once for each check, with how many runs have it."""
 
 
+WRITES_MIB_PER_S_MIN = 0.1
+"""WAL of a load that writes; vacuum and statistics of a load that only reads write less."""
+
+
 @dataclass(frozen=True)
 class CheckRow:
     """One check over all runs."""
@@ -122,7 +126,26 @@ def warnings(comparison: Comparison) -> list[str]:
     if len(lost) + len(partly) > REASONS_MAX:
         lost = [f"{len(lost)} arms have no finished run"] if lost else []
         partly = [f"{len(partly)} arms have fewer finished runs than were planned"] if partly else []
-    return [*lost, *partly, *_modified(comparison), *_reasons(comparison, "warn"), *comparison.unreadable]
+    return [
+        *lost,
+        *partly,
+        *_modified(comparison),
+        *_without_checkpoint(comparison),
+        *_reasons(comparison, "warn"),
+        *comparison.unreadable,
+    ]
+
+
+def _without_checkpoint(comparison: Comparison) -> list[str]:
+    """Runs that wrote and met no checkpoint."""
+    record = record_of(comparison)
+    if record.bulk_load is not None or any(
+        arm.server.get("checkpoints") != 0 or (arm.server.get("wal_mib_per_s") or 0.0) < WRITES_MIB_PER_S_MIN
+        for arm in comparison.arms
+    ):
+        return []
+    best = "no checkpoint began while measuring: writes were at their best"
+    return [f"{best}; a workload.duration above checkpoint_timeout has some"]
 
 
 def _modified(comparison: Comparison) -> list[str]:

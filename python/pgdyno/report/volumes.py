@@ -40,6 +40,14 @@ class VolumeRow:
     meters: tuple[Meter, ...] = ()
 
 
+_SAVED_UP = (
+    "A volume saves up its limit for a second while less is asked of it, and gives that at once: so it can do its limit in every second,"
+    " in a short run a little more, although requests wait for it in a part of the time only."
+)
+_WAITING = (
+    "Time in which a request waited for the volume's limit is in its latency: of two volumes with one limit the faster one reaches it"
+    " sooner, and its requests then wait longer, in a random order."
+)
 MEMBER_COLUMNS = ("IOPS", "above limit", "reads, mean", "writes, mean")
 _MEANS = (("reads", "read_ms_mean"), ("writes", "write_ms_mean"))
 VOLUME_COLUMNS = ("IOPS (limit)", "MiB/s (limit)", "queue", "above limit", "reads p50", "p99", "writes p50", "p99")
@@ -61,7 +69,9 @@ def section(comparison: Comparison) -> Section | None:
     elif has_meters(comparison):
         parts += [
             Block("meters.html", {"volumes": rows}),
-            Note("Share of the measured time in which a request waited because the volume's limit was reached."),
+            Note(
+                f"Share of the measured time in which a request waited because the volume's limit was reached. {_SAVED_UP}"
+            ),
         ]
     parts += _members(comparison)
     if not many(comparison):
@@ -73,7 +83,7 @@ def _note(comparison: Comparison) -> str:
     instance = any(arm.instance for arm in comparison.arms)
     return (
         "Latency in milliseconds, from submission to completion. Above limit: the limit for which requests waited most, and the"
-        " share of the measured time in which one did."
+        f" share of the measured time in which one did. {_SAVED_UP}"
     ) + (
         " The instance limits all of its volumes together; its IOPS count requests above 256 KiB in pieces."
         if instance
@@ -117,7 +127,7 @@ def _latencies(comparison: Comparison) -> Iterator[Drawing]:
         yield Drawing(
             f"requests-{role}",
             f"Latency of the {role} volume's requests by percentile",
-            "Milliseconds by percentile, both axes logarithmic, from submission to completion. Solid: reads; dashed: writes.",
+            f"Milliseconds by percentile, both axes logarithmic, from submission to completion. Solid: reads; dashed: writes. {_WAITING}",
             partial(figures.percentiles, curves, comparison.arms),
             title=f"Latency of {whose} requests",
             key="arms",

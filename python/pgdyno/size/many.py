@@ -12,7 +12,7 @@ from pgdyno.size.advice import MEMBERS, advise
 from pgdyno.size.choice import choose
 from pgdyno.size.demand import demand_of
 from pgdyno.size.reading import cloudwatch, iostat, sar
-from pgdyno.text import UNKNOWN, aligned, money, number
+from pgdyno.text import UNKNOWN, fitted, money, number
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
@@ -105,15 +105,15 @@ def total_usd_per_month(answers: Sequence[Answer]) -> float | None:
     return round(sum(known), 2) if len(known) == len(prices) else None
 
 
-def text(answers: Sequence[Answer]) -> str:
-    """A line for each, and the total."""
+def text(answers: Sequence[Answer], width: int | None = None) -> str:
+    """A line for each, and the total; a table of at most ``width`` columns."""
     head = ("FILE", "IOPS", "MIB/S", "CHEAPEST VOLUME", "A MONTH")
     rows = [_row(one) for one in answers]
     total = total_usd_per_month(answers)
     last = (f"all {len(answers)}", "", "", "", money(total))
     why = [f"{one.name}: {one.error}" for one in answers if one.error]
     why += [f"{one.name}: no volume carries it" for one in answers if not one.error and one.cheapest is None]
-    return "\n".join([*aligned([head, *rows, last], (0, 3)), *([""] if why else []), *why])
+    return "\n".join([*fitted([head, *rows, last], width, (0, 3)), *([""] if why else []), *why])
 
 
 def _row(one: Answer) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.size import words
-from pgdyno.text import aligned
+from pgdyno.text import fitted
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
@@ -14,16 +14,16 @@ SHOWN_MAX = 12
 """Volumes in the table; JSON and page have all."""
 
 
-def text(advice: Advice) -> str:
-    """What was measured, volumes, instances, credits, and what to mind."""
+def text(advice: Advice, width: int | None = None) -> str:
+    """What was measured, volumes, instances, credits, and what to mind; tables of at most ``width`` columns."""
     lines = [f"{name:<10}{said}" for name, said in words.measured_lines(advice)]
-    lines += ["", *_volumes(advice)]
+    lines += ["", *_volumes(advice, width)]
     instances = [words.instance_row(one) for one in advice.instances]
     if advice.now is not None:
         row = words.instance_row(advice.now)
         verdict = "carries it" if advice.now.fit.carries else "does not carry it"
         lines += ["", f"{advice.now.name} {verdict}: {row[-3]} IOPS, {row[-2]} MiB/s, {row[-1]}"]
-    lines += ["", *_rows(words.INSTANCE_HEADER, instances)] if instances else ["", "no instance type carries it"]
+    lines += ["", *_rows(words.INSTANCE_HEADER, instances, width)] if instances else ["", "no instance type carries it"]
     if advice.collapses:
         lines += ["", *(f"{words.collapse_sentence(one)}." for one in advice.collapses)]
     if advice.unfit:
@@ -31,13 +31,13 @@ def text(advice: Advice) -> str:
     return "\n".join([*lines, "", *(f"note: {note}" for note in advice.notes)])
 
 
-def _volumes(advice: Advice) -> list[str]:
+def _volumes(advice: Advice, width: int | None) -> list[str]:
     rows = words.volume_rows(advice)
     if not rows:
         return ["no volume carries it"]
     more = len(rows) - SHOWN_MAX
-    return _rows(words.VOLUME_HEADER, rows[:SHOWN_MAX]) + ([f"... and {more} more: --json"] if more > 0 else [])
+    return _rows(words.VOLUME_HEADER, rows[:SHOWN_MAX], width) + ([f"... and {more} more: --json"] if more > 0 else [])
 
 
-def _rows(header: list[str], rows: list[list[str]]) -> list[str]:
-    return aligned([[name.upper() for name in header], *rows], range(len(header)))
+def _rows(header: list[str], rows: list[list[str]], width: int | None) -> list[str]:
+    return fitted([[name.upper() for name in header], *rows], width, range(len(header)))

@@ -48,13 +48,22 @@ def volume_rows(advice: Advice) -> list[list[str]]:
         [
             one.spec,
             money(one.usd_per_month),
-            rate(one.member.charged_iops, one.member.charge.read_tokens / one.members),
+            _iops(one),
             rate(one.member.charged_bytes, MIB / one.members),
             nearest(one.fit),
             grown(one, advice.size_bytes),
         ]
         for one in advice.choices
     ]
+
+
+def _iops(one: Choice) -> str:
+    """The limit of all members. An HDD volume charges whole units of bytes, so its throughput is a number of requests of that size."""
+    member = one.member
+    if math.isinf(member.charged_iops.sustained) and member.charge.whole_units:
+        unit_bytes = member.charge.unit_bytes
+        return f"{rate(member.charged_bytes, unit_bytes / one.members)} of {unit_bytes // MIB} MiB"
+    return rate(member.charged_iops, member.charge.read_tokens / one.members)
 
 
 VOLUME_HEADER = ["Volume", "a month", "IOPS", "MiB/s", "Room", ""]

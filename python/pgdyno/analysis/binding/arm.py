@@ -59,4 +59,6 @@ def _not_timed(verdict: Verdict, figures: RunFigures) -> list[str]:
     """What the server could have told of waiting for a volume, where that is the answer or there is none."""
     if figures.server.io_timing is not False or verdict.limit not in (None, "volume_latency", "commit_latency"):
         return []
-    return ["track_io_timing is off: the server does not say how long its reads took"]
+    existed = figures.record.world.existed
+    way = "ALTER SYSTEM SET track_io_timing = on" if existed else 'postgres.parameters.track_io_timing = "on"'
+    return [f"how long reads took, because track_io_timing is off: `{way}`"]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, event_marks, event_rows, log_scale
+from pgdyno.report.figures.parts import (
+    LABELS_PX,
+    MS_LABELS,
+    RIGHT_PX,
+    Sheet,
+    event_labels,
+    event_marks,
+    event_rows,
+    log_scale,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +23,8 @@ if TYPE_CHECKING:
     from pgdyno.report.theme import Theme
 
 
+HEADROOM = 1.08
+"""Of an axis above its highest value, so that no line runs along the edge."""
 VOLUME_PANELS = (
     ("iops", "requests per second (IOPS)", False),
     ("mib_per_s", "MiB per second", False),
@@ -63,8 +74,9 @@ def timeline(
         panels.append(
             alt.layer(
                 _checkpoint_rules(sheet, checkpoints, axis),
-                *event_marks(sheet, marks, axis, labels=column == shown[0][0]),
+                *event_marks(sheet, marks, axis),
                 *_lines(sheet, rows, axis, logarithmic),
+                *(event_labels(sheet, marks, axis, seconds, plot_px) if column == shown[0][0] else ()),
             ).properties(width=plot_px, height=92 if width_px > 500 else 78, title=named)
         )
     chart = alt.vconcat(*panels, spacing=14).resolve_scale(x="shared", color="independent")
@@ -162,7 +174,7 @@ def _lines(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, logarithmic: bo
         scale, ticks = log_scale(values, 80)
         axis = alt.Axis(values=ticks, labelExpr=MS_LABELS, **extent)
     else:
-        scale = alt.Scale(zero=True, nice=True)
+        scale = alt.Scale(domain=[0, max(values, default=1.0) * HEADROOM], nice=False)
         axis = alt.Axis(tickCount=3, labelExpr="format(datum.value, datum.value >= 1e5 ? '~s' : ',')", **extent)
     layers = []
     for main, look in ((False, {"strokeWidth": 1, "opacity": 0.3}), (True, {"strokeWidth": 1.8})):

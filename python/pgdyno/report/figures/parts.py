@@ -25,6 +25,8 @@ RIGHT_PX = 14
 """Room right of a plot, so that half a label and half a dot fit."""
 TICK_PX = 20
 """Room that a label of a vertical axis needs."""
+EVENT_LANES, EVENT_LANE_PX, EVENT_LETTER_PX = 6, 12, 5.5
+"""Lines of words of events in a panel, their height, and the width of a letter of 10 px, about."""
 NARROW_PX = 500
 """Below this width a name and a figure do not fit beside each other."""
 _STEPS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,))
@@ -169,18 +171,44 @@ def event_rows(events: Sequence[Event], seconds: float) -> list[dict[str, Any]]:
     ]
 
 
-def event_marks(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, *, labels: bool = False) -> list[Any]:
-    """A band from the begin of each event to its end, with its words where there is room for them; nothing without events."""
+def _in_lanes(rows: Sequence[dict[str, Any]], seconds: float, plot_px: int) -> list[dict[str, Any]]:
+    """The rows whose words have room, none over another: from the top down, to the left of their event near the right edge."""
+    ends_px = [-1.0] * EVENT_LANES
+    placed = []
+    for row in sorted(rows, key=lambda row: row["t_s"]):
+        width_px = len(row["words"]) * EVENT_LETTER_PX + 6
+        at_px = row["t_s"] / seconds * plot_px
+        begin_px = at_px if at_px + width_px <= plot_px else at_px - width_px
+        lane = next((place for place, end_px in enumerate(ends_px) if end_px < begin_px), None)
+        if lane is None or begin_px < 0:
+            continue
+        ends_px[lane] = begin_px + width_px
+        placed.append({**row, "y_px": 2 + lane * EVENT_LANE_PX, "side": "left" if begin_px == at_px else "right"})
+    return placed
+
+
+def event_marks(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any) -> list[Any]:
+    """A band from the begin of each event to its end; nothing without events."""
     import altair as alt
 
     if not rows:
         return []
     x2, what = alt.X2("end_s:Q"), alt.Description("what:N")
-    base = sheet.chart(rows)
-    marks = [base.mark_rect(opacity=0.3, color=sheet.theme["quiet"]).encode(x=x, x2=x2, description=what)]
-    if labels:
-        text = base.mark_text(
-            align="left", baseline="top", dx=3, dy=2, fontSize=10, aria=False, color=sheet.theme["quiet"]
-        )
-        marks.append(text.encode(x=x, y=alt.value(0), text=alt.Text("words:N")))
+    band = sheet.chart(rows).mark_rect(opacity=0.3, color=sheet.theme["quiet"])
+    return [band.encode(x=x, x2=x2, description=what)]
+
+
+def event_labels(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, seconds: float, plot_px: int) -> list[Any]:
+    """The words of events over the lines of a panel of ``plot_px`` for ``seconds``, where there is room for them."""
+    import altair as alt
+
+    marks = []
+    placed = _in_lanes(rows, seconds, plot_px)
+    for side, lane_px in dict.fromkeys((row["side"], row["y_px"]) for row in placed):
+        chart = sheet.chart([row for row in placed if (row["side"], row["y_px"]) == (side, lane_px)])
+        look = {"align": side, "baseline": "top", "dx": 3 if side == "left" else -3, "fontSize": 10, "aria": False}
+        # On a ground of its own: a line behind it must not cross it.
+        under = chart.mark_text(stroke=sheet.theme["ground"], strokeWidth=4, strokeJoin="round", **look)
+        over = chart.mark_text(color=sheet.theme["quiet"], **look)
+        marks += [mark.encode(x=x, y=alt.value(lane_px), text=alt.Text("words:N")) for mark in (under, over)]
     return marks

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.report.theme import Theme
 
+UNASSIGNED = "unassigned"
+UNASSIGNED_MIN = 0.002
+"""Less than this is rounding."""
 ROLES = (
     ("server", "PostgreSQL"),
     ("driver", "driver"),
@@ -23,21 +26,30 @@ ROLES = (
     ("other", "other"),
     ("host_steal", "steal"),
     ("host_idle", "idle"),
+    (UNASSIGNED, "not assigned"),
 )
-"""Roles of the CPU in the order of their bars, and their names; ``roleN`` of the theme is the colour of the Nth."""
+"""Roles of the CPU in the order of their bars, and their names; ``roleN`` of the theme is the colour of the Nth. Together they are the whole machine."""
 
 
 def roles(arms: Sequence[ArmSummary]) -> list[tuple[int, str]]:
     """(place, name) of the roles that a key of the bars has: the relay only where there was one."""
-    relayed = any("relay" in arm.cpu_share for arm in arms)
-    return [(place, name) for place, (role, name) in enumerate(ROLES) if role != "relay" or relayed]
+    absent = {role for role in ("relay", UNASSIGNED) if not any(_cpu_share(arm, role) for arm in arms)}
+    return [(place, name) for place, (role, name) in enumerate(ROLES) if role not in absent]
+
+
+def _cpu_share(arm: ArmSummary, role: str) -> float:
+    """Of the machine's time; what no process was seen to use is unassigned: of those that ended between two looks, of interrupts."""
+    if role != UNASSIGNED:
+        return arm.cpu_share.get(role, 0.0)
+    rest = 1.0 - sum(arm.cpu_share.get(known, 0.0) for known, _ in ROLES)
+    return rest if arm.cpu_share and rest >= UNASSIGNED_MIN else 0.0
 
 
 def cpu(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
     """The machine's CPU time by role."""
     import altair as alt
 
-    parts = {arm.index: {name: arm.cpu_share.get(role, 0.0) for role, name in ROLES} for arm in arms}
+    parts = {arm.index: {name: _cpu_share(arm, role) for role, name in ROLES} for arm in arms}
     axis = alt.Axis(format="%", title="share of the machine's CPU time", tickCount=5, labelFlush=True)
     x = alt.X("value:Q", stack="zero", scale=alt.Scale(domain=[0, 1], clamp=True), axis=axis)
     return _bars(Sheet(arms, theme), parts, "role", x, lambda value: f"{percent(value)} of the machine", width_px)
