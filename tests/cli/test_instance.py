@@ -8,7 +8,7 @@ from tests.support.commands import pgdyno
 
 
 def test_a_type_is_shown_with_its_limits_its_price_and_their_sources() -> None:
-    code, out, _ = pgdyno("instance", "show", "r6g.large")
+    code, out, _, _ = pgdyno("instance", "show", "r6g.large")
     assert code == 0
     for words in (
         "2 vCPUs, arm64",
@@ -35,11 +35,11 @@ def test_what_has_no_limit_or_no_price_says_so() -> None:
 
 
 def test_types_are_listed_by_a_part_of_their_names() -> None:
-    code, out, _ = pgdyno("instance", "types", "--like", "r6g.")
+    code, out, _, _ = pgdyno("instance", "types", "--like", "r6g.")
     lines = out.splitlines()
     assert code == 0 and lines[0].split()[:3] == ["TYPE", "VCPUS", "MEMORY"]
     assert [line.split()[0] for line in lines[1:4]] == ["r6g.medium", "r6g.large", "r6g.xlarge"]
-    code, out, err = pgdyno("instance", "types", "--like=--nothing")
+    code, out, err, _ = pgdyno("instance", "types", "--like=--nothing")
     assert (code, out) == (0, "") and "no instance type" in err
 
 
@@ -59,6 +59,6 @@ def test_json_is_the_engines_own() -> None:
 
 
 def test_an_unknown_type_is_refused_with_the_nearest_names() -> None:
-    code, out, err = pgdyno("instance", "show", "r6g.3xlarge")
+    code, out, err, _ = pgdyno("instance", "show", "r6g.3xlarge")
     assert (code, out) == (2, "")
     assert "r6g has medium, large" in err and "remedy: r6g.xlarge or r6g.2xlarge or r6g.4xlarge" in err

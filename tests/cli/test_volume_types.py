@@ -10,7 +10,7 @@ from tests.support.commands import pgdyno
 
 
 def test_types_are_listed_with_limits_price_and_durability() -> None:
-    code, out, _ = pgdyno("volume", "types")
+    code, out, _, _ = pgdyno("volume", "types")
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert code == 0 and lines["TYPE"].split()[1:] == ["PROVIDER", "SIZE", "IOPS", "MIB/S", "USD/MONTH", "DURABILITY"]
     for name, words in {
@@ -28,12 +28,12 @@ def test_a_part_of_a_name_or_of_a_provider_chooses() -> None:
     names = [line.split()[0] for line in pgdyno("volume", "types", "--like", "azure")[1].splitlines()[1:]]
     assert names == ["azure-premium-v1", "azure-premium-v2", "azure-ultra"]
     assert pgdyno("volume", "types", "--like=AWS RDS")[1].count("rds-") == 4
-    code, out, err = pgdyno("volume", "types", "--like", "floppy")
+    code, out, err, _ = pgdyno("volume", "types", "--like", "floppy")
     assert (code, out) == (0, "") and "no volume type" in err
 
 
 def test_volumes_stand_beside_each_other() -> None:
-    code, out, _ = pgdyno("volume", "types", "gp3:iops=8000", "io2")
+    code, out, _, _ = pgdyno("volume", "types", "gp3:iops=8000", "io2")
     assert code == 0
     rows = {name: values for name, *values in (re.split(r"  +", line) for line in out.splitlines())}
     assert rows["VOLUME"] == ["gp3:size=100GiB,iops=8000,throughput=125", "io2bx:size=100GiB,iops=16000"]

@@ -27,7 +27,7 @@ def iostat_file(tmp_path: Path) -> str:
 
 
 def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(iostat_file: str) -> None:
-    code, out, _ = pgdyno(
+    code, out, _, _ = pgdyno(
         "size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--instance", "r6g.large"
     )
     assert code == 0
@@ -46,7 +46,7 @@ def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(iostat_fi
 
 
 def test_json_has_what_the_table_has(iostat_file: str) -> None:
-    code, out, _ = pgdyno(
+    code, out, _, _ = pgdyno(
         "size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--json", "--headroom", "50%"
     )
     document = json.loads(out)
@@ -87,7 +87,7 @@ def test_a_mark_of_byte_order_and_ends_of_lines_of_windows_are_read_over(
     path.write_bytes(content)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
     name = str(path) if place == "file" else "-"
-    code, out, err = pgdyno("size", "--cloudwatch", name, "--size", "100GiB", "--type", "gp3", "--json")
+    code, out, err, _ = pgdyno("size", "--cloudwatch", name, "--size", "100GiB", "--type", "gp3", "--json")
     assert code == 0, err
     assert json.loads(out)["measured"]["intervals"] == 100
 
@@ -99,13 +99,13 @@ def test_sars_own_binary_file_is_refused_with_how_to_make_a_text(
     path = tmp_path / "sa21"
     path.write_bytes(b"\x96\xd5\x75\x21\xff\xfe\x00sa")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes()), encoding="utf-8"))
-    code, _, err = pgdyno("size", "--sar", str(path) if place == "file" else "-")
+    code, _, err, _ = pgdyno("size", "--sar", str(path) if place == "file" else "-")
     assert code == 2 and "no disks of sar" in err and "sar -d" in err
 
 
 def test_the_page_stands_alone(iostat_file: str, tmp_path: Path) -> None:
     page = tmp_path / "size.html"
-    code, _, err = pgdyno("size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--html", str(page))
+    code, _, err, _ = pgdyno("size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--html", str(page))
     text = page.read_text()
     assert code == 0 and str(page) in err
     assert "A RAID-0 of 2 x gp3, 50 GiB" in text and "gp3:size=100GiB,iops=4776,throughput=125" in text
@@ -114,7 +114,7 @@ def test_the_page_stands_alone(iostat_file: str, tmp_path: Path) -> None:
         and "<script" not in text
         and "http" not in text.replace("http://www.w3.org", "")
     )
-    code, _, err = pgdyno("size", "--iostat", iostat_file, "--html", str(tmp_path / "no" / "where.html"))
+    code, _, err, _ = pgdyno("size", "--iostat", iostat_file, "--html", str(tmp_path / "no" / "where.html"))
     assert code == 3 and "cannot be written" in err
 
 
@@ -146,7 +146,7 @@ def test_the_page_stands_alone(iostat_file: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_illegal_is_refused_with_a_remedy(iostat_file: str, arguments: tuple[str, ...], said: str) -> None:
-    code, out, err = pgdyno("size", *(iostat_file if word == "FILE" else word for word in arguments))
+    code, out, err, _ = pgdyno("size", *(iostat_file if word == "FILE" else word for word in arguments))
     assert (code, out) == (2, "") and said in err and "remedy:" in err
 
 

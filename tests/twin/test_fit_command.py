@@ -26,7 +26,7 @@ SEED = 20_261_121
 def test_a_disk_in_memory_is_refused_with_both_figures(tmp_path: Path, image_dir: Path, state_dir: Path) -> None:
     twin, disk = tmp_path / "twin.toml", image_dir / "disk"
     disk.mkdir()
-    code, _, err = pgdyno("volume", "fit", disk, "-o", twin, "--region", "64MiB", "--quick")
+    code, _, err, _ = pgdyno("volume", "fit", disk, "-o", twin, "--region", "64MiB", "--quick")
     assert code == 3
     assert "too fast to be emulated here" in err and err.count(" us ") >= 2
     assert not twin.exists() and not list(disk.iterdir())
@@ -39,7 +39,7 @@ def test_a_box_is_fitted_and_its_twin_is_attached(tmp_path: Path, state_dir: Pat
     limits = hidden_limits(SEED)
     twin = tmp_path / "twin.toml"
     with device.bench(state_dir) as bench, mounted_box(bench, limits) as box:
-        code, out, err = pgdyno("volume", "fit", box, "-o", twin, "--region", "128MiB", "--quick", "--json")
+        code, out, err, _ = pgdyno("volume", "fit", box, "-o", twin, "--region", "128MiB", "--quick", "--json")
         if "too fast to be emulated here" in err:
             pytest.skip(f"this machine was busy with other things: {err.splitlines()[-2]}")
         assert code == 0, err

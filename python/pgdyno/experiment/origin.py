@@ -227,7 +227,7 @@ class _FieldType:
 
 @cache
 def _field_types(model: type[BaseModel]) -> dict[str, _FieldType]:
-    """What each key of a table takes; kept, because every arm is held against it."""
+    """What each key of a table takes; kept, because every arm is compared with it."""
     return {
         info.alias or name: _FieldType(
             frozenset(_plain_types(info.annotation)),

@@ -98,7 +98,10 @@ class _Process:
             return content
         reason = content.decode(errors="replace") if state == _FAILED else self._why_it_died()
         raise PgdynoError(
-            f"a figure could not be drawn: {reason}", code="report.figure.failed", data={"reason": reason}
+            f"a figure could not be drawn: {reason}",
+            remedy="the other figures, and the same numbers as text, are there: `pgdyno report RESULT --format md`",
+            code="report.figure.failed",
+            data={"reason": reason},
         )
 
     def end(self) -> None:

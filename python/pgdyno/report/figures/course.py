@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 HEADROOM = 1.08
-"""Of an axis above its highest value, so that no line runs along the edge."""
+"""Times its highest value an axis goes up to, so that no line runs along the edge."""
 VOLUME_PANELS = (
     ("iops", "requests per second (IOPS)", False),
     ("mib_per_s", "MiB per second", False),

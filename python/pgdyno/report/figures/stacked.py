@@ -38,7 +38,7 @@ def roles(arms: Sequence[ArmSummary]) -> list[tuple[int, str]]:
 
 
 def _cpu_share(arm: ArmSummary, role: str) -> float:
-    """Of the machine's time; what no process was seen to use is unassigned: of those that ended between two looks, of interrupts."""
+    """The share of the machine's time. What no process was seen to use is unassigned: interrupts, processes that ended between two looks."""
     if role != UNASSIGNED:
         return arm.cpu_share.get(role, 0.0)
     rest = 1.0 - sum(arm.cpu_share.get(known, 0.0) for known, _ in ROLES)
