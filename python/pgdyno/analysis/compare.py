@@ -152,16 +152,10 @@ def summarise(*directories: Path) -> Comparison:
     experiments = [open_experiment(directory) for directory in directories]
     first = experiments[0].record
     _require_poolable(experiments)
-    left_out = {path: why for one in experiments for path, why in one.unreadable.items()}
-    figures = []
-    for run in (run for experiment in experiments for run in experiment.runs):
-        if (why := run.torn()) is None:
-            figures.append(figures_of(run))
-        else:
-            left_out[run.path] = why
+    figures = [figures_of(run) for experiment in experiments for run in experiment.runs]
     if not figures:
         raise InputError(f"{experiments[0].path} has no finished run", remedy="repeat the experiment")
-    unreadable = tuple(f"{path}: {why}" for path, why in left_out.items())
+    unreadable = tuple(f"{path}: {why}" for one in experiments for path, why in one.unreadable.items())
     planned = sum(experiment.record.replicates for experiment in experiments)
     return compared(first, figures, directories, unreadable, planned=planned)
 

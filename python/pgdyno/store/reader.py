@@ -50,21 +50,6 @@ class Run:
             return error.message
         return None
 
-    def torn(self) -> str | None:
-        """The first table whose file has not its end, and why it cannot be read; None where all have. Rows are not looked at."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        for name in tables.TABLES:
-            file = self.path / f"{name}.parquet"
-            try:
-                pq.read_metadata(file)
-            except FileNotFoundError:
-                continue
-            except (pa.ArrowException, OSError) as error:
-                return f"{file} cannot be read: {error}"
-        return None
-
     def document(self, relative: str) -> dict[str, Any]:
         """A JSON file of the run (``workload/latency.hdr.json``)."""
         return _read_json(self.path / relative)
