@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::sendfile;
 
 use crate::cancel::CancelKey;
-use crate::connect::LoginError;
 use crate::fault::Fault;
 use crate::frame::{Frame, Inbox, values};
 use crate::login::log_in;
+use crate::login_error::LoginError;
 use crate::server::Server;
 use crate::server_error::ServerError;
 use crate::stream::Stream;
@@ -249,7 +249,7 @@ impl Exchange {
             self.cancelled = Some((first, now));
             match self.cancel_key.cancel(&self.to) {
                 // Worth another try, and at the end the fault above.
-                Ok(()) | Err(LoginError::Absent(_)) => (),
+                Ok(()) | Err(LoginError::Absent(_) | LoginError::Overdue(_)) => (),
                 Err(LoginError::Refused(fault)) => return Err(fault),
             }
         }

@@ -16,7 +16,13 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-/// Bytes that were read and not yet parsed. The buffer grows to the longest message and keeps that size.
+/// A buffer up to this size is kept; a larger one goes once it is of no use.
+const KEPT_BYTES: usize = 1 << 20;
+/// From this size on a buffer goes as soon as it is empty.
+const LARGE_BYTES: usize = 64 << 20;
+
+/// Bytes that were read and not yet parsed. The buffer grows with the bytes that arrive of a message, not with the length that the
+/// message claims, and shrinks behind it.
 pub struct Inbox {
     buffer: Vec<u8>,
     begin: usize,
@@ -33,12 +39,12 @@ impl Inbox {
     /// Reads once. Zero bytes mean that the server closed the connection.
     pub fn fill(&mut self, source: &mut impl io::Read) -> io::Result<usize> {
         if self.begin == self.end {
-            (self.begin, self.end) = (0, 0);
+            self.reset();
         } else if self.buffer.len() - self.end < READ_BYTES / 4 {
             self.buffer.copy_within(self.begin..self.end, 0);
             (self.begin, self.end) = (0, self.end - self.begin);
             if self.buffer.len() - self.end < READ_BYTES / 4 {
-                self.buffer.resize(self.buffer.len() * 2, 0);
+                self.grow();
             }
         }
         let read = source.read(&mut self.buffer[self.end..])?;
@@ -46,20 +52,40 @@ impl Inbox {
         Ok(read)
     }
 
+    /// Begins at the buffer's front again. A large buffer whose last bytes filled less than a quarter of it is given back.
+    fn reset(&mut self) {
+        let length = self.buffer.len();
+        if length > LARGE_BYTES || (length > KEPT_BYTES && self.end < length / 4) {
+            self.buffer = vec![0; READ_BYTES];
+        }
+        (self.begin, self.end) = (0, 0);
+    }
+
+    /// Doubles the buffer, but for no more than the rest of the message in it and one read behind it.
+    fn grow(&mut self) {
+        let rest = self.head().map_or(0, |(_, length)| length + 1 + READ_BYTES);
+        let length = (self.buffer.len() * 2).min(rest.max(self.buffer.len() + READ_BYTES));
+        self.buffer.resize(length, 0);
+    }
+
+    /// The type of the next message, and its length as the protocol counts it; none until its first bytes are read.
+    pub(crate) fn head(&self) -> Option<(u8, usize)> {
+        let [tag, length @ ..] = *self.buffer[self.begin..self.end].first_chunk::<5>()?;
+        Some((tag, u32::from_be_bytes(length) as usize))
+    }
+
     /// The next complete message; none until more is read. An error if the bytes are not PostgreSQL's protocol.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
-        let seen = &self.buffer[self.begin..self.end];
-        let Some(head) = seen.first_chunk::<5>() else { return Ok(None) };
-        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        let Some((tag, length)) = self.head() else { return Ok(None) };
         if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is not PostgreSQL's protocol"));
         }
-        if seen.len() < length + 1 {
+        if self.end - self.begin < length + 1 {
             return Ok(None);
         }
         let at = self.begin;
         self.begin += length + 1;
-        Ok(Some(Frame { tag: self.buffer[at], body: &self.buffer[at + 5..self.begin] }))
+        Ok(Some(Frame { tag, body: &self.buffer[at + 5..self.begin] }))
     }
 }
 

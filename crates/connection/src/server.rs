@@ -11,6 +11,12 @@ use serde::Deserialize;
 
 use crate::keepalive::Keepalive;
 
+/// The longest log-in where `connect_timeout` is 0 or longer. PostgreSQL allows no larger `authentication_timeout`, so a sound
+/// server has given up by then.
+const LOGIN_MAX: Duration = Duration::from_secs(600);
+/// The longest request to cancel where `connect_timeout` is 0. Nobody authenticates in one.
+const CANCEL_MAX: Duration = Duration::from_secs(10);
+
 /// A connection that can be made.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +40,7 @@ pub struct Server {
     /// Further parameters of the startup message: `options`, `TimeZone`, `DateStyle`.
     #[serde(default)]
     pub(crate) startup: BTreeMap<String, String>,
-    /// 0 is no limit.
+    /// For the whole log-in; 0 is the longest one.
     pub(crate) connect_timeout_s: u64,
     pub(crate) keepalive: Keepalive,
     /// Ways of authentication that are acceptable; none is any.
@@ -55,12 +61,23 @@ impl Server {
         self.host.starts_with(['/', '@'])
     }
 
-    pub(crate) fn connect_timeout(&self) -> Option<Duration> {
-        (self.connect_timeout_s > 0).then(|| Duration::from_secs(self.connect_timeout_s))
+    /// How long a log-in may take, from the first packet to the server's readiness.
+    pub(crate) fn login_limit(&self) -> Duration {
+        self.limit(LOGIN_MAX)
     }
 
+    /// How long a request to cancel may take.
+    pub(crate) fn cancel_limit(&self) -> Duration {
+        self.limit(CANCEL_MAX)
+    }
+
+    fn limit(&self, otherwise: Duration) -> Duration {
+        if self.connect_timeout_s > 0 { Duration::from_secs(self.connect_timeout_s).min(LOGIN_MAX) } else { otherwise }
+    }
+
+    /// An empty one is none, as for libpq.
     pub(crate) fn password(&self) -> Option<&[u8]> {
-        self.password.as_ref().map(|secret| secret.0.as_bytes())
+        self.password.as_ref().map(|secret| secret.0.as_bytes()).filter(|secret| !secret.is_empty())
     }
 
     /// Whether the server may authenticate the user in this way.
@@ -94,6 +111,18 @@ pub(crate) enum Authentication {
     ScramSha256,
 }
 
+impl Authentication {
+    /// libpq's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Password => "password",
+            Self::Md5 => "md5",
+            Self::ScramSha256 => "scram-sha-256",
+        }
+    }
+}
+
 /// Whether the log-in proves that both ends see the same TLS session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -122,6 +151,9 @@ pub(crate) struct Tls {
     /// The client's certificate and its key.
     #[serde(default)]
     pub certificate: Option<ClientCertificate>,
+    /// Whether the server must ask for that certificate.
+    #[serde(default)]
+    pub certificate_required: bool,
     #[serde(default)]
     pub version_min: Option<TlsVersion>,
     #[serde(default)]
@@ -174,6 +206,16 @@ mod tests {
         let server: Server = serde_json::from_str(&format!("{{{LEAST}, \"password\": \"correct horse\"}}")).unwrap();
         assert_eq!(server.password(), Some(b"correct horse".as_slice()));
         assert!(!format!("{server:?}").contains("horse"));
+    }
+
+    #[test]
+    fn a_log_in_and_a_request_to_cancel_have_a_limit_whatever_is_asked_for() {
+        for (asked, login_s, cancel_s) in [("10", 10, 10), ("1", 1, 1), ("0", 600, 10), ("18446744073709551615", 600, 600)] {
+            let document = LEAST.replace("\"connect_timeout_s\": 10", &format!("\"connect_timeout_s\": {asked}"));
+            let server: Server = serde_json::from_str(&format!("{{{document}}}")).unwrap();
+            assert_eq!(server.login_limit(), Duration::from_secs(login_s));
+            assert_eq!(server.cancel_limit(), Duration::from_secs(cancel_s));
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::time::Duration;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustls::{ClientConnection, StreamOwned};
 
+use crate::deadline::{Deadline, Timed};
+
 /// Of rows on their way: a few messages of COPY.
 const SEND_BYTES: usize = 512 << 10;
 
@@ -47,6 +49,7 @@ impl Stream {
             match stream.conn.write_tls(&mut stream.sock) {
                 Ok(_) => (),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
                 Err(error) => return Err(error),
             }
         }
@@ -67,6 +70,11 @@ impl Stream {
         }
     }
 
+    /// The same stream, whose reads and writes end at a deadline; its socket must block.
+    pub(crate) fn timed(&mut self, deadline: Deadline) -> TimedStream<'_> {
+        TimedStream { stream: self, deadline }
+    }
+
     /// From here on reads and writes return at once.
     pub fn set_nonblocking(&self) -> io::Result<()> {
         match self {
@@ -83,6 +91,46 @@ impl Stream {
             Self::Tcp(socket) => socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout)),
             Self::Tls(stream) => stream.sock.set_read_timeout(timeout).and(stream.sock.set_write_timeout(timeout)),
         }
+    }
+}
+
+/// A stream during a log-in.
+pub(crate) struct TimedStream<'a> {
+    stream: &'a mut Stream,
+    deadline: Deadline,
+}
+
+impl Read for TimedStream<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let deadline = self.deadline;
+        match self.stream {
+            Stream::Unix(socket) => Timed { socket, deadline }.read(into),
+            Stream::Tcp(socket) => Timed { socket, deadline }.read(into),
+            Stream::Tls(stream) => {
+                let mut socket = Timed { socket: &stream.sock, deadline };
+                rustls::Stream::new(&mut stream.conn, &mut socket).read(into)
+            }
+        }
+    }
+}
+
+impl Write for TimedStream<'_> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        let deadline = self.deadline;
+        match self.stream {
+            Stream::Unix(socket) => Timed { socket, deadline }.write(from),
+            Stream::Tcp(socket) => Timed { socket, deadline }.write(from),
+            Stream::Tls(stream) => {
+                let mut socket = Timed { socket: &stream.sock, deadline };
+                rustls::Stream::new(&mut stream.conn, &mut socket).write(from)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Stream::Tls(stream) = self.stream else { return Ok(()) };
+        let mut socket = Timed { socket: &stream.sock, deadline: self.deadline };
+        rustls::Stream::new(&mut stream.conn, &mut socket).flush()
     }
 }
 

@@ -4,16 +4,23 @@ use std::io;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustls::client::WantsClientCert;
-use rustls::crypto::ring;
+use rustls::client::ResolvesClientCert;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName};
+use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
-use rustls::{CertificateError, ClientConfig, ClientConnection, ConfigBuilder, StreamOwned, SupportedProtocolVersion};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, SignatureScheme, StreamOwned, SupportedProtocolVersion,
+};
+use serde_json::Value;
 use webpki::{BorrowedCertRevocationList, CertRevocationList};
 
+use crate::deadline::{Deadline, Overdue, Timed};
 use crate::fault::Fault;
+use crate::login_error::LoginError;
 use crate::server::{ClientCertificate, Tls, TlsVersion, Verify};
 use crate::verifier::{Trust, Verifier};
 
@@ -22,41 +29,59 @@ const PROTOCOL: &[u8] = b"postgresql";
 
 /// Runs the TLS handshake on a socket whose server agreed to TLS, or expects it at once.
 pub(crate) fn wrap(
-    mut socket: TcpStream,
+    socket: TcpStream,
     host: &str,
     tls: &Tls,
-) -> Result<StreamOwned<ClientConnection, TcpStream>, Fault> {
-    let peer = socket.peer_addr().map_err(|error| interrupted(host, &error))?;
+    deadline: Deadline,
+) -> Result<StreamOwned<ClientConnection, TcpStream>, LoginError> {
+    let peer = socket.peer_addr()?;
     // The name is only what the server is told: whose certificate it shows is the verifier's to judge.
     let name = ServerName::try_from(host.to_owned()).unwrap_or_else(|_| ServerName::from(peer.ip()));
-    let mut connection = ClientConnection::new(Arc::new(config(host, tls)?), name).map_err(|error| unusable(&error))?;
+    let shown = Arc::new(AtomicBool::new(false));
+    let config = Arc::new(config(host, tls, &shown)?);
+    let mut connection = ClientConnection::new(config, name).map_err(|error| unusable(&error))?;
     while connection.is_handshaking() {
-        connection.complete_io(&mut socket).map_err(|error| failed(host, tls, &error))?;
+        let mut socket = Timed { socket: &socket, deadline };
+        connection.complete_io(&mut socket).map_err(|error| failed(host, tls, error))?;
     }
     if tls.direct && connection.alpn_protocol() != Some(PROTOCOL) {
         return Err(Fault::new(
             format!("{host} speaks TLS, but did not say that it speaks PostgreSQL"),
             "sslnegotiation=direct needs PostgreSQL 17 or later; leave it out",
-        ));
+        )
+        .coded("connection.tls.protocol", Value::Null)
+        .into());
+    }
+    if tls.certificate_required && !shown.load(Ordering::Relaxed) {
+        return Err(Fault::new(
+            format!("{host} did not ask for the client's certificate, which sslcertmode=require wants"),
+            "set ssl_ca_file in the server, or leave out sslcertmode",
+        )
+        .coded("connection.tls.client_certificate", Value::Null)
+        .into());
     }
     Ok(StreamOwned::new(connection, socket))
 }
 
-fn config(host: &str, tls: &Tls) -> Result<ClientConfig, Fault> {
+/// `shown` becomes true when the server is shown the client's certificate.
+fn config(host: &str, tls: &Tls, shown: &Arc<AtomicBool>) -> Result<ClientConfig, Fault> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Verifier {
         provider: Arc::clone(&provider),
         trust: (tls.verify != Verify::None).then(|| trust(tls)).transpose()?,
         host: (tls.verify == Verify::Full).then(|| host.to_owned()),
     };
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions(tls))
         .map_err(|error| unusable(&error))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = match &tls.certificate {
         None => builder.with_no_client_auth(),
-        Some(certificate) => with_certificate(builder, certificate)?,
+        Some(certificate) => builder.with_client_cert_resolver(Arc::new(Shown {
+            certificate: client_certificate(certificate, &provider)?,
+            shown: Arc::clone(shown),
+        })),
     };
     config.enable_sni = tls.sni;
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
@@ -69,10 +94,29 @@ fn versions(tls: &Tls) -> Vec<&'static SupportedProtocolVersion> {
     known.into_iter().filter(|(version, _)| (least..=most).contains(version)).map(|(_, version)| version).collect()
 }
 
-fn with_certificate(
-    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+/// The client's certificate, and whether the server was shown it.
+#[derive(Debug)]
+struct Shown {
+    certificate: Arc<CertifiedKey>,
+    shown: Arc<AtomicBool>,
+}
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _issuers: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.certificate.key.choose_scheme(schemes)?;
+        self.shown.store(true, Ordering::Relaxed);
+        Some(Arc::clone(&self.certificate))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+fn client_certificate(
     certificate: &ClientCertificate,
-) -> Result<ClientConfig, Fault> {
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, Fault> {
     let ClientCertificate { file, key } = certificate;
     let chain = certificates(file, "sslcert")?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
@@ -81,7 +125,7 @@ fn with_certificate(
             "give a key in PEM without a password: `openssl pkey -in KEY -out NEW`, and sslkey=NEW",
         )
     })?;
-    builder.with_client_auth_cert(chain, key).map_err(|error| {
+    CertifiedKey::from_der(chain, key, provider).map(Arc::new).map_err(|error| {
         Fault::new(
             format!("sslcert: the certificate in {} and its key cannot be used: {error}", file.display()),
             "give the key of this certificate in sslkey: RSA, ECDSA with P-256 or P-384, or Ed25519",
@@ -152,9 +196,12 @@ fn unusable(error: &rustls::Error) -> Fault {
     )
 }
 
-fn failed(host: &str, tls: &Tls, error: &io::Error) -> Fault {
+fn failed(host: &str, tls: &Tls, error: io::Error) -> LoginError {
+    if Overdue::limit(&error).is_some() {
+        return error.into();
+    }
     if error.kind() != io::ErrorKind::InvalidData {
-        return interrupted(host, error);
+        return LoginError::Absent(format!("the TLS handshake was cut off: {error}"));
     }
     let remedy = match tls.verify {
         Verify::Full => "verify-full needs a valid certificate of this host, issued by a certificate in sslrootcert",
@@ -169,9 +216,6 @@ fn failed(host: &str, tls: &Tls, error: &io::Error) -> Fault {
         }
         _ => error.to_string(),
     };
-    Fault::new(format!("no TLS with {host}: {why}"), remedy)
-}
-
-fn interrupted(host: &str, error: &io::Error) -> Fault {
-    Fault::absent(format!("the TLS handshake with {host} was cut off: {error}"), "look at the server's log")
+    let fault = Fault::new(format!("no TLS with {host}: {why}"), remedy);
+    LoginError::Refused(fault.coded("connection.tls.handshake", Value::Null))
 }
