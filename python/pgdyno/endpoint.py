@@ -40,6 +40,15 @@ _NEVER = {
     "sslkeylogfile": "the engine writes no keys of its sessions",
 }
 """Keywords that the engine does not support, and why."""
+_KNOWN = frozenset(
+    "service servicefile user password passfile channel_binding connect_timeout dbname host hostaddr port client_encoding options"
+    " application_name fallback_application_name keepalives keepalives_idle keepalives_interval keepalives_count"
+    " tcp_user_timeout sslmode sslnegotiation sslcompression sslcert sslkey sslcertmode sslpassword sslrootcert sslcrl sslcrldir"
+    " sslsni requirepeer require_auth min_protocol_version max_protocol_version ssl_min_protocol_version"
+    " ssl_max_protocol_version gssencmode krbsrvname gsslib gssdelegation replication target_session_attrs load_balance_hosts"
+    " scram_client_key scram_server_key oauth_issuer oauth_client_id oauth_client_secret oauth_scope sslkeylogfile".split()
+)
+"""Keywords of libpq 18. A later libpq's others may ask for a protection that the engine does not give."""
 _SECRET = frozenset({"password", "sslpassword", "oauth_client_secret"})
 """Keywords of a connection string that may only be in the user's own files."""
 _UTF8 = ("utf8", "unicode", "auto")
@@ -112,6 +121,8 @@ def of_session(connection: Connection, dsn: str) -> Endpoint:
     for keyword, why in _NEVER.items():
         if asked.get(keyword):
             raise _refused(keyword, why)
+    for keyword in _unknown(asked):
+        raise _refused(keyword, "pgdyno does not know what it asks for")
     if asked.get("min_protocol_version", "3.0") not in ("3.0", ""):
         raise _refused("min_protocol_version", "the engine supports version 3.0 of PostgreSQL's protocol")
     _require_no_gssapi(connection, asked)
@@ -217,6 +228,14 @@ def described(
     return Endpoint(document, name, asked.get("client_encoding"))
 
 
+def _unknown(asked: Mapping[str, str]) -> list[str]:
+    """Keywords that are not :data:`_KNOWN`, and are not as libpq has them by itself."""
+    from psycopg import pq
+
+    usual = {one.keyword.decode(): (one.compiled or b"").decode() for one in pq.Conninfo.get_defaults()}
+    return [keyword for keyword in sorted(asked.keys() - _KNOWN) if asked[keyword] != usual.get(keyword)]
+
+
 def _from_environment() -> dict[str, str]:
     """Settings that libpq takes from variables and sends when a session begins."""
     given = {setting: os.environ.get(name, "") for name, setting in _STARTUP.items()}
@@ -224,13 +243,14 @@ def _from_environment() -> dict[str, str]:
 
 
 def _ways(required: str) -> list[str] | None:
-    """``require_auth`` as a list of ways; None is any."""
-    words = [word.strip() for word in required.split(",") if word.strip()]
-    if not words:
+    """``require_auth`` as a list of ways; None is any. libpq has refused what is no list of ways."""
+    if not required:
         return None
+    words = required.split(",")
     if words[0].startswith("!"):
-        return [way for way in _WAYS if f"!{way}" not in words]
-    ways = [way for way in _WAYS if way in words]
+        ways = [way for way in _WAYS if f"!{way}" not in words]
+    else:
+        ways = [way for way in _WAYS if way in words]
     if not ways:
         raise _refused("require_auth", f"the engine logs in by {', '.join(_WAYS[1:])}, or without being asked")
     return ways
@@ -254,6 +274,7 @@ def _tls(asked: Mapping[str, str]) -> dict[str, Any]:
         "roots": [str(path) for path in roots],
         "crls": [str(path) for path in _revoked(asked)] if roots else [],
         "certificate": _certificate(asked),
+        "certificate_required": asked.get("sslcertmode") == "require",
         "version_min": least if least in _VERSIONS else None,
         "version_max": most or None,
         "sni": asked.get("sslsni", "1") != "0",

@@ -12,7 +12,7 @@ import ssl
 import struct
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,6 +94,8 @@ class Record:
     """How many of the script's messages were sent."""
     answers: list[bytes] = field(default_factory=list)
     """Messages of the client behind its startup message."""
+    hung_up: bool = False
+    """Whether it was the client that ended it."""
 
     @property
     def asked(self) -> bool:
@@ -112,6 +114,8 @@ class Script:
     steps: Sequence[str]
     tls_answer: bytes = b"S"
     """To a request for TLS. What is behind the first byte is sent with it."""
+    silent_at: Literal["startup", "handshake"] | None = None
+    """From here on the server sends nothing, and waits."""
     every_s: float | None = None
     """Send one byte at a time, so far apart, and never come to an end."""
     iterations: int = ITERATIONS
@@ -153,8 +157,11 @@ class FakeServer:
             except OSError:
                 return
             conversation = _Conversation(peer, self.script, self._context)
-            with contextlib.suppress(_HungUp, OSError):
-                conversation.hold()
+            with contextlib.suppress(OSError):
+                try:
+                    conversation.hold()
+                except (_HungUp, ConnectionError, ssl.SSLError):
+                    conversation.record.hung_up = True
             conversation.close()
             self._records.put(conversation.record)
 
@@ -169,10 +176,12 @@ class _Conversation:
     def hold(self) -> None:
         if self._startup() == _SSL_REQUEST:
             self._peer.sendall(self._script.tls_answer)
-            if not self._script.tls_answer.startswith(b"S"):
+            if not self._script.tls_answer.startswith(b"S") or self._script.silent_at == "handshake":
                 self._until_hung_up()
             self._peer = self._context.wrap_socket(self._peer, server_side=True)
             self._startup()
+        if self._script.silent_at == "startup":
+            self._until_hung_up()
         if self._script.every_s is not None:
             self._trickle(self._script.every_s)
         for step in self._script.steps:

@@ -149,6 +149,8 @@ def test_a_client_certificate_logs_in(site: Site) -> None:
     own = {"sslcert": str(site.folder / f"{site_of.HOLDER}.crt"), "sslkey": str(site.folder / f"{site_of.HOLDER}.key")}
     dsn = site.dsn(user=site_of.HOLDER, sslmode="require", **own)
     assert engines(dsn) is libpqs(dsn) is True
+    demanded = psycopg.conninfo.make_conninfo(dsn, sslcertmode="require")
+    assert engines(demanded) is libpqs(demanded) is True
     without = site.dsn(user=site_of.HOLDER, sslmode="require")
     assert engines(without) is libpqs(without) is None
 
@@ -254,6 +256,17 @@ def test_what_the_engine_cannot_heed_is_refused_by_name(site: Site, keyword: str
     dsn = site.dsn()
     with remote.connect(dsn) as connection, pytest.raises(InputError, match=f"{keyword} is not supported"):
         endpoint.of_session(connection, psycopg.conninfo.make_conninfo(dsn, **{keyword: value}))
+
+
+def test_a_keyword_of_a_later_libpq_is_refused_unless_it_is_as_usual(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that this libpq has stands for it."""
+    monkeypatch.setattr(endpoint, "_KNOWN", endpoint._KNOWN - {"krbsrvname"})
+    assert engines(site.dsn()) is True
+    dsn = site.dsn(krbsrvname="another")
+    with remote.connect(dsn) as connection, pytest.raises(InputError, match="krbsrvname is not supported"):
+        endpoint.of_session(connection, dsn)
 
 
 def test_a_password_is_in_no_text_of_an_endpoint(site: Site) -> None:

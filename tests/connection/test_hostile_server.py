@@ -37,10 +37,12 @@ HONEST = {
     "both": ("R10 both", "R11", "R12", "R0", *TAIL),
 }
 """What servers send that mean no harm."""
-STRICTER = {"connection.auth.unfinished", "connection.auth.again"}
+STRICTER = {"connection.auth.unfinished", "connection.auth.order"}
 """Where libpq believes a server and the engine does not: one that ends SCRAM without its proof, where `require_auth` is not given,
 and one that asks again after it had an answer."""
 EXAMPLES = int(os.environ.get("PGDYNO_LOG_INS", "60"))
+"""How many conversations are drawn."""
+CLEAR = "disable"
 
 
 @dataclass(frozen=True)
@@ -106,15 +108,16 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
         monkeypatch.delenv(name)
 
 
-def refusal(server: FakeServer, client: Client, *steps: str) -> tuple[str | None, Record]:
-    """The code with which the engine refuses a server, and what it gave away."""
-    server.script = Script(steps)
-    error = client.engine(server.port)
-    return None if error is None else error.code, server.record()
+def refused(server: FakeServer, client: Client, script: Script, **more: str) -> tuple[InputError, Record]:
+    """How the engine refuses a server, and what it gave away."""
+    server.script = script
+    error = client.engine(server.port, **more)
+    assert error is not None
+    return error, server.record()
 
 
-def compare(server: FakeServer, client: Client, steps: tuple[str, ...]) -> None:
-    """libpq and the engine on one server."""
+def compare(server: FakeServer, client: Client, steps: tuple[str, ...]) -> str | None:
+    """libpq and the engine on one server: the code of the engine's refusal, if it refuses."""
     server.script = Script(steps)
     libpq, libpqs = client.libpq(server.port), server.record()
     engine, engines = client.engine(server.port), server.record()
@@ -126,10 +129,11 @@ def compare(server: FakeServer, client: Client, steps: tuple[str, ...]) -> None:
         if any(step.startswith("R10") for step in steps):
             assert "proof" in engines.sent, case
             assert "R12" in steps, case
-        return
+        return None
     assert engine.code.startswith("connection."), case
     if libpq is None:
         assert engine.code in STRICTER, case
+    return engine.code
 
 
 @pytest.mark.parametrize("steps", HONEST.values(), ids=HONEST)
@@ -140,6 +144,143 @@ def test_an_honest_server_is_accepted_where_libpq_accepts_it(server: FakeServer,
     for ways in WAYS:
         compare(server, Client(ways=ways), steps)
     compare(server, Client(password=False), steps)
+
+
+REQUIRES = Client(binding="require")
+SCRAM_ALONE = Client(CLEAR, ways="scram-sha-256")
+REFUSED = [
+    # SCRAM that is not finished proves nothing.
+    (Client(binding="require", ways="scram-sha-256"), ("R10 plus", "R0", *TAIL), "auth.unfinished"),
+    (Client(binding="require", ways="scram-sha-256"), ("R10 plus", "R11", "R0", *TAIL), "auth.unfinished"),
+    (Client(), ("R10 both", "R0", *TAIL), "auth.unfinished"),
+    (Client(ways="scram-sha-256,none"), ("R10 both", "R11", "R0", *TAIL), "auth.unfinished"),
+    (REQUIRES, ("R10 plus", "R11", "R12 wrong", "R0", *TAIL), "auth.server_signature"),
+    (REQUIRES, ("R10 plus", "R11", "R12 error", "R0", *TAIL), "auth.server_signature"),
+    (REQUIRES, ("R10 plus", "R11", "R12 garbage", "R0", *TAIL), "auth.server_signature"),
+    (Client(CLEAR), ("R10 plain", "R11 nonce", "R12", "R0", *TAIL), "auth.scram"),
+    (Client(CLEAR), ("R10 plain", "R11 zero", "R12", "R0", *TAIL), "auth.scram"),
+    (Client(CLEAR), ("R10 plain", "R11 garbage", "R12", "R0", *TAIL), "auth.scram"),
+    # Channel binding that is required is there before anything secret leaves.
+    (REQUIRES, ("R3", "R0", *TAIL), "auth.channel_binding"),
+    (REQUIRES, ("R5", "R0", *TAIL), "auth.channel_binding"),
+    (REQUIRES, ("R0", *TAIL), "auth.channel_binding"),
+    (REQUIRES, ("R10 plain", "R11", "R12", "R0", *TAIL), "auth.channel_binding"),
+    (Client(CLEAR, binding="require"), ("R10 plain", "R11", "R12", "R0", *TAIL), "auth.channel_binding"),
+    (Client(CLEAR), ("R10 both", "R11", "R12", "R0", *TAIL), "auth.stripped"),
+    # So is the way of authentication.
+    (SCRAM_ALONE, ("R0", *TAIL), "auth.method"),
+    (SCRAM_ALONE, ("R3", "R0", *TAIL), "auth.method"),
+    (SCRAM_ALONE, ("R5", "R0", *TAIL), "auth.method"),
+    (Client(CLEAR, ways="!password"), ("R3", "R0", *TAIL), "auth.method"),
+    (Client(CLEAR, ways="!none"), ("R0", *TAIL), "auth.method"),
+    (Client(CLEAR, ways="none"), ("R10 plain", "R11", "R12", "R0", *TAIL), "auth.method"),
+    # Ways that there are not.
+    (Client(CLEAR), ("R7",), "auth.unsupported"),
+    (Client(CLEAR), ("R9",), "auth.unsupported"),
+    (Client(CLEAR), ("R99",), "auth.unsupported"),
+    (Client(CLEAR), ("R10 unknown",), "auth.mechanism"),
+    (Client(CLEAR), ("R10 none",), "auth.mechanism"),
+    (Client(binding="disable"), ("R10 plus",), "auth.mechanism"),
+    (Client(CLEAR, password=False), ("R3",), "auth.password"),
+    (Client(CLEAR, password=False), ("R10 plain",), "auth.password"),
+    # What is out of its order.
+    (Client(CLEAR), ("R8",), "auth.order"),
+    (Client(CLEAR), ("R11",), "auth.order"),
+    (Client(CLEAR), ("R12",), "auth.order"),
+    (Client(CLEAR), ("R10 plain", "R3", "R0", *TAIL), "auth.order"),
+    (Client(CLEAR), ("R10 plain", "R12", "R0", *TAIL), "auth.order"),
+    (Client(CLEAR), ("R10 plain", "R11", "R12", "R3", "R0", *TAIL), "auth.order"),
+    (Client(CLEAR), ("R3", "R5", "R0", *TAIL), "auth.order"),
+    # What is no message of a log-in, or not there.
+    (Client(CLEAR), ("N", "R0", *TAIL), "login.message"),
+    (Client(CLEAR), ("S", "R0", *TAIL), "login.message"),
+    (Client(CLEAR), ("Z",), "login.message"),
+    (Client(CLEAR), ("v older", "R0", *TAIL), "login.message"),
+    (Client(CLEAR), ("v newer", "R0", *TAIL), "login.message"),
+    (Client(CLEAR), ("v option", "R0", *TAIL), "login.message"),
+    (Client(CLEAR), ("garbage",), "login.message"),
+    (Client(CLEAR), ("R0", "R3", "Z"), "login.message"),
+    (Client(CLEAR), ("R0", "v newer", "Z"), "login.message"),
+    (Client(CLEAR), ("R0", "T", "Z"), "login.message"),
+    (Client(CLEAR), ("R0", "C", "Z"), "login.message"),
+    (Client(CLEAR), ("R0", "G", "Z"), "login.message"),
+    (Client(CLEAR), ("R0", "garbage", "Z"), "login.message"),
+    # What is not as the protocol has it.
+    (Client(CLEAR), ("R5 without salt",), "login.malformed"),
+    (Client(CLEAR), ("R10 torn",), "login.malformed"),
+    (Client(CLEAR), ("R without kind",), "login.malformed"),
+    (Client(CLEAR), ("R huge",), "login.length"),
+    (Client(CLEAR), ("R0", "S huge", "Z"), "login.length"),
+    # What the server itself refuses, or does not finish.
+    (Client(CLEAR), ("E",), "login.refused"),
+    (Client(CLEAR), ("R3", "E"), "login.refused"),
+    (Client(), ("R10 both", "E"), "login.refused"),
+    (Client(), ("R10 both", "R11", "E"), "login.refused"),
+    (Client(CLEAR), ("R0", "E"), "login.refused"),
+    (Client(CLEAR), ("R0", "S", "N", "K"), "absent"),
+]
+"""A client, what a server sends to it, and the end of the code with which it is refused."""
+
+
+@pytest.mark.parametrize(("client", "steps", "code"), REFUSED)
+def test_a_server_that_is_not_to_be_believed_is_refused(
+    server: FakeServer, client: Client, steps: tuple[str, ...], code: str
+) -> None:
+    assert compare(server, client, steps) == f"connection.{code}"
+
+
+def test_what_a_server_may_add_behind_the_authentication_does_no_harm(server: FakeServer) -> None:
+    for added in ("N", "S", "A", "K"):
+        assert compare(server, Client(CLEAR), ("R0", added, *TAIL)) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [(b"N", "refused"), (b"E", "refused"), (b"x", "refused"), (b"S" + fake_server.FIXED["R0"], "plaintext")],
+)
+def test_a_server_without_tls_and_bytes_in_clear_behind_its_consent_are_refused(
+    server: FakeServer, answer: bytes, code: str
+) -> None:
+    script = Script(HONEST["password"], tls_answer=answer)
+    error, record = refused(server, Client(), script)
+    assert error.code == f"connection.tls.{code}"
+    assert record.answers == []
+    server.script = script
+    assert Client().libpq(server.port) is not None
+    server.record()
+
+
+def test_more_rounds_of_hashing_than_anybody_needs_are_refused_before_they_are_done(server: FakeServer) -> None:
+    error, record = refused(server, Client(CLEAR), Script(HONEST["scram"], iterations=2_000_000_000))
+    assert error.code == "connection.auth.iterations"
+    assert error.data == {"iterations": 2_000_000_000, "iterations_max": 100_000}
+    assert record.sent == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "script"),
+    [
+        (CLEAR, Script((), silent_at="startup")),
+        (CLEAR, Script((), every_s=0.05)),
+        ("require", Script((), tls_answer=b"")),
+        ("require", Script((), silent_at="handshake")),
+        ("require", Script((), silent_at="startup")),
+        ("require", Script((), every_s=0.05)),
+    ],
+)
+def test_a_server_that_is_silent_or_trickles_is_left_at_the_deadline(
+    server: FakeServer, mode: str, script: Script
+) -> None:
+    error, record = refused(server, Client(mode), script, connect_timeout="1")
+    assert error.code == "connection.login.deadline"
+    assert error.data == {"host": "localhost", "port": server.port, "limit_s": 1}
+    assert record.hung_up
+
+
+def test_a_client_certificate_that_must_be_asked_for_is_asked_for(server: FakeServer) -> None:
+    error, record = refused(server, Client(), Script(HONEST["password"]), sslcertmode="require")
+    assert error.code == "connection.tls.client_certificate"
+    assert record.sent == []
 
 
 @st.composite

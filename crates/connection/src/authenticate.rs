@@ -217,9 +217,7 @@ fn unbound() -> Fault {
 
 fn unsupported(request: u32) -> LoginError {
     let message = "the server asks for a way of authentication that pgdyno does not know";
-    LoginError::Refused(
-        Fault::new(message, REMEDY).coded("connection.auth.unsupported", json!({"request": request})),
-    )
+    LoginError::Refused(Fault::new(message, REMEDY).coded("connection.auth.unsupported", json!({"request": request})))
 }
 
 /// In the middle of SCRAM came something else than its next message.

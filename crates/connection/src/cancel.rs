@@ -41,3 +41,37 @@ impl CancelKey {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_key_has_the_length_that_the_protocol_gives_it() {
+        assert_eq!(CancelKey::parse(b"\0\0\0\x07abcd"), Some(CancelKey { process_id: 7, key: b"abcd".to_vec() }));
+        for body in [&b""[..], b"\0\0\0\x07", b"\0\0\0\x07abc", b"\0\0\0\x07abcde"] {
+            assert_eq!(CancelKey::parse(body), None, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_a_request_to_cancel_is_left_at_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = json!({
+            "host": "localhost", "address": "127.0.0.1", "port": listener.local_addr().unwrap().port(), "user": "u",
+            "dbname": "d", "application_name": "a", "connect_timeout_s": 1,
+            "keepalive": {"enabled": false, "idle_s": 0, "interval_s": 0, "count": 0, "user_timeout_ms": 0},
+        });
+        let server: Server = serde_json::from_value(server).unwrap();
+        let key = CancelKey { process_id: 7, key: b"abcd".to_vec() };
+        assert!(key.cancel(&server).is_ok());
+        let (mut asked, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        asked.read_to_end(&mut request).unwrap();
+        assert_eq!(request, b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x07abcd");
+    }
+}

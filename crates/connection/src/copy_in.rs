@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use serde_json::json;
+
 use crate::exchange::Exchange;
 use crate::fault::Fault;
 use crate::wire;
@@ -63,8 +65,14 @@ impl<'a> CopyIn<'a> {
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
-        let rows = end?.tag.strip_prefix("COPY ").and_then(|rows| rows.parse().ok());
-        Ok(rows.unwrap_or_default())
+        let tag = end?.tag;
+        tag.strip_prefix("COPY ").and_then(|rows| rows.parse().ok()).ok_or_else(|| {
+            Fault::new(
+                format!("the server ended a COPY with `{tag}`, and did not say how many rows it took"),
+                "check that a PostgreSQL server listens at that address, and what is between",
+            )
+            .coded("connection.copy.tag", json!({"tag": tag}))
+        })
     }
 
     fn is_over(&self) -> bool {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::sendfile;
+use serde_json::json;
 
 use crate::cancel::CancelKey;
 use crate::fault::Fault;
@@ -105,7 +106,10 @@ impl Exchange {
                     return Err(refusal);
                 }
                 b'Z' => return Err(Fault::new("the server did not ask for rows", "this is a bug in pgdyno")),
-                _ => (),
+                // What statements before the COPY bring.
+                b'T' | b'D' | b'C' | b'I' => (),
+                tag if is_aside(tag) => (),
+                tag => return Err(unexpected(tag)),
             }
         }
     }
@@ -114,18 +118,20 @@ impl Exchange {
     pub(crate) fn early_refusal(&mut self) -> Result<Option<Fault>, Fault> {
         let mut watched = [PollFd::new(&self.stream, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if !matches!(poll(&mut watched, Some(&now)), Ok(1..)) {
-            return Ok(None);
-        }
-        match self.inbox.fill(&mut self.stream) {
-            Ok(0) => return Err(hung_up()),
-            Ok(_) => (),
-            Err(error) if would_block(&error) => (),
-            Err(error) => return Err(lost(&error)),
+        if matches!(poll(&mut watched, Some(&now)), Ok(1..)) {
+            match self.inbox.fill(&mut self.stream) {
+                Ok(0) => return Err(hung_up()),
+                Ok(_) => (),
+                Err(error) if would_block(&error) => (),
+                Err(error) => return Err(lost(&error)),
+            }
         }
         while let Some(Frame { tag, body }) = self.inbox.next_frame().map_err(|error| lost(&error))? {
-            if tag == b'E' {
-                return Ok(Some(refusal(&ServerError::parse(body), self.stop.load(Ordering::Relaxed))));
+            match tag {
+                b'E' => return Ok(Some(refusal(&ServerError::parse(body), self.stop.load(Ordering::Relaxed)))),
+                tag if is_aside(tag) => (),
+                // A server that says it is done takes no more rows, and would be waited for in vain.
+                tag => return Err(unexpected(tag)),
             }
         }
         Ok(None)
@@ -147,8 +153,14 @@ impl Exchange {
                     failure.get_or_insert(refusal(&ServerError::parse(&body), self.stopping()));
                 }
                 b'C' => result.tag = text(body.strip_suffix(&[0]).unwrap_or(&body)),
-                b'D' => result.rows.push(values(&body).map(|value| value.map(text)).collect()),
-                _ => (),
+                b'D' => {
+                    let values = values(&body).map_err(|error| lost(&error))?;
+                    result.rows.push(values.map(|value| value.map(text)).collect());
+                }
+                b'T' | b'I' => (),
+                tag if is_aside(tag) => (),
+                // COPY among them: a server that waits for rows would be waited for in vain.
+                tag => return Err(unexpected(tag)),
             }
         }
     }
@@ -257,6 +269,20 @@ impl Exchange {
     }
 }
 
+/// Notices, settings and notifications may come at any time.
+fn is_aside(tag: u8) -> bool {
+    matches!(tag, b'N' | b'S' | b'A')
+}
+
+fn unexpected(tag: u8) -> Fault {
+    let tag = tag.escape_ascii().to_string();
+    Fault::absent(
+        format!("the server sent the message `{tag}`, which does not belong there"),
+        "check that a PostgreSQL server listens at that address, and what is between",
+    )
+    .coded("connection.message.unexpected", json!({"message": tag}))
+}
+
 fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
@@ -292,7 +318,97 @@ fn lost(error: &io::Error) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::thread::JoinHandle;
+
     use super::*;
+
+    /// Lets a client in, and answers one message of it after another. Returns once it hangs up.
+    fn answering(answers: &'static [&'static [u8]]) -> (Server, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = json!({
+            "host": "localhost", "address": "127.0.0.1", "port": listener.local_addr().unwrap().port(), "user": "u",
+            "dbname": "d", "application_name": "a", "connect_timeout_s": 10,
+            "keepalive": {"enabled": false, "idle_s": 0, "interval_s": 0, "count": 0, "user_timeout_ms": 0},
+        });
+        let serve = move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            skip_message(&mut socket, 0);
+            socket.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").unwrap();
+            for answer in answers {
+                skip_message(&mut socket, 1);
+                socket.write_all(answer).unwrap();
+            }
+            // The client may hang up with bytes unread.
+            let _ = socket.read_to_end(&mut Vec::new());
+        };
+        (serde_json::from_value(server).unwrap(), std::thread::spawn(serve))
+    }
+
+    fn skip_message(socket: &mut TcpStream, tag_bytes: usize) {
+        let mut head = vec![0; tag_bytes + 4];
+        socket.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes(head[tag_bytes..].try_into().unwrap());
+        socket.read_exact(&mut vec![0; length as usize - 4]).unwrap();
+    }
+
+    fn with(answers: &'static [&'static [u8]], act: impl FnOnce(&mut Exchange)) {
+        let (server, thread) = answering(answers);
+        let (mut exchange, _) = Exchange::open(&server, &Arc::default()).unwrap();
+        act(&mut exchange);
+        drop(exchange);
+        thread.join().unwrap();
+    }
+
+    const COPY_IN: &[u8] = b"G\0\0\0\x07\0\0\0";
+    const COPY_IN_AND_READY: &[u8] = b"G\0\0\0\x07\0\0\0Z\0\0\0\x05I";
+    const ONE_ROW: &[u8] = b"N\0\0\0\x04T\0\0\0\x06\0\0D\0\0\0\x0b\0\x01\0\0\0\x017C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+
+    #[test]
+    fn an_answer_is_read_to_its_end_with_what_is_beside_it() {
+        with(&[ONE_ROW], |exchange| {
+            exchange.send_query("SELECT 7").unwrap();
+            let result = exchange.end_of_answer().unwrap();
+            assert_eq!((result.tag.as_str(), result.rows), ("SELECT 1", vec![vec![Some("7".to_owned())]]));
+        });
+    }
+
+    #[test]
+    fn a_message_that_does_not_belong_into_an_answer_ends_it() {
+        for answer in [
+            &[COPY_IN][..],
+            &[b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I"],
+            &[b"H\0\0\0\x07\0\0\0"],
+            &[b"K\0\0\0\x0c\0\0\0\0\0\0\0\0"],
+        ] {
+            with(answer, |exchange| {
+                exchange.send_query("SELECT 1").unwrap();
+                assert_eq!(exchange.end_of_answer().unwrap_err().code, "connection.message.unexpected");
+            });
+        }
+    }
+
+    #[test]
+    fn a_row_whose_lengths_do_not_add_up_ends_the_session() {
+        with(&[b"D\0\0\0\x0a\xff\xff\0\0\0\x09"], |exchange| {
+            exchange.send_query("SELECT 1").unwrap();
+            assert!(exchange.end_of_answer().unwrap_err().absent);
+        });
+    }
+
+    #[test]
+    fn a_server_that_is_done_before_it_has_the_rows_is_not_waited_for() {
+        with(&[COPY_IN_AND_READY], |exchange| {
+            exchange.send_query("COPY t FROM STDIN").unwrap();
+            exchange.await_copy().unwrap();
+            assert_eq!(exchange.early_refusal().unwrap_err().code, "connection.message.unexpected");
+        });
+        with(&[b"H\0\0\0\x07\0\0\0"], |exchange| {
+            exchange.send_query("COPY t FROM STDIN").unwrap();
+            assert_eq!(exchange.await_copy().unwrap_err().code, "connection.message.unexpected");
+        });
+    }
 
     #[test]
     fn a_cancelled_statement_is_an_interruption_only_if_one_was_asked_for() {

@@ -89,16 +89,32 @@ impl Inbox {
     }
 }
 
-/// The values of a row (the body of `DataRow`), in order; NULL is none.
-pub fn values(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
-    let mut rest = body.get(2..).unwrap_or_default();
-    std::iter::from_fn(move || {
-        let (length, after) = rest.split_first_chunk::<4>()?;
-        let length = i32::from_be_bytes(*length);
-        let (value, next) = after.split_at(usize::try_from(length).unwrap_or(0).min(after.len()));
-        rest = next;
-        Some((length >= 0).then_some(value))
-    })
+/// The values of a row (the body of `DataRow`), in order; NULL is none. An error if its counts and lengths are not those of its bytes.
+pub fn values(body: &[u8]) -> io::Result<impl Iterator<Item = Option<&[u8]>>> {
+    let malformed = || io::Error::new(io::ErrorKind::InvalidData, "a row whose lengths do not add up");
+    let (count, row) = body.split_first_chunk::<2>().ok_or_else(malformed)?;
+    let mut rest = row;
+    for _ in 0..u16::from_be_bytes(*count) {
+        (_, rest) = split_value(rest).ok_or_else(malformed)?;
+    }
+    if !rest.is_empty() {
+        return Err(malformed());
+    }
+    let mut rest = row;
+    Ok(std::iter::from_fn(move || {
+        let value;
+        (value, rest) = split_value(rest)?;
+        Some(value)
+    }))
+}
+
+/// The first value of a row, and the rest of it.
+fn split_value(row: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (length, rest) = row.split_first_chunk::<4>()?;
+    match i32::from_be_bytes(*length) {
+        -1 => Some((None, rest)),
+        length => rest.split_at_checked(usize::try_from(length).ok()?).map(|(value, rest)| (Some(value), rest)),
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +145,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         #[test]
         fn messages_are_the_same_in_whatever_pieces_they_come(
             messages in prop::collection::vec((any::<u8>(), prop::collection::vec(any::<u8>(), 0..30_000)), 0..12),
@@ -157,6 +175,109 @@ mod tests {
     #[test]
     fn a_row_has_texts_and_nulls() {
         let body = b"\0\x03\0\0\0\x0242\xff\xff\xff\xff\0\0\0\0";
-        assert_eq!(values(body).collect::<Vec<_>>(), [Some(b"42".as_slice()), None, Some(b"")]);
+        assert_eq!(values(body).unwrap().collect::<Vec<_>>(), [Some(b"42".as_slice()), None, Some(b"")]);
+    }
+
+    #[test]
+    fn a_row_whose_lengths_do_not_add_up_is_refused() {
+        for body in [
+            &b""[..],
+            b"\0",
+            b"\0\x02\0\0\0\x0242",
+            b"\0\x01\0\0\0\x0342",
+            b"\0\x01\0\0\0\x0142",
+            b"\0\x01\xff\xff\xff\xfe",
+            b"\xff\xff\0\0\0\0",
+        ] {
+            assert!(values(body).is_err(), "{body:?}");
+        }
+    }
+
+    /// Sends the head of a message, and then so many bytes of it.
+    struct Claims {
+        head: [u8; 5],
+        sent: usize,
+        left: usize,
+    }
+
+    impl io::Read for Claims {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            if self.sent == 0 {
+                into[..5].copy_from_slice(&self.head);
+                self.sent = 5;
+                return Ok(5);
+            }
+            let count = self.left.min(into.len());
+            into[..count].fill(b'x');
+            self.left -= count;
+            Ok(count)
+        }
+    }
+
+    fn read_all(inbox: &mut Inbox, length: usize, sent: usize) -> (usize, usize) {
+        let [a, b, c, d] = (length as u32).to_be_bytes();
+        let mut source = Claims { head: [b'D', a, b, c, d], sent: 0, left: sent };
+        let (mut frames, mut largest) = (0, 0);
+        while inbox.fill(&mut source).unwrap() > 0 {
+            largest = largest.max(inbox.buffer.len());
+            while inbox.next_frame().unwrap().is_some() {
+                frames += 1;
+            }
+        }
+        (frames, largest)
+    }
+
+    #[test]
+    fn the_buffer_grows_with_what_arrives_and_not_with_what_is_announced() {
+        let (frames, largest) = read_all(&mut Inbox::default(), MESSAGE_BYTES_MAX, 1 << 20);
+        assert_eq!(frames, 0);
+        assert!(largest <= 4 << 20, "{largest}");
+        let length = (5 << 20) + 4;
+        let (frames, largest) = read_all(&mut Inbox::default(), length, length - 4);
+        assert_eq!(frames, 1);
+        assert!(largest <= length + 1 + READ_BYTES, "{largest}");
+    }
+
+    #[test]
+    fn the_buffer_shrinks_behind_a_large_message() {
+        let mut inbox = Inbox::default();
+        for (large, smalls) in [(5 << 20, 2), (70 << 20, 0)] {
+            assert_eq!(read_all(&mut inbox, large + 4, large).0, 1);
+            for _ in 0..smalls {
+                assert_eq!(read_all(&mut inbox, 104, 100).0, 1);
+            }
+            assert_eq!(inbox.buffer.len(), READ_BYTES, "behind {large} bytes");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn whatever_bytes_arrive_are_cut_or_refused_within_bounds(
+            bytes in prop::collection::vec(any::<u8>(), 0..40_000),
+            piece in 1_usize..20_000,
+        ) {
+            let mut source = Pieces(&bytes, piece);
+            let mut inbox = Inbox::default();
+            let mut taken = 0;
+            'all: while inbox.fill(&mut source).unwrap() > 0 {
+                loop {
+                    match inbox.next_frame() {
+                        Ok(Some(frame)) => {
+                            taken += frame.body.len() + 5;
+                            if let Ok(row) = values(frame.body) {
+                                let bytes: usize = row.map(|value| 4 + value.map_or(0, <[u8]>::len)).sum();
+                                prop_assert_eq!(bytes + 2, frame.body.len());
+                            }
+                        }
+                        Ok(None) => break,
+                        Err(_) => break 'all,
+                    }
+                }
+            }
+            prop_assert!(taken <= bytes.len());
+            prop_assert!(inbox.buffer.len() <= 4 * bytes.len() + 2 * READ_BYTES);
+        }
     }
 }

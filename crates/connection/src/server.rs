@@ -210,7 +210,9 @@ mod tests {
 
     #[test]
     fn a_log_in_and_a_request_to_cancel_have_a_limit_whatever_is_asked_for() {
-        for (asked, login_s, cancel_s) in [("10", 10, 10), ("1", 1, 1), ("0", 600, 10), ("18446744073709551615", 600, 600)] {
+        for (asked, login_s, cancel_s) in
+            [("10", 10, 10), ("1", 1, 1), ("0", 600, 10), ("18446744073709551615", 600, 600)]
+        {
             let document = LEAST.replace("\"connect_timeout_s\": 10", &format!("\"connect_timeout_s\": {asked}"));
             let server: Server = serde_json::from_str(&format!("{{{document}}}")).unwrap();
             assert_eq!(server.login_limit(), Duration::from_secs(login_s));

@@ -42,6 +42,8 @@ impl ServerError {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -49,5 +51,18 @@ mod tests {
         let error = ServerError::parse(b"SERROR\0VERROR\0C42P01\0Mrelation \"t\" does not exist\0P15\0\0");
         assert_eq!(error.sqlstate, "42P01");
         assert_eq!(error.message, "relation \"t\" does not exist");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_server_reports_is_read_without_a_panic(body in prop::collection::vec(any::<u8>(), 0..2_000)) {
+            let error = ServerError::parse(&body);
+            // A byte that is no UTF-8 becomes three.
+            let bytes: usize = [&error.sqlstate, &error.message, &error.detail, &error.context, &error.column]
+                .iter()
+                .map(|field| field.len())
+                .sum();
+            prop_assert!(bytes <= 3 * body.len());
+        }
     }
 }

@@ -45,15 +45,7 @@ impl Stream {
     /// Sends what TLS still buffers. True when the kernel has everything.
     pub fn drained(&mut self) -> io::Result<bool> {
         let Self::Tls(stream) = self else { return Ok(true) };
-        while stream.conn.wants_write() {
-            match stream.conn.write_tls(&mut stream.sock) {
-                Ok(_) => (),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
+        drain(&mut stream.conn, &mut stream.sock)
     }
 
     /// Whether there is a network between, which can fail without notice.
@@ -92,6 +84,18 @@ impl Stream {
             Self::Tls(stream) => stream.sock.set_read_timeout(timeout).and(stream.sock.set_write_timeout(timeout)),
         }
     }
+}
+
+fn drain(connection: &mut ClientConnection, socket: &mut impl Write) -> io::Result<bool> {
+    while connection.wants_write() {
+        match connection.write_tls(socket) {
+            Ok(_) => (),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// A stream during a log-in.
@@ -176,5 +180,52 @@ impl Write for Stream {
             Self::Unix(_) | Self::Tcp(_) => Ok(()),
             Self::Tls(stream) => stream.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use rustls::crypto::ring;
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, RootCertStore};
+
+    use super::*;
+
+    /// Fails as it is told, and then takes everything.
+    struct Failing(VecDeque<io::ErrorKind>);
+
+    impl Write for Failing {
+        fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+            self.0.pop_front().map_or(Ok(from.len()), |kind| Err(kind.into()))
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// It wants to send its first message.
+    fn beginning() -> ClientConnection {
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_signal_during_a_write_of_tls_loses_no_session() {
+        let mut connection = beginning();
+        assert!(connection.wants_write());
+        let mut socket = Failing([io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock].into());
+        assert!(!drain(&mut connection, &mut socket).unwrap());
+        let mut socket = Failing([io::ErrorKind::Interrupted].into());
+        assert!(drain(&mut connection, &mut socket).unwrap());
+        let mut socket = Failing([io::ErrorKind::BrokenPipe].into());
+        assert!(drain(&mut beginning(), &mut socket).is_err());
     }
 }

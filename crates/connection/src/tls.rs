@@ -113,10 +113,7 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-fn client_certificate(
-    certificate: &ClientCertificate,
-    provider: &CryptoProvider,
-) -> Result<Arc<CertifiedKey>, Fault> {
+fn client_certificate(certificate: &ClientCertificate, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, Fault> {
     let ClientCertificate { file, key } = certificate;
     let chain = certificates(file, "sslcert")?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {

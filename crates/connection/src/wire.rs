@@ -2,6 +2,8 @@
 //!
 //! Formats from PostgreSQL's documentation, "Message Formats" (version 18, 2025-09).
 
+use std::io;
+
 /// Version 3.0, which every supported server speaks.
 const PROTOCOL: i32 = 196_608;
 /// Code of the request for TLS.
@@ -86,17 +88,32 @@ pub fn query_of(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 
 /// A statement for later, or the unnamed one. Types of parameters are the server's to find.
 pub fn parse(out: &mut Vec<u8>, name: &str, sql: &str) {
-    parse_typed(out, name, sql, &[]);
+    parse_with(out, name, sql, (0, &[]));
 }
 
-/// The same with the types of the first parameters, by their numbers in `pg_type`.
-pub fn parse_typed(out: &mut Vec<u8>, name: &str, sql: &str, types: &[u32]) {
+/// The same with the types of the first parameters, by their numbers in `pg_type`. An error, and nothing is appended, if there are
+/// more of them than the protocol counts.
+pub fn parse_typed(out: &mut Vec<u8>, name: &str, sql: &str, types: &[u32]) -> io::Result<()> {
+    let count = u16::try_from(types.len()).map_err(|_| too_many())?;
+    parse_with(out, name, sql, (count, types));
+    Ok(())
+}
+
+fn parse_with(out: &mut Vec<u8>, name: &str, sql: &str, (count, types): (u16, &[u32])) {
     message(out, b'P', |out| {
         text(out, name);
         text(out, sql);
-        out.extend_from_slice(&u16::try_from(types.len()).expect("parameters are counted in 16 bits").to_be_bytes());
+        out.extend_from_slice(&count.to_be_bytes());
         types.iter().for_each(|one| out.extend_from_slice(&one.to_be_bytes()));
     });
+}
+
+fn too_many() -> io::Error {
+    let most = u16::MAX;
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("a statement has {most} parameters at most, of less than 2 GiB each"),
+    )
 }
 
 /// Drops a prepared statement; one that is not there is no error.
@@ -111,25 +128,42 @@ pub fn close(out: &mut Vec<u8>, name: &str) {
 ///
 /// The description is not read here. libpq asks for it with each execution, and a server that is not asked does less
 /// for a transaction than under pgbench.
-pub fn execute<'a>(out: &mut Vec<u8>, name: &str, parameters: impl Iterator<Item = Option<&'a [u8]>>) {
+///
+/// # Errors
+/// If there are more or longer parameters than the protocol counts; then nothing is appended.
+pub fn execute<'a>(
+    out: &mut Vec<u8>,
+    name: &str,
+    parameters: impl Iterator<Item = Option<&'a [u8]>>,
+) -> io::Result<()> {
+    let begin = out.len();
+    let mut counted = Some(0_u16);
     message(out, b'B', |out| {
         text(out, "");
         text(out, name);
         out.extend_from_slice(&0_i16.to_be_bytes()); // all parameters are text
         let at = out.len();
         out.extend_from_slice(&[0; 2]);
-        let mut count = 0_u16;
         for parameter in parameters {
-            let length = parameter.map_or(-1, |text| i32::try_from(text.len()).expect("shorter than 2 GiB"));
+            let length = parameter.map_or(Ok(-1), |text| i32::try_from(text.len()));
+            let (Ok(length), Some(count)) = (length, counted.and_then(|count| count.checked_add(1))) else {
+                counted = None;
+                return;
+            };
+            counted = Some(count);
             out.extend_from_slice(&length.to_be_bytes());
             out.extend_from_slice(parameter.unwrap_or_default());
-            count += 1;
         }
-        out[at..at + 2].copy_from_slice(&count.to_be_bytes());
+        out[at..at + 2].copy_from_slice(&counted.unwrap_or_default().to_be_bytes());
         out.extend_from_slice(&0_i16.to_be_bytes()); // all columns are text
     });
+    if counted.is_none() {
+        out.truncate(begin);
+        return Err(too_many());
+    }
     message(out, b'D', |out| out.extend_from_slice(b"P\0"));
     message(out, b'E', |out| out.extend_from_slice(&[0; 5])); // unnamed portal, all rows
+    Ok(())
 }
 
 /// End of a pipeline: the server answers with its state.
@@ -192,9 +226,22 @@ mod tests {
     }
 
     #[test]
+    fn more_parameters_than_the_protocol_counts_are_refused_and_nothing_is_appended() {
+        for (count, taken) in [(65_535, true), (65_536, false)] {
+            let mut out = b"before".to_vec();
+            let parameters = || std::iter::repeat_n(Some(b"1".as_slice()), count);
+            assert_eq!(execute(&mut out, "", parameters()).is_ok(), taken);
+            assert_eq!(out.len() > 6, taken);
+            out.truncate(6);
+            assert_eq!(parse_typed(&mut out, "", "SELECT", &vec![23; count]).is_ok(), taken);
+            assert_eq!(out.len() > 6, taken);
+        }
+    }
+
+    #[test]
     fn an_execution_binds_describes_and_executes() {
         let mut out = Vec::new();
-        execute(&mut out, "s1", [Some(b"42".as_slice())].into_iter());
+        execute(&mut out, "s1", [Some(b"42".as_slice())].into_iter()).unwrap();
         let bind = b"B\0\0\0\x14\0s1\0\0\0\0\x01\0\0\0\x0242\0\0";
         assert_eq!(&out[..bind.len()], bind);
         assert_eq!(&out[bind.len()..], b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0");

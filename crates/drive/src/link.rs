@@ -75,7 +75,8 @@ impl Link {
     }
 
     /// Puts a statement into the buffer, with the end of its segment unless it is pipelined.
-    pub(crate) fn put(&mut self, statement: &Statement<'_>, names: &[String]) {
+    /// An error if it has more parameters than the protocol counts.
+    pub(crate) fn put(&mut self, statement: &Statement<'_>, names: &[String]) -> io::Result<()> {
         self.keep = statement.keep;
         if self.keep {
             self.answer.clear();
@@ -84,7 +85,7 @@ impl Link {
         if self.protocol == Protocol::Simple {
             wire::query_of(&mut self.out, |out| statement.template.write_substituted(statement.parameters, out));
             self.awaited += 1;
-            return;
+            return Ok(());
         }
         let StatementId(id) = statement.id;
         let id = id as usize;
@@ -97,12 +98,13 @@ impl Link {
             Parameter::Text(text) => Some(text),
             Parameter::Null | Parameter::Undefined => None,
         });
-        wire::execute(&mut self.out, name, parameters);
+        wire::execute(&mut self.out, name, parameters)?;
         if statement.pipelined {
             self.pipelined.push_back(Some(statement.id));
         } else {
             self.end_segment();
         }
+        Ok(())
     }
 
     /// Ends a segment of a pipeline.
@@ -160,6 +162,8 @@ impl Link {
         let mut complete = false;
         while let Some(Frame { tag, body }) = self.inbox.next_frame()? {
             match tag {
+                // An answer to nothing would be taken for that of the next statement.
+                b'Z' if self.awaited == 0 => return Err(unexpected(tag)),
                 b'Z' => {
                     self.status = match body {
                         b"T" => Status::InTransaction,
@@ -169,7 +173,7 @@ impl Link {
                     // What is left of this segment was not parsed; the next ones are still to be answered.
                     while let Some(Some(_)) = self.preparing.pop_front() {}
                     while let Some(Some(_)) = self.pipelined.pop_front() {}
-                    self.awaited = self.awaited.saturating_sub(1);
+                    self.awaited -= 1;
                     complete = self.awaited == 0;
                 }
                 b'1' => {
@@ -197,8 +201,9 @@ impl Link {
                 // The next connection would come to the same: this is no loss of one.
                 b'G' | b'W' => return Err(io::Error::new(io::ErrorKind::Unsupported, "COPY wants rows of the client")),
                 b'T' if self.keep => describe(&mut self.answer, body),
-                b'D' if self.keep => row(&mut self.answer, body),
-                _ => (),
+                b'D' if self.keep => row(&mut self.answer, body)?,
+                b'2' | b'3' | b'A' | b'D' | b'H' | b'N' | b'S' | b'T' | b'c' | b'd' | b'n' | b's' | b't' => (),
+                _ => return Err(unexpected(tag)),
             }
         }
         Ok(complete)
@@ -232,8 +237,17 @@ fn describe(answer: &mut Answer, body: &[u8]) {
 }
 
 /// Adds a row to the last result set.
-fn row(answer: &mut Answer, body: &[u8]) {
-    let Some(set) = answer.last_set() else { return };
+fn row(answer: &mut Answer, body: &[u8]) -> io::Result<()> {
+    let Some(set) = answer.last_set() else { return Ok(()) };
     set.begin_row();
-    values(body).for_each(|value| set.value(value));
+    values(body)?.for_each(|value| set.value(value));
+    Ok(())
+}
+
+fn unexpected(tag: u8) -> io::Error {
+    let tag = tag.escape_ascii();
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the server sent the message `{tag}`, which does not belong there"),
+    )
 }

@@ -13,6 +13,9 @@ use crate::turns::{Turns, pause};
 /// How a COPY ends that the client gives up (`query_canceled`).
 const GIVEN_UP: Ending = Ending::Failed(*b"57014");
 
+/// What a statement has come to that has more parameters than the protocol counts (`too_many_arguments`).
+const TOO_MANY: Answer = Answer::Failed(*b"54023");
+
 /// Text of a statement -> types of its parameters; those of others are the server's to find.
 pub(crate) type Types = HashMap<String, Vec<u32>>;
 
@@ -77,14 +80,19 @@ impl<'a> Link<'a> {
 
     /// Prepares a text without a name, and does not execute it.
     pub(crate) async fn prepare(&mut self, text: &str, types: &[u32], stops: &impl Fn() -> bool) -> Answer {
-        wire::parse_typed(&mut self.out, "", text, types);
+        if wire::parse_typed(&mut self.out, "", text, types).is_err() {
+            return TOO_MANY;
+        }
         wire::sync(&mut self.out);
         self.exchange((Protocol::Unnamed, None), None, stops).await.unwrap_or(Answer::Lost)
     }
 
     /// Sends a statement as it was sent, and waits for the end of its answer, or until `stops`. `rows` receives the answer.
     pub(crate) async fn call(&mut self, call: &Call, rows: Option<&mut Rows>, stops: &impl Fn() -> bool) -> Answer {
-        let parses = self.put(call);
+        let Ok(parses) = self.put(call) else {
+            self.out.clear();
+            return TOO_MANY;
+        };
         let copied = (call.protocol, call.rows.as_deref().map(|parts| (parts, call.ending == GIVEN_UP)));
         let Ok(answer) = self.exchange(copied, rows, stops).await else { return Answer::Lost };
         self.note(call, parses, answer);
@@ -97,11 +105,12 @@ impl<'a> Link<'a> {
         self.exchange((Protocol::Text, None), None, stops).await.unwrap_or(Answer::Lost)
     }
 
-    /// Puts the messages of a statement into the buffer. Whether it is prepared under its name by them.
-    fn put(&mut self, call: &Call) -> bool {
+    /// Puts the messages of a statement into the buffer. Whether it is prepared under its name by them. An error if it has more
+    /// parameters than the protocol counts.
+    fn put(&mut self, call: &Call) -> io::Result<bool> {
         if call.protocol == Protocol::Text {
             wire::query_of(&mut self.out, |out| out.extend_from_slice(call.text.as_bytes()));
-            return false;
+            return Ok(false);
         }
         let known = call.protocol == Protocol::Named && self.prepared.get(&call.name) == Some(&call.text);
         if !known {
@@ -109,12 +118,12 @@ impl<'a> Link<'a> {
                 wire::close(&mut self.out, &call.name);
             }
             let types = self.types.get(&call.text).map_or(&[][..], Vec::as_slice);
-            wire::parse_typed(&mut self.out, &call.name, &call.text, types);
+            wire::parse_typed(&mut self.out, &call.name, &call.text, types)?;
         }
         let values = call.values.iter().map(|value| value.as_deref().map(str::as_bytes));
-        wire::execute(&mut self.out, &call.name, values);
+        wire::execute(&mut self.out, &call.name, values)?;
         wire::sync(&mut self.out);
-        call.protocol == Protocol::Named && !known
+        Ok(call.protocol == Protocol::Named && !known)
     }
 
     /// Notes what the server has prepared now.
@@ -182,7 +191,12 @@ impl<'a> Link<'a> {
                         }
                         self.flush(stops).await?;
                     }
-                    _ => (),
+                    (b'2' | b'3' | b'A' | b'C' | b'D' | b'H' | b'I' | b'N' | b'S' | b'T' | b'c' | b'd', _) => (),
+                    (b'n' | b's' | b't', _) => (),
+                    (tag, _) => {
+                        let why = format!("the message `{}` does not belong there", tag.escape_ascii());
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+                    }
                 }
             }
         }

@@ -83,7 +83,10 @@ impl Worker<'_> {
             what = What::Ready;
             match (next, link) {
                 (Next::Send(statement), Some(link)) => {
-                    link.put(&statement, &self.shared.names);
+                    if let Err(error) = link.put(&statement, &self.shared.names) {
+                        self.end_script(client, error.to_string());
+                        return Ok(());
+                    }
                     if !statement.pipelined {
                         *waits = Waits::Answer(Some(statement.id), now);
                         return self.flush(client);
@@ -119,13 +122,9 @@ impl Worker<'_> {
                     }
                     now = self.shared.clock.now();
                 }
-                (Next::Aborted(error), link) => {
-                    let fault = Fault::new(error.to_string(), "correct the script");
-                    // Closed as it is: the server rolls back what is open.
-                    link.take();
-                    *waits = Waits::Nothing;
-                    self.busy -= 1;
-                    self.end_run(Ending::Script(fault));
+                (Next::Aborted(error), _) => {
+                    let why = error.to_string();
+                    self.end_script(client, why);
                     return Ok(());
                 }
                 (Next::Done, link) => {
@@ -138,6 +137,16 @@ impl Worker<'_> {
                 }
             }
         }
+    }
+
+    /// A script that cannot go on ends the run.
+    fn end_script(&mut self, client: usize, why: String) {
+        let slot = &mut self.slots[client];
+        // Closed as it is: the server rolls back what is open.
+        slot.link.take();
+        slot.waits = Waits::Nothing;
+        self.busy -= 1;
+        self.end_run(Ending::Script(Fault::new(why, "correct the script")));
     }
 
     /// Sends what is to be sent, and watches the socket if the kernel does not take it all.
