@@ -41,12 +41,17 @@ _NEVER = {
 }
 """Keywords that the engine does not support, and why."""
 _KNOWN = frozenset(
-    "service servicefile user password passfile channel_binding connect_timeout dbname host hostaddr port client_encoding options"
-    " application_name fallback_application_name keepalives keepalives_idle keepalives_interval keepalives_count"
-    " tcp_user_timeout sslmode sslnegotiation sslcompression sslcert sslkey sslcertmode sslpassword sslrootcert sslcrl sslcrldir"
-    " sslsni requirepeer require_auth min_protocol_version max_protocol_version ssl_min_protocol_version"
-    " ssl_max_protocol_version gssencmode krbsrvname gsslib gssdelegation replication target_session_attrs load_balance_hosts"
-    " scram_client_key scram_server_key oauth_issuer oauth_client_id oauth_client_secret oauth_scope sslkeylogfile".split()
+    re.findall(
+        r"\w+",
+        """
+        service servicefile user password passfile channel_binding connect_timeout dbname host hostaddr port client_encoding options
+        application_name fallback_application_name keepalives keepalives_idle keepalives_interval keepalives_count tcp_user_timeout
+        sslmode sslnegotiation sslcompression sslcert sslkey sslcertmode sslpassword sslrootcert sslcrl sslcrldir sslsni requirepeer
+        require_auth min_protocol_version max_protocol_version ssl_min_protocol_version ssl_max_protocol_version gssencmode
+        krbsrvname gsslib gssdelegation replication target_session_attrs load_balance_hosts scram_client_key scram_server_key
+        oauth_issuer oauth_client_id oauth_client_secret oauth_scope sslkeylogfile
+        """,
+    )
 )
 """Keywords of libpq 18. A later libpq's others may ask for a protection that the engine does not give."""
 _SECRET = frozenset({"password", "sslpassword", "oauth_client_secret"})

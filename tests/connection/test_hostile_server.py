@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import select
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
@@ -23,10 +24,23 @@ from .fake_server import SECRET, FakeServer, Record, Script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    Certificate = tuple[Path, Path]
 
 MODES = ("disable", "require")
 BINDINGS = ("disable", "prefer", "require")
-WAYS = (None, "scram-sha-256", "password", "md5", "none", "!password", "!none", "scram-sha-256,none", "!md5,!scram-sha-256")
+WAYS = (
+    None,
+    "scram-sha-256",
+    "password",
+    "md5",
+    "none",
+    "!password",
+    "!none",
+    "scram-sha-256,none",
+    "!md5,!scram-sha-256",
+)
 TAIL = ("S", "K", "Z")
 HONEST = {
     "trust": ("R0", *TAIL),
@@ -57,7 +71,12 @@ class Client:
     def dsn(self, port: int, **more: str) -> str:
         """Its connection string."""
         given = {"host": "localhost", "hostaddr": "127.0.0.1", "port": str(port), "user": "lab", "dbname": "lab"}
-        given |= {"sslmode": self.mode, "channel_binding": self.binding, "gssencmode": "disable", "connect_timeout": "20"}
+        given |= {
+            "sslmode": self.mode,
+            "channel_binding": self.binding,
+            "gssencmode": "disable",
+            "connect_timeout": "20",
+        }
         given |= {"require_auth": self.ways} if self.ways is not None else {}
         return make_conninfo(**(given | more))
 
@@ -88,7 +107,8 @@ class Client:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeServer]:
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """Signed by itself."""
     reason = secured.missing_openssl()
     if reason is not None:
         pytest.skip(reason)
@@ -97,7 +117,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeServer]:
     configuration.write_text("[req]\ndistinguished_name = subject\nprompt = no\n[subject]\nCN = localhost\n")
     words = ("req", "-x509", *secured.EC_KEY, "-days", "2", "-keyout", "fake.key", "-out", "fake.crt")
     secured.openssl(folder, *words, configuration=configuration)
-    with fake_server.fake_server(folder / "fake.crt", folder / "fake.key") as started:
+    return folder / "fake.crt", folder / "fake.key"
+
+
+@pytest.fixture(scope="module")
+def server(certificate: Certificate) -> Iterator[FakeServer]:
+    with fake_server.fake_server(*certificate) as started:
         yield started
 
 
@@ -126,9 +151,10 @@ def compare(server: FakeServer, client: Client, steps: tuple[str, ...]) -> str |
     assert not engines.asked, case
     if engine is None:
         assert libpq is None, case
-        if any(step.startswith("R10") for step in steps):
+        before = steps[: steps.index("Z")]
+        if any(step.startswith("R10") for step in before):
             assert "proof" in engines.sent, case
-            assert "R12" in steps, case
+            assert "R12" in before, case
         return None
     assert engine.code.startswith("connection."), case
     if libpq is None:
@@ -141,8 +167,9 @@ def test_an_honest_server_is_accepted_where_libpq_accepts_it(server: FakeServer,
     for mode in MODES:
         for binding in BINDINGS:
             compare(server, Client(mode, binding), steps)
-    for ways in WAYS:
-        compare(server, Client(ways=ways), steps)
+    if steps[0] in ("R0", "R3", "R10 both"):
+        for ways in WAYS:
+            compare(server, Client(ways=ways), steps)
     compare(server, Client(password=False), steps)
 
 
@@ -257,24 +284,26 @@ def test_more_rounds_of_hashing_than_anybody_needs_are_refused_before_they_are_d
     assert record.sent == []
 
 
-@pytest.mark.parametrize(
-    ("mode", "script"),
-    [
+def test_a_server_that_is_silent_or_trickles_is_left_at_the_deadline(certificate: Certificate) -> None:
+    scripts = [
         (CLEAR, Script((), silent_at="startup")),
         (CLEAR, Script((), every_s=0.05)),
         ("require", Script((), tls_answer=b"")),
         ("require", Script((), silent_at="handshake")),
         ("require", Script((), silent_at="startup")),
         ("require", Script((), every_s=0.05)),
-    ],
-)
-def test_a_server_that_is_silent_or_trickles_is_left_at_the_deadline(
-    server: FakeServer, mode: str, script: Script
-) -> None:
-    error, record = refused(server, Client(mode), script, connect_timeout="1")
-    assert error.code == "connection.login.deadline"
-    assert error.data == {"host": "localhost", "port": server.port, "limit_s": 1}
-    assert record.hung_up
+    ]
+
+    def leave(mode: str, script: Script) -> None:
+        with fake_server.fake_server(*certificate) as server:
+            error, record = refused(server, Client(mode), script, connect_timeout="1")
+            assert error.code == "connection.login.deadline", script
+            assert error.data == {"host": "localhost", "port": server.port, "limit_s": 1}
+            assert record.hung_up, script
+
+    with ThreadPoolExecutor(len(scripts)) as pool:
+        for left in [pool.submit(leave, mode, script) for mode, script in scripts]:
+            left.result()
 
 
 def test_a_client_certificate_that_must_be_asked_for_is_asked_for(server: FakeServer) -> None:
@@ -302,7 +331,13 @@ def conversations(draw: st.DrawFn) -> tuple[str, ...]:
     return tuple(steps)
 
 
-CLIENTS = st.builds(Client, st.sampled_from(MODES), st.sampled_from(BINDINGS), st.sampled_from(WAYS), st.booleans())
+CLIENTS = st.builds(
+    Client,
+    st.sampled_from(MODES),
+    st.sampled_from(BINDINGS),
+    st.one_of(st.none(), st.sampled_from(WAYS)),
+    st.sampled_from([True, True, True, False]),
+)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -310,4 +345,4 @@ CLIENTS = st.builds(Client, st.sampled_from(MODES), st.sampled_from(BINDINGS), s
 def test_the_engine_accepts_no_server_that_libpq_refuses(
     server: FakeServer, client: Client, steps: tuple[str, ...]
 ) -> None:
-    compare(server, client, steps)
+    event(compare(server, client, steps) or "accepted")
