@@ -248,7 +248,7 @@ def _from_environment() -> dict[str, str]:
 
 
 def _ways(required: str) -> list[str] | None:
-    """``require_auth`` as a list of ways; None is any. libpq has refused what is no list of ways."""
+    """``require_auth`` as a list of ways; None is any. libpq has checked the list before."""
     if not required:
         return None
     words = required.split(",")

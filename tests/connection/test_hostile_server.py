@@ -54,8 +54,7 @@ HONEST = {
 STRICTER = {"connection.auth.unfinished", "connection.auth.order"}
 """Where libpq believes a server and the engine does not: one that ends SCRAM without its proof, where `require_auth` is not given,
 and one that asks again after it had an answer."""
-EXAMPLES = int(os.environ.get("PGDYNO_LOG_INS", "60"))
-"""How many conversations are drawn."""
+BENCH_LOG_INS = int(os.environ.get("PGDYNO_LOG_INS", "500"))
 CLEAR = "disable"
 
 
@@ -84,7 +83,7 @@ class Client:
         """Why libpq does not log in; None if it does."""
         dsn = self.dsn(port, **({"password": SECRET} if self.password else {}))
         pgconn = pq.PGconn.connect_start(dsn.encode())
-        status = pq.PollingStatus.WRITING
+        status: int = pq.PollingStatus.WRITING
         while status in (pq.PollingStatus.WRITING, pq.PollingStatus.READING):
             reads = [pgconn.socket] if status == pq.PollingStatus.READING else []
             writes = [pgconn.socket] if status == pq.PollingStatus.WRITING else []
@@ -340,9 +339,16 @@ CLIENTS = st.builds(
 )
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CLIENTS, conversations())
 def test_the_engine_accepts_no_server_that_libpq_refuses(
     server: FakeServer, client: Client, steps: tuple[str, ...]
 ) -> None:
+    event(compare(server, client, steps) or "accepted")
+
+
+@pytest.mark.bench
+@settings(max_examples=BENCH_LOG_INS, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(CLIENTS, conversations())
+def test_many_log_ins(server: FakeServer, client: Client, steps: tuple[str, ...]) -> None:
     event(compare(server, client, steps) or "accepted")
