@@ -5,6 +5,8 @@ from __future__ import annotations
 RULES = {
     "schedules_max": 4,
     "interval_hours": [1, 2, 3, 4, 6, 8, 12, 24],
+    "cron_hours_min": 1,
+    "cron_days_max": 366,
     "count_max": 1000,
     "age_days_max": 36_500,
     "regions_max": 3,

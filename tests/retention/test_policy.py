@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,46 @@ def test_what_the_provider_does_not_take_is_refused(tmp_path: Path, old: str, ne
     with pytest.raises(InputError, match=why) as refused:
         read(tmp_path, WHOLE.replace(old, new, 1))
     assert refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("cron", "code"),
+    [
+        ("cron(* * * * ? *)", "policy.cron.too_often"),
+        ("cron(0/30 * * * ? *)", "policy.cron.too_often"),
+        ("cron(0,59 3 * * ? *)", "policy.cron.too_often"),
+        ("cron(30 0,23 * * ? *)", None),  # 23 h and 1 h
+        ("cron(0,45 0,23 * * ? *)", "policy.cron.too_often"),
+        ("cron(0 * * * ? *)", None),
+        ("cron(0 4 31 2 ? *)", "policy.cron.never"),
+        ("cron(0 4 30,31 2 ? 2028)", "policy.cron.never"),
+        ("cron(0 4 29 2 ? *)", "policy.cron.too_rare"),
+        ("cron(0 4 29 2 ? 2028)", None),
+        ("cron(0 4 1 1 ? *)", None),  # 366 days after a leap year
+        ("cron(0 4 1 1 ? 2028,2030)", "policy.cron.too_rare"),
+        ("cron(0 4 ? * 2 *)", None),
+        ("cron(0 4 ? 2 1 *)", None),  # Sundays of February
+    ],
+)
+def test_a_cron_expression_takes_snapshots_an_hour_to_a_year_apart(tmp_path: Path, cron: str, code: str | None) -> None:
+    text = f'schema_version = 1\n[[schedule]]\nname = "a"\ncron = "{cron}"\nkeep = 1\n'
+    if code is None:
+        [schedule] = read(tmp_path, text)
+        assert str(schedule.when) == cron
+        return
+    with pytest.raises(InputError) as refused:
+        read(tmp_path, text)
+    assert (refused.value.code, refused.value.data) == (code, {"cron": cron, "hours_min": 1, "days_max": 366})
+
+
+def test_the_gaps_of_a_cron_expression_are_those_between_its_instants() -> None:
+    """For expressions of all kinds, with the instants of 29 years counted one by one."""
+    begin, end = dt.datetime(2028, 1, 1, tzinfo=dt.UTC), dt.datetime(2057, 1, 1, tzinfo=dt.UTC)
+    for text in ("0 4 1,15 * ? *", "10 3,9 ? 2-4 2/2 *", "0 0 29 2 ? *", "0/20 5 30 1/2 ? *", "0 1 ? * 7 2030,2031"):
+        cron = read_cron(text, "cron")
+        instants = list(cron.instants(begin, end))
+        gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(instants)]
+        assert cron.gaps_s() == (min(gaps), max(gaps))
 
 
 def test_the_policy_in_the_documents_is_right(tmp_path: Path) -> None:

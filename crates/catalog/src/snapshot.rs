@@ -48,6 +48,8 @@ struct PolicyTable {
     zones_max: Fact<u64>,
     archive_days_min: Fact<u64>,
     archive_schedule_days_min: Fact<u64>,
+    cron_hours_min: Fact<u64>,
+    cron_days_max: Fact<u64>,
 }
 
 /// The figures of snapshots.
@@ -104,6 +106,10 @@ pub struct PolicyRules {
     pub archive_days_min: u64,
     /// Days from one archived snapshot to the next at least.
     pub archive_schedule_days_min: u64,
+    /// Hours between two snapshots of a cron expression.
+    pub cron_hours_min: u64,
+    /// Days between two snapshots of a cron expression.
+    pub cron_days_max: u64,
 }
 
 /// The figures of snapshots.
@@ -138,6 +144,8 @@ fn parse(text: &str) -> Result<SnapshotFacts, CatalogError> {
             zones_max: policy.zones_max.value,
             archive_days_min: policy.archive_days_min.value,
             archive_schedule_days_min: policy.archive_schedule_days_min.value,
+            cron_hours_min: policy.cron_hours_min.value,
+            cron_days_max: policy.cron_days_max.value,
         },
     })
 }

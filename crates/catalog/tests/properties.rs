@@ -1,6 +1,8 @@
 //! What holds for every text anyone may write.
 
-use pgdyno_catalog::{Resolved, types};
+use std::time::{Duration, Instant};
+
+use pgdyno_catalog::{Resolved, Storage, types};
 use proptest::prelude::*;
 
 /// Text that looks enough like a specification to get past the first check.
@@ -54,6 +56,23 @@ fn legal() -> impl Strategy<Value = String> {
     prop_oneof![gp3, io2, gp2, io1, st1]
 }
 
+/// A text of up to 10 kB: parts that look like a specification, over and over.
+fn long() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        specification_like(),
+        "[0-9]{0,25}x|[+]|raid10:|raid|:|,|=|multi_az=|chunk=|twin:|\\PC{0,3}",
+        any::<String>().prop_map(|text| text.chars().take(8).collect()),
+    ];
+    (prop::collection::vec(part, 1..8), 0..10_000_usize).prop_map(|(parts, len)| {
+        let once = parts.concat();
+        let mut text = once.repeat(len / once.len().max(1) + 1);
+        while text.len() > 10_000.max(once.len()) || !text.is_char_boundary(text.len()) {
+            text.pop();
+        }
+        text
+    })
+}
+
 /// Whatever the text, the answer is a volume whose canonical form is itself, or a refusal that leads to one.
 fn answer_is_sound(text: &str) -> Result<(), TestCaseError> {
     match Resolved::parse(text) {
@@ -89,5 +108,45 @@ proptest! {
     fn what_can_be_bought_is_accepted_as_written(text in legal()) {
         let volume = Resolved::parse(&text).unwrap();
         prop_assert_eq!(Resolved::parse(&volume.spec).unwrap(), volume);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_long_text_is_answered(text in long()) {
+        answer_is_sound(&text)?;
+        if let Err(error) = Storage::parse(&text) {
+            prop_assert!(error.message.len() < 600, "{}", error.message);
+        }
+    }
+}
+
+#[test]
+fn many_members_are_refused_and_not_counted_beyond_what_a_number_holds() {
+    let error = Storage::parse("18446744073709551615xgp3+2xgp3").unwrap_err();
+    assert!(Storage::parse(&error.remedy).is_ok(), "{}", error.remedy);
+}
+
+/// The shortest of several times that reading a text takes.
+fn time_of(text: &str) -> Duration {
+    let once = || {
+        let begin = Instant::now();
+        let _ = Storage::parse(text);
+        begin.elapsed()
+    };
+    (0..5).map(|_| once()).min().unwrap()
+}
+
+/// On a machine that does other things too; what is quadratic takes seconds more.
+const NOISE: Duration = Duration::from_millis(50);
+
+#[test]
+fn a_text_of_twice_the_length_takes_at_most_thrice_the_time() {
+    let parts = ["instance=i3enxlarg,", "a=1,", "size=,", "x", "4x", "raid10:", ",", "é=é,", "size=1GiB,", "gp3+"];
+    for (part, kind) in parts.into_iter().flat_map(|part| ["gp3:", "4xi4i:", ""].map(|kind| (part, kind))) {
+        let [short, long] = [5_000, 10_000].map(|len| time_of(&format!("{kind}{}", part.repeat(len / part.len()))));
+        assert!(long < short * 3 + NOISE, "{kind}{part}...: {short:?}, then {long:?}");
     }
 }

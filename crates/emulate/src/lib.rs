@@ -54,6 +54,6 @@ pub use file_system::FileSystem;
 pub use host::check_host;
 pub use serve::serve;
 pub use spec::{ServeSpec, resolve};
-pub use store::{Stored, merge_images, stored_bytes};
+pub use store::{Collected, Collection, Stored, collect, stored_bytes};
 pub use submit_log::{LogHeader, read_log, write_header};
 pub use write_log::read_write_log;

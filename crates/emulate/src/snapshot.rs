@@ -20,7 +20,10 @@ pub(crate) fn take(volumes: &BTreeMap<String, Attached>, targets: &BTreeMap<Stri
             return Err(Fault::new(format!("the volume {name:?} is gone"), "see `pgdyno volume list`"));
         };
         let remedy = "leave the volume out, or restore it from a snapshot that was taken before";
-        fault::require_content(attached.pipeline(), remedy)?;
+        fault::require_content(attached.pipeline(), remedy).map_err(|fault| {
+            let message = format!("the volume {name:?}, or a member of it, is lost, so no snapshot of it can be taken");
+            Fault { message, ..fault }.coded("snapshot.volume.lost", json!({"volume": name}))
+        })?;
         freezing.push(attached.pipeline().prepare(target)?);
     }
     // Requests wait for this thread while it has the locks.

@@ -13,6 +13,7 @@ mod replay;
 mod shifted;
 mod snapshot;
 mod state_dir;
+mod stdin;
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
@@ -22,9 +23,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use pgdyno_catalog::InstanceType;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use state_dir::StateDir;
+use stdin::from_stdin;
 
 #[derive(Parser)]
 #[command(
@@ -414,20 +415,6 @@ fn volume(command: VolumeCommand) -> Result<Option<Value>, Failure> {
             Some(pgdyno_emulate::detach(&at.state_dir, &name, save_image.as_deref())?)
         }
     })
-}
-
-/// The specification of a command is one line, so that the pipe may stay open as a sign of life.
-fn from_stdin<T: DeserializeOwned>(command: &str) -> Result<T, Failure> {
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    read.map_err(|error| error.to_string())
-        .and_then(|_| serde_json::from_str(&line).map_err(|e| e.to_string()))
-        .map_err(|error| {
-            Failure::new(
-                format!("{command} cannot read its specification: {error}"),
-                "give one JSON document on one line of standard input".to_owned(),
-            )
-        })
 }
 
 fn print(document: &Value) {

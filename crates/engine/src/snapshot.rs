@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::state_dir::StateDir;
+use crate::stdin::from_stdin;
 
 #[derive(Subcommand)]
 pub(crate) enum SnapshotCommand {
@@ -28,13 +29,8 @@ pub(crate) enum SnapshotCommand {
         #[command(flatten)]
         at: StateDir,
     },
-    /// Merges an image into the one that stands on it, and removes it.
-    Merge {
-        /// The image that goes.
-        lower: PathBuf,
-        /// The image that takes over its blocks.
-        upper: PathBuf,
-    },
+    /// Removes the layers that nothing needs, and merges those that one image needs; reads what is to be collected from its input.
+    Collect,
     /// What each of several images stores as a snapshot, and for none before it.
     Stored {
         /// In the order in which they were made.
@@ -58,10 +54,7 @@ impl SnapshotCommand {
             Self::Pending { name, for_ns, at } => {
                 pgdyno_emulate::request(&at.state_dir, &name, &json!({"command": "pending", "for_ns": for_ns}))?
             }
-            Self::Merge { lower, upper } => {
-                pgdyno_emulate::merge_images(&lower, &upper)?;
-                json!({"ok": {}})
-            }
+            Self::Collect => json!(pgdyno_emulate::collect(&from_stdin("collect")?)),
             Self::Stored { images } => json!({"stored": pgdyno_emulate::stored_bytes(&images)?}),
         })
     }

@@ -271,6 +271,9 @@ def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: boo
 def detach(name: str, save_image: Path | None) -> None:
     """Unmount and remove the volume NAME. Its content is lost unless it is saved.
 
+    An image has what was written since the image or the snapshot that the volume was made from, or its last snapshot; it stands on that
+    one, which has to stay where it is.
+
     This also removes the remains of an interrupted attach of NAME, and the directories that the attach created for the
     mount point if they are empty.
 
@@ -279,7 +282,7 @@ def detach(name: str, save_image: Path | None) -> None:
       sudo pgdyno volume detach gp3-1
     """
     from pgdyno.errors import InputError
-    from pgdyno.host import preflight, volume
+    from pgdyno.host import preflight, snapshot_file, volume
     from pgdyno.host.unfinished import Unfinished
 
     found = volume.find_any(name)
@@ -295,6 +298,9 @@ def detach(name: str, save_image: Path | None) -> None:
     found.detach(save_image.absolute() if save_image is not None else None)
     kept = f"; its content is in {save_image}" if save_image is not None else ""
     click.echo(f"{name} is detached{kept}")
+    base = None if save_image is None else snapshot_file.base_of(save_image)
+    if base is not None:
+        click.echo(f"note: {save_image} stands on {base}: keep both where they are", err=True)
 
 
 def _row(volume: AttachedVolume, state: str) -> list[str]:

@@ -97,8 +97,8 @@ def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json
 def delete(names: tuple[str, ...], as_json: bool) -> None:
     """Delete each SNAPSHOT. Blocks that other snapshots need are kept, and each of these restores as before.
 
-    The blocks are merged into the next snapshot. A layer that an attached volume stands on stays on this machine as long as it
-    does, but is not charged. What a snapshot in the archive costs until its 90 days are over is printed.
+    The blocks are merged with the next snapshot, which needs no room on the disk. A layer that an attached volume reads, or that a
+    saved image stands on, stays on this machine as long as it does, but is not charged. What a snapshot in the archive costs until its 90 days are over is printed.
 
     \b
     Example:
@@ -111,14 +111,17 @@ def delete(names: tuple[str, ...], as_json: bool) -> None:
     found = [snapshots.find(name) for name in dict.fromkeys(names)]
     early_usd = volume_snapshot_tier.early_usd(found)
     preflight.require_root("deleting a snapshot")
-    freed_bytes = snapshot_delete.delete(found, paths.state_dir())
+    done = snapshot_delete.delete(found, paths.state_dir())
     if as_json:
-        deleted = [one.name for one in found]
-        print_json({"deleted": deleted, "stored_bytes_less": freed_bytes, "early_usd": early_usd})
+        deleted, kept = [one.name for one in found], [one.document for one in done.kept]
+        less = done.stored_bytes_less
+        print_json({"deleted": deleted, "stored_bytes_less": less, "early_usd": early_usd, "kept": kept})
         return
     for one in found:
         click.echo(f"{one.name} is deleted")
-    click.echo(f"{size(freed_bytes)} less are stored.")
+    click.echo(f"{size(done.stored_bytes_less)} less are stored.")
+    for layer in done.notable:
+        click.echo(f"note: {layer}", err=True)
     volume_snapshot_tier.echo_early(early_usd)
 
 

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pgdyno.errors import HostError
+from pgdyno.errors import HostError, PgdynoError
 from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory, snapshot_delete
 from pgdyno.host.journal import SERVER_NAME, Entry, Journal
 from pgdyno.host.machine_record import MachineRecord
@@ -73,6 +73,9 @@ def left_in(state: Path) -> list[str]:
     claimed = {entry.data["name"] for entry in Journal(state).abandoned() if entry.kind == "volume"}
     found += [f"volume {name}" for name in _dead_volumes(state) if name not in claimed]
     found += [f"the content {layer} of a dead volume" for layer in orphaned_layers()]
+    # Where the list of snapshots cannot be read, nothing of it is removed either.
+    with contextlib.suppress(PgdynoError, OSError):
+        found += [f"the layer {layer} of a deleted snapshot" for layer in snapshot_delete.useless(state)]
     found += [f"{path}, where a killed run wrote its samples" for path in abandoned_scratch(state)]
     return found
 
@@ -103,6 +106,8 @@ def _clean(state: Path) -> list[str]:
         left = snapshot_delete.of_volume(name, state)
         snapshot_delete.delete(left, state)
         done += [f"deleted the snapshot {one.name}" for one in left]
+    with contextlib.suppress(PgdynoError):
+        done += [f"removed {layer}" for layer in snapshot_delete.collect(state).removed]
     done += remove_layers(set(orphaned_layers()))
     for entry in entries:
         if entry.kind == "cgroup":

@@ -100,23 +100,37 @@ def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> Atta
     """
     snapshot_file.require_readable(snapshot)
     image, state = Path(snapshot.image), paths.state_dir()
-    # Nothing of it is merged into another one meanwhile.
+    if not image.is_dir():
+        raise HostError(
+            f"the content of the snapshot `{snapshot.name}` is gone: {image} does not exist",
+            remedy=f"delete it with `pgdyno volume snapshot delete {snapshot.name}`",
+            code="snapshot.content.missing",
+            data={"snapshot": snapshot.name, "image": str(image)},
+        )
+    asked, credit = spec or snapshot.spec, None
+    if init_of(asked) == "fsr":
+        credit = _spend(snapshot, state)
+        asked = asked if credit is not None else replaced_init(asked, "lazy")
+    try:
+        # The engine holds what the volume reads, so the list is free meanwhile.
+        return attach(asked, image=image, store=snapshot.store, state_dir=state, **options)
+    except BaseException:
+        if credit is not None:
+            snapshot_file.changed(state, {snapshot.name: credit})
+        raise
+
+
+def _spend(snapshot: Snapshot, state: Path) -> dict[str, Any] | None:
+    """Spend a volume creation credit, if there is one: what the snapshot's facts were before."""
     with snapshot_file.locked(state):
-        if not image.is_dir():
-            raise HostError(
-                f"the content of the snapshot `{snapshot.name}` is gone: {image} does not exist",
-                remedy=f"delete it with `pgdyno volume snapshot delete {snapshot.name}`",
-            )
         known = snapshot_file.read(state)
-        asked = spec or snapshot.spec
-        if init_of(asked) == "fsr":
-            now = next((one for one in known.snapshots if one.name == snapshot.name), snapshot)
-            spent = snapshot_fast.spend(now, time.time())
-            asked = asked if spent is not None else replaced_init(asked, "lazy")
-            known.snapshots = [spent or one if one.name == now.name else one for one in known.snapshots]
-        attached = attach(asked, image=image, store=snapshot.store, state_dir=state, **options)
+        now = next((one for one in known.snapshots if one.name == snapshot.name), snapshot)
+        spent = snapshot_fast.spend(now, time.time())
+        if spent is None:
+            return None
+        known.snapshots = [spent if one.name == now.name else one for one in known.snapshots]
         snapshot_file.write(state, known)
-        return attached
+    return {"fast_balance": now.fast_balance, "fast_spent_unix_ns": now.fast_spent_unix_ns}
 
 
 def _require_one_daemon(volumes: Sequence[AttachedVolume]) -> None:

@@ -1,34 +1,97 @@
-"""Deleting snapshots: what no other needs goes, and the rest is merged into the one that needs it."""
+"""Deleting snapshots, and removing the layers that no snapshot, image or volume needs.
+
+A deleted snapshot leaves the list at once. What becomes of its layer is the engine's (``crates/emulate/src/store/collect.rs``): it is removed,
+merged with the one layer that needs it, or stays as long as a volume reads it. Nothing of that needs room on the disk, and the list is
+free meanwhile.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
-import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
+from pgdyno.errors import HostError, PgdynoError
 from pgdyno.host import snapshot_file
-from pgdyno.host.snapshot import volume_id
 from pgdyno.host.snapshot_sizes import with_sizes
-from pgdyno.host.volume import list_volumes
 
 if TYPE_CHECKING:
     from pgdyno.host.journal import Journal
-    from pgdyno.host.snapshot_file import Known, Snapshot
+    from pgdyno.host.snapshot_file import Snapshot
 
-MERGE_TIMEOUT_S = 3600.0
-"""A full first snapshot may be copied, to a slow disk."""
+COLLECT_TIMEOUT_S = 3600.0
+"""Layers are merged, on a slow disk."""
+_PATIENCE_S = 30.0
+"""For another command that removes layers; what it leaves the next one removes."""
+_USUAL = ("in_use", "shared")
+"""Why a layer stays that goes by itself later."""
 
 
-def delete(snapshots: Sequence[Snapshot], state: Path) -> int:
-    """Delete ``snapshots``. Bytes that are stored less by that: the blocks that no other snapshot needs.
+@dataclass(frozen=True)
+class Kept:
+    """An unlisted layer that stays."""
 
-    A layer that a volume stands on, or that several snapshots share, stays on this machine until it is not needed; it is not
-    charged for blocks that no snapshot needs.
+    image: Path
+    why: str
+    """``in_use``, ``shared``, ``image_missing``, ``damaged``, ``no_room`` or ``failed``."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """``images`` that are missing, the damaged image that is meant ``by`` it, or the ``message`` of the machine."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"image": str(self.image), "why": self.why} | self.facts
+
+    def __str__(self) -> str:
+        """For people, with what to do."""
+        match self.why:
+            case "image_missing":
+                images = " and ".join(map(str, self.facts["images"]))
+                return (
+                    f"{self.image} stays: {images} stands on it and is not where it was saved;"
+                    " if it is gone for good and not only moved, remove that folder"
+                )
+            case "damaged":
+                return f"{self.image} stays: {self.facts['by']} may stand on it, and is damaged; remove that image or put it back"
+            case "no_room":
+                return f"{self.image} is not merged yet: less than 64 MiB would be left on its file system; free some space"
+            case "failed":
+                return f"{self.image} could not be removed: {self.facts['message']}"
+        return (
+            f"{self.image} stays as long as " + ("volumes" if self.why == "in_use" else "several images") + " need it"
+        )
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What became of the layers of deleted snapshots."""
+
+    removed: tuple[Path, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def notable(self) -> list[Kept]:
+        """Those that may stay until the user does something about it."""
+        return [one for one in self.kept if one.why not in _USUAL]
+
+
+@dataclass(frozen=True)
+class Deleted(Collected):
+    """The same of a deletion."""
+
+    stored_bytes_less: int = 0
+    """What is stored less, and not charged any more."""
+
+
+def delete(snapshots: Sequence[Snapshot], state: Path) -> Deleted:
+    """Delete ``snapshots``: the blocks that no other snapshot needs are not stored any more.
+
+    A layer that a volume or a saved image stands on, or that several snapshots share, stays on this machine until it is not needed; it is
+    not charged for blocks that no snapshot needs. When this raises the list of snapshots is as it was.
     """
     names = {one.name for one in snapshots}
     with snapshot_file.locked(state):
@@ -36,11 +99,61 @@ def delete(snapshots: Sequence[Snapshot], state: Path) -> int:
         before = sum(one.stored_bytes for one in known.snapshots)
         known.unlisted += [one for one in known.snapshots if one.name in names]
         known.snapshots = [one for one in known.snapshots if one.name not in names]
+        # Where an image cannot be read each of them keeps the size that it had.
+        with contextlib.suppress(PgdynoError):
+            known.snapshots = with_sizes(known.snapshots)
         snapshot_file.write(state, known)
-        _collect(known, state)
-        known.snapshots = with_sizes(known.snapshots)
+        less = before - sum(one.stored_bytes for one in known.snapshots)
+    done = collect(state)
+    return Deleted(done.removed, done.kept, less)
+
+
+def collect(state: Path, *, merge: bool = True, patience_s: float = _PATIENCE_S) -> Collected:
+    """Remove the layers that nothing needs, and with ``merge`` merge those that one other image needs. Never raises for a single layer."""
+    if not snapshot_file.read(state).unlisted:
+        return Collected()
+    try:
+        with snapshot_file.held(state / "snapshots.collect.lock", patience_s, "removes layers of deleted snapshots"):
+            return _collect(state, merge=merge)
+    except HostError as error:
+        if error.code != "snapshot.lock.held":
+            raise
+        return Collected()
+
+
+def useless(state: Path) -> list[Path]:
+    """The layers that :func:`collect` would remove now; nothing is changed."""
+    return list(_ask(snapshot_file.read(state), merge=False, dry_run=True).removed)
+
+
+def _collect(state: Path, *, merge: bool) -> Collected:
+    done = _ask(snapshot_file.read(state), merge=merge, dry_run=False)
+    with snapshot_file.locked(state):
+        known = snapshot_file.read(state)
+        # A copy shares the layer of its original.
+        listed = {one.image for one in known.snapshots}
+        known.unlisted = [one for one in known.unlisted if Path(one.image).is_dir() and one.image not in listed]
+        known.saved = [saved for saved in known.saved if Path(saved).is_dir()]
         snapshot_file.write(state, known)
-    return before - sum(one.stored_bytes for one in known.snapshots)
+    return done
+
+
+def _ask(known: snapshot_file.Known, *, merge: bool, dry_run: bool) -> Collected:
+    unlisted = [one.image for one in known.all if one in known.unlisted]
+    if not unlisted:
+        return Collected()
+    asked = {
+        "unlisted": unlisted,
+        "needed": [*(one.image for one in known.snapshots), *known.saved],
+        "merge": merge,
+        "dry_run": dry_run,
+    }
+    answer = _engine.run_json(["volume", "collect"], asked, timeout_s=COLLECT_TIMEOUT_S)
+    kept = (
+        Kept(Path(one["image"]), one["why"], {key: value for key, value in one.items() if key not in ("image", "why")})
+        for one in answer["kept"]
+    )
+    return Collected(tuple(map(Path, answer["removed"])), tuple(kept))
 
 
 @contextlib.contextmanager
@@ -59,56 +172,3 @@ def of_volume(volume: str, state: Path) -> list[Snapshot]:
     listed = snapshot_file.read(state).snapshots
     named = re.compile(re.escape(volume) + r"(-\d+)?")
     return [one for one in listed if named.fullmatch(one.volume)]
-
-
-def _collect(known: Known, state: Path) -> None:
-    """Remove the layers that nothing needs, and merge those that one other image needs."""
-    # A copy shares the layer of its original.
-    used = _below_volumes(known, state) | {one.image for one in known.snapshots}
-    before = None
-    # What goes may have been the last but one that needed another.
-    while before != (before := len(known.unlisted)):
-        for one in [one for one in known.all if one in known.unlisted]:
-            image = Path(one.image)
-            if not image.is_dir() or (one.image not in used and _goes(image, known)):
-                known.unlisted.remove(one)
-    known.saved = [saved for saved in known.saved if Path(saved).is_dir()]
-
-
-def _goes(image: Path, known: Known) -> bool:
-    """Remove a layer if at most one image stands on it, into which it is merged. Whether it is gone."""
-    others = {*(one.image for one in known.all), *known.saved}
-    parents = {other: _parent(Path(other)) for other in others if Path(other).is_dir()}
-    if _UNFINISHED in parents.values():
-        return False  # what it stands on is not known
-    above = [other for other, parent in parents.items() if parent == str(image)]
-    if len(above) > 1:
-        return False
-    if above:
-        _engine.run_json(["volume", "merge", str(image), above[0]], timeout_s=MERGE_TIMEOUT_S)
-    else:
-        shutil.rmtree(image)
-    return True
-
-
-_UNFINISHED = "?"
-
-
-def _parent(image: Path) -> str | None:
-    """The image below, as ``image`` says; :data:`_UNFINISHED` of a layer that is not an image yet."""
-    try:
-        parent = json.loads((image / "image.json").read_text(encoding="utf-8"))["parent"]
-    except FileNotFoundError:
-        return _UNFINISHED
-    return None if parent is None else str(parent)
-
-
-def _below_volumes(known: Known, state: Path) -> set[str]:
-    """The images that attached volumes stand on: the last snapshot of each, or what it began with."""
-    used = set()
-    for volume in list_volumes(state):
-        own = [one.image for one in known.all if one.volume_id == volume_id(volume) and Path(one.image).is_dir()]
-        below = own[-1] if own else volume.facts.get("image")
-        if below is not None:
-            used.add(str(below))
-    return used

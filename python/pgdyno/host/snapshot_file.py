@@ -8,14 +8,18 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import os
+import re
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from pgdyno.errors import InputError
+from pgdyno.errors import HostError, InputError
+from pgdyno.host.waiting import wait_until
 from pgdyno.quantity import duration_words
 
 _FILE = "snapshots.json"
@@ -95,7 +99,7 @@ class Known:
     unlisted: list[Snapshot] = field(default_factory=list)
     """Deleted ones that others may need, and those of a set that was interrupted; of some there is nothing."""
     saved: list[str] = field(default_factory=list)
-    """Images that volumes were saved as and that may stand on a snapshot; some may be gone."""
+    """Images that earlier versions saved; now each image's folder has those that stand on it."""
 
     @property
     def all(self) -> list[Snapshot]:
@@ -103,29 +107,109 @@ class Known:
         return sorted([*self.snapshots, *self.unlisted], key=lambda one: int(one.name.removeprefix("snap-")))
 
 
+PATIENCE_S = 150.0
+"""Longer than taking snapshots may take, which is what holds the lock for longest."""
+_NOTE_S = 2.0
+"""After that a command that waits says for whom."""
+
+
 @contextmanager
 def locked(state: Path) -> Iterator[None]:
-    """One command at a time changes what is known; the others wait."""
-    with (state / "snapshots.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """One command at a time changes what is known; the others wait, and say for whom. :class:`HostError` after :data:`PATIENCE_S`."""
+    with held(state / "snapshots.lock", PATIENCE_S, "changes the list of snapshots"):
         yield
 
 
-def read(state: Path) -> Known:
-    """What is known."""
+@contextmanager
+def held(path: Path, patience_s: float, what: str) -> Iterator[None]:
+    """The lock of a file, in which its owner writes its process id. ``what`` it does with the lock, for people."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        document = json.loads((state / _FILE).read_text(encoding="utf-8"))
+        if not wait_until(lambda: _try(handle), min(_NOTE_S, patience_s)):
+            if patience_s > _NOTE_S:
+                print(f"waiting: {_owner(handle)[1]} {what}", file=sys.stderr)
+            if not wait_until(lambda: _try(handle), patience_s - _NOTE_S):
+                pid, owner = _owner(handle)
+                raise HostError(
+                    f"{owner} {what}, and did not end within {patience_s:g} s",
+                    remedy="wait until it ends, or end it; if it is stopped, `kill -CONT` resumes it",
+                    code="snapshot.lock.held",
+                    data={"pid": pid, "lock": str(path)},
+                )
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _try(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _owner(handle: int) -> tuple[int | None, str]:
+    """Process id of who holds a lock, and how to name it."""
+    text = os.pread(handle, 32, 0).strip()
+    if not text.isdigit():
+        return None, "another process"
+    try:
+        command = Path(f"/proc/{int(text)}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        command = ""
+    name = " ".join(word.rsplit("/", 1)[-1] for word in command.split()[:4])
+    return int(text), f"process {int(text)}" + (f" ({name})" if name and name.isprintable() else "")
+
+
+def read(state: Path) -> Known:
+    """What is known. :class:`HostError` when the file is not one that this program has written."""
+    path = state / _FILE
+    try:
+        text = path.read_bytes()
     except FileNotFoundError:
         return Known()
-    lists = {name: [Snapshot(**one) for one in document[name]] for name in ("snapshots", "unlisted")}
-    return Known(document["last"], lists["snapshots"], lists["unlisted"], document["saved"])
+    try:
+        document = json.loads(text)
+        lists = {name: [_snapshot(one) for one in document[name]] for name in ("snapshots", "unlisted")}
+        saved = [str(one) for one in document.get("saved", ())]
+        return Known(int(document["last"]), lists["snapshots"], lists["unlisted"], saved)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        raise HostError(
+            f"{path}, the list of snapshots, is damaged: {type(error).__name__}: {error}",
+            remedy="put back a copy of it, or remove it: the snapshots' folders stay, and can be attached with --image",
+            code="snapshot.list.damaged",
+            data={"path": str(path)},
+        ) from None
+
+
+_NAME = re.compile(r"snap-[0-9]{1,18}")
+_TYPES = {"str": str, "int": int, "float": (int, float)}
+
+
+def _snapshot(document: Any) -> Snapshot:
+    found = Snapshot(**document)
+    wrong = [one.name for one in fields(found) if not isinstance(getattr(found, one.name), _TYPES[str(one.type)])]
+    if wrong or not _NAME.fullmatch(found.name) or not Path(found.image).is_absolute():
+        raise ValueError(f"`{', '.join(wrong) or found.name}` of a snapshot is not as it should be")
+    return found
 
 
 def write(state: Path, known: Known) -> None:
-    """Replace what is known."""
+    """Replace what is known; durable, so that a machine that fails has the one or the other."""
     unfinished = state / f"{_FILE}.new"
-    unfinished.write_text(json.dumps(asdict(known), indent=1), encoding="utf-8")
+    with unfinished.open("w", encoding="utf-8") as file:
+        json.dump(asdict(known), file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
     unfinished.replace(state / _FILE)
+    folder = os.open(state, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def changed(state: Path, what: Mapping[str, Mapping[str, Any]]) -> list[Snapshot]:
@@ -135,6 +219,12 @@ def changed(state: Path, what: Mapping[str, Mapping[str, Any]]) -> list[Snapshot
         known.snapshots = [replace(one, **what.get(one.name, {})) for one in known.snapshots]
         write(state, known)
     return [one for one in known.snapshots if one.name in what]
+
+
+def base_of(image: Path) -> Path | None:
+    """The image that a saved image stands on: that has what is not in it. ``None`` for one that has everything."""
+    parent = json.loads((image / "image.json").read_text(encoding="utf-8"))["parent"]
+    return None if parent is None else Path(parent)
 
 
 def require_readable(snapshot: Snapshot) -> None:
@@ -150,12 +240,3 @@ def require_readable(snapshot: Snapshot) -> None:
             f"the snapshot `{snapshot.name}` is in the archive",
             remedy=f"take it out with `pgdyno volume snapshot unarchive {snapshot.name}`",
         )
-
-
-def note_saved(state: Path, image: Path) -> None:
-    """Note that a volume is about to be saved as ``image``, which may stand on a snapshot."""
-    if (state / _FILE).exists():
-        with locked(state):
-            known = read(state)
-            known.saved.append(str(image))
-            write(state, known)

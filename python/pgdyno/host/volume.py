@@ -29,7 +29,7 @@ from pgdyno.host.mount_options import require_known_options
 from pgdyno.host.named import find_named
 from pgdyno.host.process import ProcessIdentity, boot_id, identity
 from pgdyno.host.remove import FACTS_FILE, LOG_FILE, exists, remove_volume, serves_others, write_claim
-from pgdyno.host.snapshot_file import note_saved
+from pgdyno.host.snapshot_delete import collect
 from pgdyno.host.unfinished import Unfinished, unfinished
 from pgdyno.host.waiting import wait_until
 from pgdyno.specification import VolumeSpec
@@ -159,7 +159,6 @@ class AttachedVolume:
         """
         if save_image is not None:
             self._require_daemon()
-            note_saved(self.state_dir, save_image.absolute())
         if self.alive:
             self._ask_to_detach(save_image)
         self._remove()
@@ -206,6 +205,8 @@ class AttachedVolume:
                 remedy=f"{how}, then run `pgdyno doctor --clean`",
             )
         self.keep()
+        with contextlib.suppress(PgdynoError):  # what stays is among the leftovers
+            collect(self.state_dir, merge=False, patience_s=0.0)
 
     def _reap(self) -> None:
         if self._process is not None:

@@ -5,8 +5,11 @@ Source: Amazon EventBridge User Guide, "Cron expressions" (names of days and mon
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
@@ -24,8 +27,13 @@ FIELDS = (
 )
 EXAMPLE = "cron(0 3 1 * ? *)"
 """The first day of each month at 03:00."""
+_DIGITS = 9
+"""No value has more."""
+_FIELD_CHARACTERS = 2000
+"""More than all values of any field take."""
 _DAY_OF_MONTH, _MONTH, _DAY_OF_WEEK, _YEAR = 2, 3, 4, 5
 _ANY = ("*", "?")
+_YEARS = FIELDS[_YEAR][2] - FIELDS[_YEAR][1] + 1
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,30 @@ class Cron:
     def __str__(self) -> str:
         """As it was written."""
         return self.text
+
+    def gaps_s(self) -> tuple[float, float] | None:
+        """The shortest and the longest time from one instant to the next; ``None`` without an instant.
+
+        Of a year that may be any, all 28 are looked at after which days of the week and leap years repeat. A single instant has
+        the longest time 0.
+        """
+        minutes, hours, days, months, weekdays, years = self.values
+        times = sorted(hour * 3600 + minute * 60 for hour in hours for minute in minutes)
+        shortest = min((later - earlier for earlier, later in pairwise(times)), default=math.inf)
+        longest = max((later - earlier for earlier, later in pairwise(times)), default=0)
+        any_year = len(years) == _YEARS
+        before: int | None = None
+        for year in range(2028, 2028 + 29) if any_year else sorted(years):
+            for month in sorted(months):
+                for day in range(1, calendar.monthrange(year, month)[1] + 1):
+                    date = dt.date(year, month, day)
+                    if day not in days or date.isoweekday() % 7 + 1 not in weekdays:
+                        continue
+                    if before is not None:
+                        gap = (date.toordinal() - before) * 86_400 + times[0] - times[-1]
+                        shortest, longest = min(shortest, gap), max(longest, gap)
+                    before = date.toordinal()
+        return None if before is None else (shortest, longest)
 
     def instants(self, begin: dt.datetime, end: dt.datetime) -> Iterator[dt.datetime]:
         """Each instant from ``begin`` on and before ``end``."""
@@ -71,6 +103,12 @@ def read_cron(text: str, what: str) -> Cron:
 
 def _values(field: str, name: str, low: int, high: int, what: str) -> frozenset[int]:
     found: set[int] = set()
+    if len(field) > _FIELD_CHARACTERS:
+        raise InputError(
+            f"{what}: {name} has {len(field):,} characters",
+            remedy=f"write it as in {EXAMPLE}",
+            code="policy.cron.unreadable",
+        )
     for part in field.split(","):
         span, _, step = part.partition("/")
         first, _, last = span.partition("-")
@@ -87,4 +125,4 @@ def _values(field: str, name: str, low: int, high: int, what: str) -> frozenset[
 
 
 def _whole(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None

@@ -6,14 +6,14 @@ The rules are those of Amazon Data Lifecycle Manager; their figures come from th
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
-from pgdyno.quantity import in_units
-from pgdyno.retention.cron import Cron, read_cron
+from pgdyno.quantity import duration_words, in_units
+from pgdyno.retention.cron import EXAMPLE, Cron, read_cron
 from pgdyno.toml_file import read_toml, require_keys
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _schedule(table: Any, what: str, rules: Mapping[str, Any]) -> Schedule:
         raise InputError(f"{what}: a schedule has every or cron", remedy='write every = "6h", or cron')
     if ("keep" in table) == ("keep_for" in table):
         raise InputError(f"{what}: a schedule keeps by count or by age", remedy='write keep = 7, or keep_for = "30d"')
-    when = read_cron(str(table["cron"]), f"{what}.cron") if "cron" in table else _interval(table, what, rules)
+    when = _cron(str(table["cron"]), f"{what}.cron", rules) if "cron" in table else _interval(table, what, rules)
     keep = (
         Keep(count=_count(table["keep"], f"{what}.keep", rules["count_max"]))
         if "keep" in table
@@ -164,13 +164,42 @@ def _archive(table: Mapping[str, Any], what: str, when: Interval | Cron, rules: 
 
 
 def closest_s(when: Interval | Cron) -> float:
-    """How near two snapshots of a schedule come to each other, within a leap year and the one after it."""
+    """How near two snapshots of a schedule come to each other."""
     if isinstance(when, Interval):
         return when.hours * 3600.0
-    begin = dt.datetime(2028, 1, 1, tzinfo=dt.UTC)
-    instants = list(when.instants(begin, begin + dt.timedelta(days=731)))
-    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(instants)]
-    return min(gaps, default=float("inf"))
+    gaps = when.gaps_s()
+    return math.inf if gaps is None else gaps[0]
+
+
+def _cron(text: str, what: str, rules: Mapping[str, Any]) -> Cron:
+    """A cron expression of which two snapshots are neither too near nor too far from each other."""
+    when = read_cron(text, what)
+    gaps = when.gaps_s()
+    hours, most = rules["cron_hours_min"], rules["cron_days_max"]
+    data = {"cron": text, "hours_min": hours, "days_max": most}
+    if gaps is None:
+        raise InputError(
+            f"{what}: `{text}` names a day that never comes",
+            remedy=f"write a day that each of the months has, as in {EXAMPLE}",
+            code="policy.cron.never",
+            data=data,
+        )
+    shortest_s, longest_s = gaps
+    if shortest_s < hours * 3600:
+        raise InputError(
+            f"{what}: `{text}` takes snapshots {duration_words(shortest_s)} apart, and the least that is offered is {hours} h",
+            remedy='write one minute, and hours that are not nearer than that, or every = "1h"',
+            code="policy.cron.too_often",
+            data=data,
+        )
+    if longest_s > most * DAY_S:
+        raise InputError(
+            f"{what}: `{text}` takes snapshots up to {longest_s / DAY_S:,.0f} days apart, and the most that is offered is a year",
+            remedy=f"write days that come each year, as in {EXAMPLE}",
+            code="policy.cron.too_rare",
+            data=data,
+        )
+    return when
 
 
 def _copies(tables: Any, what: str, rules: Mapping[str, Any]) -> tuple[Copy, ...]:

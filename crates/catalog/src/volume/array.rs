@@ -254,7 +254,8 @@ impl Layout {
 fn refuse_unequal(text: &str) -> Result<(), SpecError> {
     let Some((first, _)) = text.split_once('+') else { return Ok(()) };
     let message = "the volumes of an array are equal, as its stripes are: write how many, and one of them".to_owned();
-    let members = text.split('+').filter_map(|one| read(one).ok()).map(|(layout, _)| layout.members).sum::<u64>();
+    let each = text.split('+').filter_map(|one| read(one).ok()).map(|(layout, _)| layout.members);
+    let members = each.fold(0, u64::saturating_add);
     // An even number, so that it is one of RAID-10 too.
     let members = members.clamp(2, MEMBERS_MAX).next_multiple_of(2);
     let meant = read(first).map(|(layout, member)| Layout { members, ..layout }.around(&member));

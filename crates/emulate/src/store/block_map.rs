@@ -7,6 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
 /// The unit of the map, and of every request: the loop device's logical block.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
@@ -147,27 +150,55 @@ impl BlockMap {
 
     /// Writes the map, leaving out pages without a bit.
     pub(crate) fn save(&self, file: &File) -> io::Result<()> {
-        let file_bytes = self.words() as u64 * 8;
-        file.set_len(file_bytes)?;
-        let mut words = self.held_words().peekable();
-        while let Some((first, _)) = words.peek() {
-            let page = first / WORDS_PER_PAGE;
-            let mut bytes = [0u8; WORDS_PER_PAGE * 8];
-            while let Some((index, word)) = words.next_if(|(index, _)| index / WORDS_PER_PAGE == page) {
-                bytes[index % WORDS_PER_PAGE * 8..][..8].copy_from_slice(&word.to_le_bytes());
+        file.set_len(self.file_bytes())?;
+        let mut last = None;
+        for (index, _) in self.held_words() {
+            let page = index / WORDS_PER_PAGE;
+            if last.replace(page) != Some(page) {
+                self.save_page(file, page)?;
             }
-            let at = (page * bytes.len()) as u64;
-            let len = bytes.len().min((file_bytes - at) as usize);
-            file.write_all_at(&bytes[..len], at)?;
         }
         Ok(())
     }
 
-    /// Reads what [`Self::save`] wrote for a layer of this size.
+    /// Writes the pages with these words, in order, into the file of the map. Each bit is right by itself, so a page of which only a
+    /// part is written is right too.
+    pub(crate) fn save_words(&self, file: &File, words: &[usize]) -> io::Result<()> {
+        let mut last = None;
+        for page in words.iter().map(|index| index / WORDS_PER_PAGE) {
+            if last.replace(page) != Some(page) {
+                self.save_page(file, page)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn save_page(&self, file: &File, page: usize) -> io::Result<()> {
+        let first = page * WORDS_PER_PAGE;
+        let words = first..self.words().min(first + WORDS_PER_PAGE);
+        let bytes: Vec<u8> = words.flat_map(|index| self.bits(index).to_le_bytes()).collect();
+        file.write_all_at(&bytes, first as u64 * 8)
+    }
+
+    /// Bytes of the file that [`Self::save`] writes.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.words() as u64 * 8
+    }
+
+    /// Reads what [`Self::save`] wrote for a layer of this size. Takes the time of what is in the file, not of its length.
     pub(crate) fn load(size_bytes: u64, file: &File) -> io::Result<Self> {
+        // Before anything of that size is asked of the machine.
+        if file.metadata()?.len() < size_bytes.div_ceil(BLOCK_BYTES).div_ceil(64) * 8 {
+            return Err(damaged("its map is shorter than one of a volume of its size"));
+        }
         let map = Self::new(size_bytes)?;
         let mut bytes = [0u8; WORDS_PER_PAGE * 8];
-        for first in (0..map.words()).step_by(WORDS_PER_PAGE) {
+        let mut first = 0;
+        while let Some(at) = data_from(file, first as u64 * 8)? {
+            first = usize::try_from(at / 8).unwrap_or(usize::MAX) / WORDS_PER_PAGE * WORDS_PER_PAGE;
+            if first >= map.words() {
+                break;
+            }
             let part = &mut bytes[..WORDS_PER_PAGE.min(map.words() - first) * 8];
             file.read_exact_at(part, (first * 8) as u64)?;
             for (index, eight) in (first..).zip(part.chunks_exact(8)) {
@@ -176,9 +207,31 @@ impl BlockMap {
                     map.first.hold(index, value);
                 }
             }
+            first += WORDS_PER_PAGE;
+        }
+        let (blocks, last) = (size_bytes.div_ceil(BLOCK_BYTES), map.words().saturating_sub(1));
+        if blocks % 64 != 0 && map.bits(last) >> (blocks % 64) != 0 {
+            return Err(damaged("its map has blocks behind its end"));
         }
         Ok(map)
     }
+}
+
+/// Where the file has data, from `offset` on; `None` if only a hole is left.
+fn data_from(file: &File, offset: u64) -> io::Result<Option<u64>> {
+    match rustix::fs::seek(file, SeekFrom::Data(offset)) {
+        Ok(at) => Ok(Some(at)),
+        Err(Errno::NXIO) => Ok(None),
+        // A file system that does not tell holes from data.
+        Err(Errno::INVAL | Errno::NOTSUP) if offset < file.metadata()?.len() => Ok(Some(offset)),
+        Err(Errno::INVAL | Errno::NOTSUP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What an image's files say that cannot be.
+pub(crate) fn damaged(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 fn words_of(size_bytes: u64) -> usize {

@@ -12,7 +12,8 @@ use pgdyno_host::{Context, Fault, Result};
 use pgdyno_volume::Extents;
 
 use super::image;
-use super::layer::Layer;
+use super::layer::{Layer, sync_folder};
+use super::lock::Base;
 use super::stack::Stack;
 
 pub(crate) const UNWRITABLE: &str = "check that the folder is writable and has space";
@@ -37,7 +38,7 @@ pub(crate) struct Below {
     /// Of the writable layer.
     pub(crate) folder: PathBuf,
     /// The image below it.
-    pub(crate) parent: Option<PathBuf>,
+    pub(crate) parent: Option<Base>,
     /// Layers that are immutable and not images yet, the oldest first.
     pub(crate) unsaved: Vec<Unsaved>,
 }
@@ -47,14 +48,17 @@ pub(crate) struct Below {
 pub(crate) struct Unsaved {
     pub(crate) layer: Arc<Layer>,
     pub(crate) folder: PathBuf,
-    pub(crate) parent: Option<PathBuf>,
+    pub(crate) parent: Option<Base>,
 }
 
 impl Below {
     /// Makes images of the layers that were frozen, the oldest first.
     pub(crate) fn write_images(&mut self) -> io::Result<()> {
         while let Some(Unsaved { layer, folder, parent }) = self.unsaved.first() {
-            image::write(folder, layer, parent.as_deref())?;
+            if let Some(parent) = parent {
+                image::note(&parent.folder, image::ABOVE, folder)?;
+            }
+            image::write(folder, layer, parent.as_ref().map(|parent| &*parent.folder))?;
             self.unsaved.remove(0);
         }
         Ok(())
@@ -72,10 +76,14 @@ impl Store {
         made.context(|| format!("cannot create {}", folder.display()), UNWRITABLE)?;
         let top = Layer::create(folder, size_bytes, direct)
             .context(|| format!("cannot create a volume of {size_bytes} bytes in {}", folder.display()), UNWRITABLE);
-        let stack = top.and_then(|top| Stack::on_image(top, parent, direct)).inspect_err(|_| {
+        // The image is held before it is read, so that what is read is not moved away.
+        let stacked = top.and_then(|top| {
+            let parent = parent.map(image::hold).transpose()?;
+            Ok((Stack::on_image(top, parent.as_ref().map(|parent| &*parent.folder), direct)?, parent))
+        });
+        let (stack, parent) = stacked.inspect_err(|_| {
             let _ = fs::remove_dir_all(folder);
         })?;
-        let parent = parent.map(Path::to_path_buf);
         let below = Mutex::new(Below { folder: folder.to_owned(), parent, unsaved: Vec::new() });
         let (folder, stack, size_bytes) = (folder.to_owned(), ShardedLock::new(stack), AtomicU64::new(size_bytes));
         Ok(Self { folder, stack, size_bytes, direct, below })
@@ -159,6 +167,11 @@ impl Store {
                 "name a folder that does not exist yet",
             ));
         }
+        let below = self.below();
+        // What is not an image yet becomes one when the volume is saved.
+        let image = below.unsaved.first().map_or(&below.parent, |oldest| &oldest.parent);
+        image.as_ref().map_or(Ok(()), |image| image::require_base(&image.folder))?;
+        drop(below);
         let file_system = |folder: &Path| fs::metadata(folder).map(|facts| facts.dev()).ok();
         let whole = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
         if whole.ancestors().skip(1).find_map(file_system) == file_system(&self.folder) {
@@ -176,16 +189,18 @@ impl Store {
         let mut below = self.below();
         let saved = (|| {
             below.write_images()?;
-            image::write(&below.folder, self.stack().top(), below.parent.as_deref())?;
-            if let Some(above) = target.parent() {
-                fs::create_dir_all(above)?;
+            let parent = below.parent.as_ref().map(|parent| &*parent.folder);
+            image::write(&below.folder, self.stack().top(), parent)?;
+            if let Some(parent) = parent {
+                image::note(parent, image::SAVED, &std::path::absolute(target)?)?;
             }
-            fs::rename(&below.folder, target)
+            let above = target.parent().unwrap_or(target);
+            fs::create_dir_all(above)?;
+            fs::rename(&below.folder, target)?;
+            sync_folder(above)
         })();
-        saved.context(
-            || format!("cannot save the image to {}", target.display()),
-            "name a folder that does not exist yet, on the same file system as the image folder",
-        )
+        let remedy = "name a folder that does not exist yet, on the same file system as the image folder";
+        saved.map_err(|error| image::unwritable(target, &error, remedy))
     }
 
     /// Removes the top layer's files.

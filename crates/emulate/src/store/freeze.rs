@@ -14,7 +14,9 @@ use pgdyno_clock::realtime_ns;
 use pgdyno_host::{Context, Result};
 
 use super::content::{Below, Store, UNWRITABLE, Unsaved};
+use super::image;
 use super::layer::Layer;
+use super::lock::Base;
 use super::stack::{Stack, extents_of};
 
 /// What a snapshot counts in (EBS direct APIs, PutSnapshotBlock: a block is 512 KiB).
@@ -100,13 +102,20 @@ impl Freezing<'_> {
         let folder = if moved.is_ok() { &self.target } else { &self.below.folder }.clone();
         let home = if moved.is_ok() { fs::rename(&self.folder, &self.store.folder) } else { Ok(()) };
         self.below.folder = if moved.is_ok() && home.is_ok() { &self.store.folder } else { &self.folder }.clone();
-        let parent = self.below.parent.replace(folder.clone());
-        self.below.unsaved.push(Unsaved { layer: layer.clone(), folder, parent: parent.clone() });
+        // The image before is held until this one says that it stands on it.
+        let (base, held) = match Base::hold(&folder) {
+            Ok(base) => (base, Ok(())),
+            Err(error) => (Base::not_held(&folder), Err(error)),
+        };
+        let before = self.below.parent.replace(base);
+        let parent = before.as_ref().map(|before| before.folder.clone());
+        self.below.unsaved.push(Unsaved { layer: layer.clone(), folder, parent: before });
         self.store.index();
-        moved.and(home).and_then(|()| self.below.write_images()).context(
-            || format!("cannot make the image {}", self.target.display()),
-            "free some space; the volume itself goes on",
-        )?;
+        moved
+            .and(home)
+            .and(held)
+            .and_then(|()| self.below.write_images())
+            .map_err(|error| image::unwritable(&self.target, &error, "free some space; the volume itself goes on"))?;
         let changed_bytes = extents_of(std::slice::from_ref(&layer), SNAPSHOT_BLOCK_BYTES).bytes();
         let held_bytes = self.store.stack().immutable_extents(SNAPSHOT_BLOCK_BYTES).bytes();
         Ok(Kept { parent, size_bytes: layer.size_bytes(), changed_bytes, held_bytes })

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
 
-use super::block_map::{BLOCK_BYTES, BlockMap};
+use super::block_map::{BLOCK_BYTES, BlockMap, damaged};
+use super::lock::open_shared;
 use super::mapping::Mapping;
 
 const DATA: &str = "data";
@@ -26,7 +27,8 @@ pub(crate) struct Layer {
 
 impl Layer {
     pub(crate) fn create(folder: &Path, size_bytes: u64, direct: bool) -> io::Result<Self> {
-        let data = open_options(direct).write(true).create_new(true).mode(0o600).open(folder.join(DATA))?;
+        let create = |path: &Path| open_options(direct).write(true).create_new(true).mode(0o600).open(path);
+        let data = open_shared(&folder.join(DATA), create)?;
         data.set_len(size_bytes)?;
         let memory = Mapping::of_memory(&data, size_bytes, true);
         Ok(Self {
@@ -38,21 +40,36 @@ impl Layer {
         })
     }
 
-    /// An immutable layer: opened for reading only, so that nothing can change it.
-    pub(crate) fn open(folder: &Path, size_bytes: u64, direct: bool) -> io::Result<Self> {
-        let data = open_options(direct).open(folder.join(DATA))?;
+    /// An immutable layer, as [`open_data`] opened its data: for reading only, so that nothing can change it.
+    pub(crate) fn open(folder: &Path, data: File, size_bytes: u64) -> io::Result<Self> {
+        let facts = data.metadata()?;
+        // A mapping that is longer than its file ends the process that reads it.
+        if facts.len() < size_bytes {
+            return Err(damaged("its data is shorter than the image"));
+        }
         let map = BlockMap::load(size_bytes, &File::open(folder.join(MAP))?)?;
         let memory = Mapping::of_memory(&data, size_bytes, false);
-        let holes = data.metadata()?.blocks() * 512 < map.held_blocks() * BLOCK_BYTES;
+        let holes = facts.blocks() * 512 < map.held_blocks() * BLOCK_BYTES;
         Ok(Self { data, memory, holes: AtomicBool::new(holes), map, size_bytes: AtomicU64::new(size_bytes) })
     }
 
-    /// An immutable layer that takes over blocks which it lacks, while others may read those that it has.
+    /// A layer that gives blocks to another one, or takes them over.
     pub(crate) fn reopen(folder: &Path, size_bytes: u64) -> io::Result<Self> {
         let data = open_options(false).write(true).open(folder.join(DATA))?;
         let map = BlockMap::load(size_bytes, &File::open(folder.join(MAP))?)?;
         let (holes, size_bytes) = (AtomicBool::new(true), AtomicU64::new(size_bytes));
         Ok(Self { data, memory: None, holes, map, size_bytes })
+    }
+
+    /// The file with its bytes.
+    pub(crate) fn data(&self) -> &File {
+        &self.data
+    }
+
+    /// Gives the space of blocks back, without a word in the map.
+    pub(crate) fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(&self.data, mode, offset, len)?)
     }
 
     /// Bytes of the volume that it is a layer of.
@@ -115,19 +132,49 @@ impl Layer {
         if covers {
             self.holes.store(true, Ordering::Release);
         }
-        rustix::fs::fallocate(&self.data, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?;
+        self.punch(offset, len)?;
         self.map.set(offset, len, covers);
         Ok(())
     }
 
     pub(crate) fn save_map(&self, folder: &Path) -> io::Result<()> {
         self.data.sync_data()?;
-        let unfinished = folder.join("map.new");
-        let file = File::create(&unfinished)?;
-        self.map.save(&file)?;
-        file.sync_data()?;
-        std::fs::rename(unfinished, folder.join(MAP))
+        replace(folder, MAP, |file| self.map.save(file))
     }
+}
+
+/// The file of a layer's map, to write words of it.
+pub(crate) fn open_map(folder: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(folder.join(MAP))
+}
+
+/// The data of a layer, which nobody moves or removes while it is open.
+pub(crate) fn open_data(folder: &Path, direct: bool) -> io::Result<File> {
+    open_shared(&folder.join(DATA), |path| open_options(direct).open(path))
+}
+
+/// The same for who wants it alone; `None` where there is none.
+pub(crate) fn open_data_unheld(folder: &Path) -> io::Result<Option<File>> {
+    match open_options(false).write(true).open(folder.join(DATA)) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file of an image so that it is there as a whole, or as it was, whatever happens.
+pub(crate) fn replace(folder: &Path, name: &str, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let unfinished = folder.join(format!("{name}.new"));
+    let file = File::create(&unfinished)?;
+    write(&file)?;
+    file.sync_all()?;
+    std::fs::rename(unfinished, folder.join(name))?;
+    sync_folder(folder)
+}
+
+/// Makes durable what is in a folder under which name.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 fn open_options(direct: bool) -> OpenOptions {

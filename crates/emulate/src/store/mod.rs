@@ -5,22 +5,28 @@
 
 mod block_map;
 mod buffer;
+mod collect;
 mod content;
 mod freeze;
 mod image;
 mod index;
 mod layer;
+mod lock;
 mod mapping;
 mod merge;
+mod sizes;
 mod stack;
 
 pub(crate) use block_map::BLOCK_BYTES;
 pub(crate) use buffer::AlignedBuffer;
+pub use collect::{Collected, Collection, collect};
 pub(crate) use content::Store;
 pub(crate) use freeze::{Freezing, Kept, freeze};
 pub(crate) use mapping::Mapping;
-pub use merge::{Stored, merge_images, stored_bytes};
+pub use sizes::{Stored, stored_bytes};
 
+#[cfg(test)]
+mod damaged_tests;
 #[cfg(test)]
 mod freeze_tests;
 #[cfg(test)]
