@@ -186,7 +186,7 @@ def read(state: Path) -> Known:
 
 
 _NAME = re.compile(r"snap-[0-9]{1,18}")
-_TYPES = {"str": str, "int": int, "float": (int, float)}
+_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
 
 
 def _snapshot(document: Any) -> Snapshot:
