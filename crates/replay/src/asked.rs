@@ -60,7 +60,7 @@ impl Part {
     /// How long production took for it, until the last of these sessions ended.
     pub(crate) fn seconds<'a>(self, sessions: impl Iterator<Item = &'a SessionFacts>) -> f64 {
         let last_us = sessions.map(|session| session.end_us).max().map_or(self.last_us, |end| end.min(self.last_us));
-        (last_us - self.from_us).max(0) as f64 / 1e6
+        last_us.saturating_sub(self.from_us).max(0) as f64 / 1e6
     }
 }
 
@@ -80,10 +80,11 @@ pub fn plan(spec: &AskedSpec) -> Result<Value, Fault> {
     let chosen = |session: &SessionFacts| part.touches(session) && named(session);
     let mut places: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for session in contents.sessions.iter().filter(|session| chosen(session)) {
-        *places.entry((session.user.as_str(), session.database.as_str())).or_default() += session.calls;
+        let calls = places.entry((session.user.as_str(), session.database.as_str())).or_default();
+        *calls = calls.saturating_add(session.calls);
     }
     Ok(json!({
-        "captured_s": (contents.account.last_us - contents.account.first_us) as f64 / 1e6,
+        "captured_s": contents.account.last_us.saturating_sub(contents.account.first_us) as f64 / 1e6,
         "begin_unix_us": part.from_us,
         "part_s": part.seconds(contents.sessions.iter().filter(|session| chosen(session))),
         "sessions": contents.sessions.iter().filter(|session| chosen(session)).count(),
@@ -117,6 +118,13 @@ mod tests {
         let part = Part::of(PartSpec { from_s: Some(5.0), until_s: Some(20.0) }, &contents());
         assert!(part.has(15_000_000) && part.has(29_999_999) && !part.has(30_000_000) && !part.has(14_999_999));
         assert_eq!(part.seconds(std::iter::empty()), 15.0);
+    }
+
+    #[test]
+    fn the_time_of_a_capture_that_cannot_be_is_as_long_as_can_be_written() {
+        let account = Account { first_us: i64::MIN, last_us: i64::MAX, ..Account::default() };
+        let part = Part::of(PartSpec::default(), &Contents { account, sessions: Vec::new() });
+        assert_eq!(part.seconds(std::iter::empty()), i64::MAX as f64 / 1e6);
     }
 
     #[test]

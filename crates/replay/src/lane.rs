@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-use pgdyno_capture::{Call, CaptureError, CaptureFile, Cursor, Ending, SessionFacts};
+use pgdyno_capture::{Call, CaptureError, CaptureFile, Cursor, SessionFacts};
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::{CancelKey, Fault, Server};
 
 use crate::errands::Errands;
-use crate::keys::{Exchange, Needed, Rows};
+use crate::keys::{Exchange, Needed, Rows, ended_us};
 use crate::lanes::Lane;
 use crate::left_out::{Sent, is_setting};
 use crate::link::{Answer, Link};
@@ -218,8 +218,7 @@ impl Session<'_, '_> {
         });
         let answered = Answered { end, behind_us: behind_ns / 1000, response_us, service_us };
         shared.seconds(|seconds| seconds.count(now_ns, answered));
-        let took_us = if let Ending::Done(us) = call.ending { i64::try_from(us).unwrap_or(0) } else { 0 };
-        self.last = Some(Last { answered_ns: now_ns, recorded_us: call.due_us + took_us });
+        self.last = Some(Last { answered_ns: now_ns, recorded_us: ended_us(call) });
     }
 
     /// Sends a call with this run's keys, and learns those of its answer.
@@ -286,7 +285,10 @@ impl Session<'_, '_> {
     fn due_ns(&self, at_us: i64) -> u64 {
         let shared = self.crew.shared;
         match (&self.last, shared.pace) {
-            (Some(last), Pace::Gaps) => last.answered_ns + shared.scaled_ns((at_us - last.recorded_us).max(0)),
+            (Some(last), Pace::Gaps) => {
+                let waited_us = at_us.saturating_sub(last.recorded_us).max(0);
+                last.answered_ns.saturating_add(shared.scaled_ns(waited_us))
+            }
             _ => shared.due_ns(at_us),
         }
     }

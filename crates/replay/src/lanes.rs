@@ -1,5 +1,7 @@
 //! Which captured session takes the place of which.
 
+use std::collections::{BTreeSet, HashMap};
+
 use pgdyno_capture::SessionFacts;
 
 /// A session that begins within this time of another's end, from the same application, user, database and host, is one of
@@ -17,25 +19,24 @@ pub(crate) fn lanes(sessions: &[SessionFacts], chosen: impl Fn(&SessionFacts) ->
     let mut order: Vec<usize> = (0..sessions.len()).filter(|index| chosen(&sessions[*index])).collect();
     order.sort_by_key(|index| (sessions[*index].begin_us, *index));
     let mut lanes: Vec<Lane> = Vec::new();
-    // Lanes whose last session ended lately; others can have no successor any more.
-    let mut recent: Vec<usize> = Vec::new();
+    // Of each pool, when the last session of each of its lanes ended.
+    let mut ends: HashMap<[&str; 4], BTreeSet<(i64, usize)>> = HashMap::new();
     for index in order {
         let session = &sessions[index];
-        let last = |lane: usize| &sessions[*lanes[lane].sessions.last().expect("a lane has a session")];
-        recent.retain(|lane| last(*lane).end_us + SUCCESSOR_US_MAX >= session.begin_us);
-        let free = |lane: &usize| {
-            let before = last(*lane);
-            before.end_us <= session.begin_us
-                && (&before.application, &before.user, &before.database, &before.host)
-                    == (&session.application, &session.user, &session.database, &session.host)
-        };
-        match recent.iter().copied().filter(|lane| free(lane)).max_by_key(|lane| last(*lane).end_us) {
-            Some(lane) => lanes[lane].sessions.push(index),
-            None => {
-                recent.push(lanes.len());
-                lanes.push(Lane { sessions: vec![index] });
+        let pool = ends.entry([&session.application, &session.user, &session.database, &session.host]).or_default();
+        let left = pool.range(..=(session.begin_us, usize::MAX)).next_back().copied();
+        let lane = match left {
+            Some((end_us, lane)) if end_us.saturating_add(SUCCESSOR_US_MAX) >= session.begin_us => {
+                pool.remove(&(end_us, lane));
+                lanes[lane].sessions.push(index);
+                lane
             }
-        }
+            _ => {
+                lanes.push(Lane { sessions: vec![index] });
+                lanes.len() - 1
+            }
+        };
+        pool.insert((session.end_us, lane));
     }
     lanes
 }
@@ -66,6 +67,14 @@ mod tests {
         ];
         let found: Vec<Vec<usize>> = lanes(&sessions, |_| true).into_iter().map(|lane| lane.sessions).collect();
         assert_eq!(found, [vec![0, 4], vec![1, 3], vec![2], vec![5]]);
+    }
+
+    #[test]
+    fn sessions_of_any_time_have_their_lanes() {
+        let at = |begin_us, end_us| SessionFacts { begin_us, end_us, ..session("a", 0, 0) };
+        let sessions = [at(i64::MIN, i64::MAX), at(i64::MIN, i64::MIN), at(i64::MAX, i64::MIN), at(0, i64::MAX)];
+        let found: usize = lanes(&sessions, |_| true).iter().map(|lane| lane.sessions.len()).sum();
+        assert_eq!(found, sessions.len());
     }
 
     #[test]

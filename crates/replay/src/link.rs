@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pgdyno_capture::{Call, CaptureFile, Ending, Protocol};
+use pgdyno_capture::{Call, CaptureError, CaptureFile, Ending, Protocol};
 use pgdyno_connection::{CancelKey, Frame, Inbox, LoginError, Server, ServerError, Session, Stream, log_in, wire};
 
 use crate::keys::Rows;
@@ -28,6 +28,31 @@ pub(crate) enum Answer {
     Lost,
 }
 
+/// Rows of COPY that are in the capture. Those who read at the same time have a file each.
+pub(crate) struct Copied {
+    first: CaptureFile,
+    idle: Mutex<Vec<CaptureFile>>,
+}
+
+impl Copied {
+    /// Those of a capture.
+    pub(crate) fn of(first: CaptureFile) -> Self {
+        Self { first, idle: Mutex::default() }
+    }
+
+    fn rows(&self, at: u64) -> Result<Vec<u8>, CaptureError> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = idle().pop();
+        let mut file = match found {
+            Some(file) => file,
+            None => self.first.another()?,
+        };
+        let rows = file.rows(at);
+        idle().push(file);
+        rows
+    }
+}
+
 /// See the module.
 pub(crate) struct Link<'a> {
     /// With which its statements can be cancelled.
@@ -42,7 +67,7 @@ pub(crate) struct Link<'a> {
     parsed: bool,
     types: Arc<Types>,
     /// Where rows of COPY are read.
-    copied: Option<Arc<Mutex<CaptureFile>>>,
+    copied: Option<Arc<Copied>>,
     /// Rows for the COPY that is sent next.
     pub made: Option<Vec<u8>>,
 }
@@ -73,7 +98,7 @@ impl<'a> Link<'a> {
     }
 
     /// Sends rows of COPY that are in this capture.
-    pub(crate) fn copying(mut self, copied: Option<&Arc<Mutex<CaptureFile>>>) -> Self {
+    pub(crate) fn copying(mut self, copied: Option<&Arc<Copied>>) -> Self {
         self.copied = copied.cloned();
         self
     }
@@ -215,8 +240,9 @@ impl<'a> Link<'a> {
             return Ok(());
         };
         for at in parts {
-            let file = self.copied.clone().ok_or(io::ErrorKind::NotFound)?;
-            let read = file.lock().unwrap_or_else(PoisonError::into_inner).rows(*at);
+            let (copied, at) = (self.copied.clone().ok_or(io::ErrorKind::NotFound)?, *at);
+            // To read a mebibyte and inflate it takes milliseconds, in which other sessions of the thread would be late.
+            let read = self.turns.aside(move || copied.rows(at), stops).await.ok_or(io::ErrorKind::TimedOut)?;
             let rows = read.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.message))?;
             wire::copy_data(&mut self.out, rows.len());
             self.out.extend_from_slice(&rows);

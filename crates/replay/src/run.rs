@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pgdyno_capture::CaptureFile;
@@ -21,6 +21,7 @@ use crate::errands::{Errands, no_thread};
 use crate::keys::{Exchange, KeysSpec};
 use crate::lane::drive;
 use crate::lanes::{Lane, lanes};
+use crate::link::Copied;
 use crate::made::{Copies, CopySpec};
 use crate::shared::{Endpoint, Pace, Shared, fault};
 use crate::tally::Tally;
@@ -78,7 +79,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let errands = Errands::start(lanes.len())?;
     shared.types = Arc::new(types::find(&mut file, &shared, &chosen, &errands)?);
     if contents.account.copied_bytes > 0 {
-        shared.copied = Some(Arc::new(Mutex::new(file.another().map_err(fault)?)));
+        shared.copied = Some(Arc::new(Copied::of(file.another().map_err(fault)?)));
     }
     if let Some(keys) = spec.keys {
         let whole = (contents.account.calls, shared.sessions.len());
@@ -87,11 +88,11 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     shared.copies = Copies::new(spec.copies, spec.seed);
     // Lanes and this: a replay without sessions begins, too.
     shared.begins_after(lanes.len() + 1);
-    let not_chosen =
-        shared.sessions.iter().filter(|session| !shared.chosen(session)).map(|session| session.calls).sum::<u64>();
+    let others = shared.sessions.iter().filter(|session| !shared.chosen(session));
+    let not_chosen = others.fold(0, |sum: u64, session| sum.saturating_add(session.calls));
     let mut total = Tally::new();
     total.not_asked = not_chosen;
-    let calls = contents.account.calls - not_chosen;
+    let calls = contents.account.calls.saturating_sub(not_chosen);
     let captured_s = part.seconds(shared.sessions.iter().filter(|session| shared.chosen(session)));
     let threads = threads(lanes.len(), calls as f64 * shared.speed / captured_s.max(f64::EPSILON));
     let (ended, end_ns) = std::thread::scope(|scope| {
@@ -111,7 +112,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
         }
         drop(report);
         shared.logged_in();
-        let limit = Duration::from_secs_f64(spec.limit_s);
+        let limit = Duration::try_from_secs_f64(spec.limit_s).unwrap_or(Duration::MAX);
         let mut following = Following { shared: &shared, lanes: lanes.len(), is_ready: false, limit, calls, out };
         following.until_the_end(&reports, &signalled, &mut total).map(|ended| (ended, monotonic_ns()))
     })?;
@@ -123,7 +124,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     summary["calls"] = json!(contents.account.calls);
     let account = &contents.account;
     summary["log_entries"] = json!(account.entries);
-    summary["log_lost"] = json!(account.missing + account.torn + account.not_text);
+    summary["log_lost"] = json!(account.missing.saturating_add(account.torn).saturating_add(account.not_text));
     summary["lanes"] = json!(lanes.len());
     summary["threads"] = json!(threads);
     summary["end_ns"] = json!(end_ns);

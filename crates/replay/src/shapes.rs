@@ -26,7 +26,7 @@ impl Shape {
         self.response_us += other.response_us;
         self.timed += other.timed;
         self.us += other.us;
-        self.recorded_us += other.recorded_us;
+        self.recorded_us = self.recorded_us.saturating_add(other.recorded_us);
     }
 }
 

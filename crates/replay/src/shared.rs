@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pgdyno_capture::{CaptureError, CaptureFile, SessionFacts};
+use pgdyno_capture::{CaptureError, SessionFacts};
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::{Fault, Server};
 use serde::Deserialize;
 
 use crate::asked::Part;
 use crate::keys::Exchange;
-use crate::link::Types;
+use crate::link::{Copied, Types};
 use crate::made::Copies;
 use crate::seconds::Seconds;
 
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     /// Of parameters whose types the server cannot find.
     pub types: Arc<Types>,
     /// Where rows of COPY are read.
-    pub copied: Option<Arc<Mutex<CaptureFile>>>,
+    pub copied: Option<Arc<Copied>>,
     /// Rows of COPY that are made.
     pub copies: Copies,
     seconds: Mutex<Seconds>,
@@ -141,7 +141,7 @@ impl Shared {
 
     /// When what was captured at this time is due.
     pub(crate) fn due_ns(&self, at_us: i64) -> u64 {
-        self.begin_ns() + self.scaled_ns((at_us - self.part.from_us).max(0))
+        self.begin_ns().saturating_add(self.scaled_ns(at_us.saturating_sub(self.part.from_us).max(0)))
     }
 
     /// Whether a session was open before the part that is sent.

@@ -108,7 +108,8 @@ impl Tally {
             *self.left_out_shapes.entry(found).or_default() += 1;
         }
         let us = recorded(call).unwrap_or(0);
-        (self.recorded_us, self.left_out_us) = (self.recorded_us + us, self.left_out_us + us);
+        (self.recorded_us, self.left_out_us) =
+            (self.recorded_us.saturating_add(us), self.left_out_us.saturating_add(us));
     }
 
     /// How late a statement was sent. `own_us` is what nothing but the driver is to blame for.
@@ -127,7 +128,7 @@ impl Tally {
         (response_us, service_us): (u64, u64),
     ) -> End {
         let before = recorded(call);
-        self.recorded_us += before.unwrap_or(0);
+        self.recorded_us = self.recorded_us.saturating_add(before.unwrap_or(0));
         let was = match call.ending {
             Ending::Failed(state) => Some(state),
             Ending::Done(_) | Ending::Unknown => None,
@@ -154,7 +155,7 @@ impl Tally {
             self.recorded.record(before);
             shape.timed += 1;
             shape.us += service_us;
-            shape.recorded_us += before;
+            shape.recorded_us = shape.recorded_us.saturating_add(before);
         }
         end
     }
@@ -167,8 +168,8 @@ impl Tally {
         self.not_begun += other.not_begun;
         self.not_asked += other.not_asked;
         self.settings += other.settings;
-        self.recorded_us += other.recorded_us;
-        self.left_out_us += other.left_out_us;
+        self.recorded_us = self.recorded_us.saturating_add(other.recorded_us);
+        self.left_out_us = self.left_out_us.saturating_add(other.left_out_us);
         self.sessions += other.sessions;
         self.lost += other.lost;
         self.copies_made += other.copies_made;
@@ -242,6 +243,20 @@ fn recorded(call: &Call) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::testing::call;
+
+    #[test]
+    fn durations_that_cannot_be_are_added_without_an_end() {
+        let endless = call("SELECT 1", Ending::Done(u64::MAX));
+        let (mut tally, mut both) = (Tally::new(), Tally::new());
+        for _ in 0..2 {
+            tally.left_out(&endless, "its time cannot be");
+            tally.answered((&endless, None), Answer::Done, (5, 4));
+            both.add(&tally);
+        }
+        let found = both.document();
+        assert_eq!((&found["recorded_us"], &found["left_out_us"]), (&json!(u64::MAX), &json!(u64::MAX)));
+        assert_eq!(found["by_statement"][0]["recorded_us"], u64::MAX);
+    }
 
     #[test]
     fn each_statement_is_counted_once_by_what_came_of_it() {

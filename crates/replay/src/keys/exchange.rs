@@ -83,7 +83,8 @@ impl Rows {
         }
     }
 
-    /// The value that was learned to be a key; none of several rows, of which nothing says which it is.
+    /// The value that was learned to be a key; none of several rows, of which nothing says which it is, and none that is not written as a key is.
+    /// It is sent within texts of statements: a server must not write these.
     pub(crate) fn value(&self, wanted: &Wanted) -> Option<&String> {
         if self.count != 1 {
             return None;
@@ -93,7 +94,8 @@ impl Rows {
             None if wanted.kind == Kind::Number => NUMBERS.contains(oid),
             None => *oid == UUID,
         };
-        self.first.get(self.columns.iter().position(is_one)?)?.as_ref()
+        let value = self.first.get(self.columns.iter().position(is_one)?)?.as_ref();
+        value.filter(|value| Key::of(value).is_some_and(|key| wanted.kind.is_of(key)))
     }
 }
 
@@ -313,5 +315,29 @@ mod tests {
         assert_eq!(rows.value(&wanted(None, Kind::Number)).map(String::as_str), Some("42"));
         assert_eq!(rows.value(&wanted(None, Kind::Uuid)), None);
         assert_eq!(rows.value(&wanted(Some("other"), Kind::Number)), None);
+    }
+
+    #[test]
+    fn a_value_that_is_no_key_gets_into_no_text() {
+        let uuid = "0af7651c-1234-4321-8b6d-a1b2c3d4e5f6";
+        let hostile: [&[u8]; 9] = [
+            b"1'; drop table x; --",
+            b"1; drop table x",
+            b"\\'; drop table x; --",
+            b"42\0; drop table x",
+            b"\xff\xfe",
+            b"",
+            b"-1",
+            b"1e9",
+            uuid.as_bytes(),
+        ];
+        for value in hostile {
+            let mut rows = Rows::default();
+            rows.describe(&[&[0, 1][..], b"id\0", &[0, 0, 0, 0, 9, 0], &[1, 0, 0, 0, 20], &[0; 8]].concat());
+            rows.row(&[&[0, 1][..], &u32::try_from(value.len()).unwrap().to_be_bytes(), value].concat());
+            assert_eq!(rows.value(&wanted(Some("id"), Kind::Number)), None, "{}", String::from_utf8_lossy(value));
+            let is_uuid = value == uuid.as_bytes();
+            assert_eq!(rows.value(&wanted(Some("id"), Kind::Uuid)).is_some(), is_uuid);
+        }
     }
 }

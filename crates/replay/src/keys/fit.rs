@@ -57,8 +57,9 @@ fn missing(uses: &[Use], beside: &Beside) -> Option<(u64, u64)> {
     let is_before = |at_us: i64| beside.from_us <= at_us && at_us < maker.at.due_us;
     let before = uses.iter().filter(|one| is_before(one.at.due_us)).count()
         + beside.others.iter().filter(|at_us| is_before(**at_us)).count();
-    let missing = first.saturating_sub(maker.after + 1).saturating_sub(beside.cached).saturating_sub(before as u64);
-    Some((missing, last - first + 1))
+    let missing =
+        first.saturating_sub(maker.after.saturating_add(1)).saturating_sub(beside.cached).saturating_sub(before as u64);
+    Some((missing, (last - first).saturating_add(1)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::key::{Key, keys_of};
 use super::links::Links;
 use super::makers::{Cache, Kind, Makers, Wanted};
 use super::sequence::link_by_order;
-use super::uses::{At, Use};
+use super::uses::{At, Use, ended_us};
 
 /// A key that a transaction of one statement made is looked for in so many statements of its session behind it.
 const WINDOW: u32 = 20;
@@ -26,7 +26,7 @@ pub(crate) fn learn<E>(
     calls: u64,
     from_us: i64,
 ) -> Result<Links, E> {
-    let most = calls.saturating_mul(USES_PER_CALL) + USES_BESIDE;
+    let most = calls.saturating_mul(USES_PER_CALL).saturating_add(USES_BESIDE);
     // Values that sequences gave lately are looked for too: a database that is newer than the capture has its keys.
     let lowest = makers.lowest.saturating_sub(calls);
     let mut first = HashMap::new();
@@ -168,7 +168,7 @@ impl InSession {
             _ => {
                 if let Some((ended, last, count)) = self.last {
                     learning.links.ends_at(self.session, ended, last);
-                    let until = if count == 1 { last + WINDOW } else { last };
+                    let until = if count == 1 { last.saturating_add(WINDOW) } else { last };
                     for one in self.pending.iter_mut().filter(|one| one.transaction == ended) {
                         one.until = Some(until);
                     }
@@ -290,10 +290,6 @@ impl<'a> Learning<'a> {
     }
 }
 
-fn ended_us(call: &Call) -> i64 {
-    call.due_us + if let Ending::Done(us) = call.ending { i64::try_from(us).unwrap_or(0) } else { 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use pgdyno_capture::Protocol;
@@ -345,6 +341,13 @@ mod tests {
 
     const INSERT: &str = "INSERT INTO orders VALUES ('a') RETURNING id";
     const UUID: &str = "0af7651c-1234-4321-8b6d-a1b2c3d4e5f6";
+
+    #[test]
+    fn times_that_cannot_be_are_no_trouble() {
+        let mut calls = session(&[(i64::MAX, 1, INSERT), (i64::MIN, 1, "SELECT 101"), (i64::MAX, 2, INSERT)]);
+        calls.iter_mut().for_each(|call| call.ending = Ending::Done(u64::MAX));
+        learned(&[calls]);
+    }
 
     #[test]
     fn what_is_new_behind_an_insert_is_what_it_made() {

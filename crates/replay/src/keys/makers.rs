@@ -69,6 +69,13 @@ pub(crate) enum Kind {
     Uuid,
 }
 
+impl Kind {
+    /// Whether a key is of this kind.
+    pub(crate) fn is_of(self, key: Key) -> bool {
+        matches!((self, key), (Self::Number, Key::Number(_)) | (Self::Uuid, Key::Uuid(_)))
+    }
+}
+
 /// A column of an answer in which new keys are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {

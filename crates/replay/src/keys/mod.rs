@@ -19,3 +19,4 @@ pub(crate) use exchange::{Exchange, KeysSpec, Needed, Rows};
 pub(crate) use key::{Key, Place};
 pub(crate) use links::Links;
 pub(crate) use makers::Wanted;
+pub(crate) use uses::ended_us;

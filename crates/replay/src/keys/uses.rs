@@ -1,5 +1,7 @@
 //! Where values of a capture are, and which statements take values of a sequence.
 
+use pgdyno_capture::{Call, Ending};
+
 use super::key::Key;
 
 /// Where a key occurs first.
@@ -22,4 +24,10 @@ pub(crate) struct Use {
     pub after: u64,
     /// Whether its answer has the value.
     pub returned: bool,
+}
+
+/// When production answered a statement, microseconds since 1970; when it was due, where that is not known.
+pub(crate) fn ended_us(call: &Call) -> i64 {
+    let took_us = if let Ending::Done(us) = call.ending { us } else { 0 };
+    call.due_us.saturating_add_unsigned(took_us)
 }

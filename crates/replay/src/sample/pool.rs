@@ -93,7 +93,7 @@ pub(crate) fn load(
     links: Option<&Links>,
     seed: u64,
 ) -> Result<Pool, CaptureError> {
-    let calls: u64 = chosen.iter().map(|session| shared.sessions[*session].calls).sum();
+    let calls = chosen.iter().fold(0, |sum: u64, session| sum.saturating_add(shared.sessions[*session].calls));
     let share = CALLS_MAX as f64 / calls.max(1) as f64;
     let mut loading = Loading { links, share, seed, ..Loading::default() };
     for &session in chosen {

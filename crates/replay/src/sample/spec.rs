@@ -71,7 +71,7 @@ impl SampleSpec {
 
     /// When nothing is begun any more, since the beginning of the warm-up.
     pub(crate) fn end_ns(&self) -> u64 {
-        (self.warmup_ms + self.duration_ms) * NS_PER_MS
+        self.warmup_ms.saturating_add(self.duration_ms).saturating_mul(NS_PER_MS)
     }
 
     /// The schedule of all clients.
