@@ -27,6 +27,7 @@ volume = "null"
 [workload]
 kind = "{kind}"
 capture = "{capture}"
+allow_outside = ["role:postgres"]
 {keys}
 [workload.database]
 from = "{database}.dump"

@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tools.captured.logged import log_everything
+from tools.captured.logged import SUPERUSER, log_everything
 
 from ..support.commands import pgdyno
 from ..support.servers import throwaway_cluster
@@ -24,6 +24,8 @@ RDS_PREFIX = "%t:%r:%u@%d:[%p]:"
 CLOUD_SQL_PREFIX = "%m [%p]: [%l-1] db=%d,user=%u "
 AZURE_PREFIX = "%t-%c-"
 CLIENT = "a client of the test"
+AS_SUPERUSER = ("--allow-outside", *SUPERUSER)
+"""A superuser begins and ends the logs of these tests, and its sessions are replayed with the others."""
 
 
 class Reached(Protocol):

@@ -17,7 +17,7 @@ import psycopg
 
 from ..support.commands import pgdyno
 from .counted import copy_of, counted
-from .logged import captured
+from .logged import AS_SUPERUSER, captured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -166,7 +166,16 @@ class Mutants:
     def replay(self, *changes: str, capture: Path | None = None) -> dict[str, Any]:
         """Replay on a new copy that is changed first."""
         copy_of(self.cluster, "mutants_before", "mutant", *changes)
-        where = ("--dsn", self.cluster.dsn, "--database", "mutants=mutant", "--yes-write", "--stats", *self.stats)
+        where = (
+            "--dsn",
+            self.cluster.dsn,
+            "--database",
+            "mutants=mutant",
+            "--yes-write",
+            *AS_SUPERUSER,
+            "--stats",
+            *self.stats,
+        )
         found: dict[str, Any] = json.loads(pgdyno("capture", "replay", capture or self.capture, *where, "--json").out)
         return found
 

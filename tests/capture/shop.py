@@ -12,7 +12,7 @@ import pytest
 
 from ..support.commands import Ended, pgdyno
 from .counted import copy_of, counted
-from .logged import sessions
+from .logged import AS_SUPERUSER, sessions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,7 @@ class Shop:
 
     def replay(self, database: str, *options: str) -> Ended:
         """Replay against a copy."""
-        where = ("--dsn", self.cluster.dsn, "--database", f"shop={database}")
+        where = ("--dsn", self.cluster.dsn, "--database", f"shop={database}", *AS_SUPERUSER)
         return pgdyno("capture", "replay", self.capture, *where, *options)
 
 

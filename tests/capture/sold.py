@@ -16,7 +16,7 @@ from tools.captured.logged import log_of
 
 from ..support.commands import pgdyno
 from .counted import copy_of
-from .logged import captured
+from .logged import AS_SUPERUSER, captured
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +128,7 @@ class Sold:
     def replay(self, name: str, *options: str, template: str = "unsold") -> dict[str, Any]:
         """Replay it on a new copy."""
         copy_of(self.cluster, template, name)
-        where = ("--dsn", self.cluster.dsn, "--database", f"sold={name}", "--yes-write", "--json")
+        where = ("--dsn", self.cluster.dsn, "--database", f"sold={name}", "--yes-write", *AS_SUPERUSER, "--json")
         found: dict[str, Any] = json.loads(pgdyno("capture", "replay", self.capture, *where, *options).out)
         return found
 

@@ -19,7 +19,7 @@ from pgdyno.postgres.shifted import library
 from ..support.commands import pgdyno
 from .counted import counted
 from .experiment import ran
-from .logged import logging_cluster
+from .logged import AS_SUPERUSER, logging_cluster
 from .test_replay_kind import FILE
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def test_a_server_whose_clock_is_not_shifted_is_refused(past: Past, embedded_ser
 
 
 def test_an_existing_servers_clock_is_told(past: Past, embedded_server: Cluster) -> None:
-    where = ("--dsn", embedded_server.dsn, "--database", "past=postgres", "--yes-write")
+    where = ("--dsn", embedded_server.dsn, "--database", "past=postgres", "--yes-write", *AS_SUPERUSER)
     assert (
         "the server's clock is 400 d 00 h after the capture's" in pgdyno("capture", "replay", past.capture, *where).out
     )

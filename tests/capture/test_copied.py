@@ -12,6 +12,7 @@ from pgdyno.errors import EXIT_INVALID, EXIT_USAGE
 
 from ..support.commands import pgdyno
 from .counted import copy_of, counted
+from .logged import AS_SUPERUSER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ def replayed(
 
     def replay(*options: str) -> tuple[dict[str, Any], Any]:
         copy_of(embedded_server, "copying_before", "copied")
-        where = ("--dsn", embedded_server.dsn, "--database", "copying=copied", "--yes-write", "--json")
+        where = ("--dsn", embedded_server.dsn, "--database", "copying=copied", "--yes-write", *AS_SUPERUSER, "--json")
         ended = pgdyno("capture", "replay", made.capture, *where, *options, "--stats", *made.stats, code=EXIT_INVALID)
         with embedded_server.connect(dbname="copied") as session:
             rows = session.execute(
@@ -99,7 +100,7 @@ def test_without_being_asked_for_none_is_made(replayed: Callable[..., tuple[dict
 
 
 def test_counters_are_needed(tmp_path: Path) -> None:
-    where = ("--dsn", "port=1", "--yes-write", "--copy", "made")
+    where = ("--dsn", "port=1", "--yes-write", *AS_SUPERUSER, "--copy", "made")
     ended = pgdyno("capture", "replay", tmp_path / "none.capture", *where, code=EXIT_USAGE)
     assert "--copy made needs --stats" in ended.err
 

@@ -16,7 +16,7 @@ from pgdyno.store.work_record import ReplayRecord, Times
 from tools.captured.logged import log_of
 
 from ..support.commands import pgdyno
-from .logged import captured, connected
+from .logged import AS_SUPERUSER, captured, connected
 from .shop import FAILING, Shop
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_nothing_is_sent_without_the_flag_or_to_what_cannot_be_reached(shop: Sho
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_replay_leaves_no_session(shop: Shop, sign: signal.Signals) -> None:
     copy = shop.copy("interrupted")
-    where = ("--dsn", shop.cluster.dsn, "--database", f"shop={copy}", "--yes-write", "--speed", "0.01")
+    where = ("--dsn", shop.cluster.dsn, "--database", f"shop={copy}", "--yes-write", *AS_SUPERUSER, "--speed", "0.01")
     command = [sys.executable, "-m", "pgdyno", "capture", "replay", str(shop.capture), *where]
     with shop.cluster.connect() as watcher:
 
@@ -152,7 +152,7 @@ def test_an_advisory_lock_that_is_not_given_is_given_up(embedded_server: Cluster
     capture, _ = captured(tmp_path, log_of(embedded_server, "locks", use).files["csv"])
     with connected(embedded_server, "who keeps it") as keeper:
         keeper.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        where = ("--dsn", embedded_server.dsn, "--yes-write", "--wait-max", "0.5", "--json")
+        where = ("--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, "--wait-max", "0.5", "--json")
         found = json.loads(pgdyno("capture", "replay", capture, *where).out)
     # Without an end to its patience it would last until the replay's limit.
     assert [(one["sqlstate"], one["count"]) for one in found["errors"]] == [("57014", 1)], found["errors"]
@@ -185,5 +185,5 @@ def test_a_session_stays_until_the_application_ended_it(embedded_server: Cluster
 
     capture, _ = captured(tmp_path, log_of(embedded_server, "idle", use).files["csv"])
     assert seen() == [(1, 1), (2, 0)]
-    pgdyno("capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", code=0)
+    pgdyno("capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, code=0)
     assert seen() == [(1, 1), (2, 0)]

@@ -218,6 +218,16 @@ def test_the_capture_and_the_counters_are_beside_the_experiment_file(tmp_path: P
     assert [(one.capture, one.speed) for one in found] == [(str(tmp_path / "shop.capture"), speed) for speed in (1, 2)]
 
 
+def test_a_run_is_expected_to_take_as_long_as_its_capture(shop: Shop, tmp_path: Path) -> None:
+    dumped(shop.cluster, "before", tmp_path)
+    file = tmp_path / "experiment.toml"
+    text = FILE.replace("shop.capture", str(shop.capture)).replace("shop.sql", "before.dump")
+    for volume in ("null", "gp3"):
+        file.write_text(text.replace("gp3", volume))
+        (run, *_) = json.loads(pgdyno("run", file, "--dry-run", "--json", code=0).out)["runs"]
+        assert run["seconds"] < 60 < 3600 < run["seconds_max"], volume
+
+
 @pytest.mark.needs_fuse
 @pytest.mark.sets_limits
 def test_a_capture_is_replayed_on_volumes_and_reported(

@@ -11,7 +11,7 @@ import pytest
 from tools.captured.logged import log_of
 
 from ..support.commands import pgdyno
-from .logged import captured, connected
+from .logged import AS_SUPERUSER, captured, connected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,9 @@ def test_statements_that_are_ambiguous_without_types_do_what_they_did(embedded_s
             with pytest.raises((psycopg.errors.AmbiguousFunction, psycopg.errors.DatatypeMismatch)):
                 admin.execute(prepared.encode())
     capture, _ = captured(tmp_path, log_of(embedded_server, "ambiguous", use).files["csv"])
-    ended = pgdyno("capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", "--json", code=0)
+    ended = pgdyno(
+        "capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, "--json", code=0
+    )
     found = json.loads(ended.out)
     assert (found["newly_failed"], found["errors"]) == (0, [])
 
@@ -53,6 +55,8 @@ def test_a_statement_stays_prepared_whose_first_execution_failed(embedded_server
                 session.pgconn.exec_prepared(b"divided", [divisor])
 
     capture, _ = captured(tmp_path, log_of(embedded_server, "divided", use).files["csv"])
-    ended = pgdyno("capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", "--json", code=0)
+    ended = pgdyno(
+        "capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, "--json", code=0
+    )
     found = json.loads(ended.out)
     assert (found["failed_as_recorded"], found["newly_failed"], found["errors"]) == (1, 0, [])

@@ -12,7 +12,7 @@ import psycopg
 
 from ..support.commands import Ended, pgdyno
 from .counted import copy_of, counted
-from .logged import captured
+from .logged import AS_SUPERUSER, captured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ class Things:
     def replay(self, name: str, *options: str, change: str = "", capture: Path | None = None) -> Ended:
         """Replay on a new copy that is changed first."""
         copy = self.copy(name, change)
-        where = ("--dsn", self.cluster.dsn, "--database", f"{self.name}={copy}", "--yes-write")
+        where = ("--dsn", self.cluster.dsn, "--database", f"{self.name}={copy}", "--yes-write", *AS_SUPERUSER)
         return pgdyno("capture", "replay", capture or self.capture, *where, "--stats", *self.stats, "--json", *options)
 
     def without(self, folder: Path, is_lost: Callable[[int, list[str]], bool]) -> Path:

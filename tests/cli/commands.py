@@ -97,7 +97,7 @@ ROOT = {
 SERVER = {
     "capture plan": "capture plan {dsn}",
     "capture record": "capture record --listen 127.0.0.1:0 --to {dsn} --output {folder}/recorded.capture",
-    "capture replay": "capture replay {folder}/shop.capture --dsn {dsn} --yes-write",
+    "capture replay": "capture replay {folder}/shop.capture --dsn {dsn} --yes-write --allow-outside role:postgres",
     "capture stats": "capture stats {dsn}",
     "diagnose": "diagnose {dsn} --for 1s --keep {folder}/kept",
     "drive": "drive --dsn {dsn} --duration 1s -c 1 {folder}/select.sql",

@@ -35,6 +35,8 @@ PATIENCE_S = 30.0
 DUMP_S_MAX = 600.0
 ENDS = {"log": "stderr", "csv": "csvlog", "json": "jsonlog"}
 """How the names of a log's files end, by its format."""
+SUPERUSER = ("role:postgres",)
+"""Its sessions are in most logs, and what it may reach must be allowed."""
 LAST = "the last session"
 """Name of a session behind all others, by whose end a log is known to be whole."""
 TAIL_BYTES = 1 << 20

@@ -24,6 +24,7 @@ from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import load as load_pgbench
 from pgdyno.workload.tables import PgbenchTables
 from tools.captured import log, peer, production
+from tools.captured.logged import SUPERUSER
 from tools.captured.record import Reading, Record, Relayed, Sent
 from tools.driver import process
 from tools.driver.load import LOADS, SCALE, Load, Run, native, transactions_in
@@ -246,6 +247,7 @@ def _sent(cluster: Cluster, capture: Path, speed: float = 1.0) -> tuple[Sent, li
         str(capture),
         cluster.dsn,
         speed=speed,
+        allowed=SUPERUSER,
         progress=lambda *_: resident.extend(process.resident_kib(pids[0])),
         started=pids.append,
     ).summary

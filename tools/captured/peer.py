@@ -15,6 +15,7 @@ from pgdyno.errors import PgdynoError
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.throwaway import throwaway
 from pgdyno.workload.client import environment
+from tools.captured.logged import SUPERUSER
 from tools.captured.production import BEFORE, DATABASE, Made, Production, produce
 from tools.captured.record import Beside, Tool
 from tools.driver import process
@@ -43,7 +44,7 @@ def beside(folder: Path) -> Beside | None:
     with throwaway(find_binaries(None), {}) as cluster:
         production = produce(cluster, folder, SIZE, SECONDS, RATE_PER_S, copied=True)
         copied(cluster)
-        found = replay(str(production.capture), cluster.dsn).summary
+        found = replay(str(production.capture), cluster.dsn, allowed=SUPERUSER).summary
         ours = Tool(
             name=f"pgdyno {__version__}",
             statements=sum(found[name] for name in _SENT),

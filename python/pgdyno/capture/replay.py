@@ -15,11 +15,13 @@ from pgdyno.workload.replay.asked import WAIT_MAX_S, Asked, Keys, Pace, require_
 from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.counted import counted
 from pgdyno.workload.replay.likeness import compared
+from pgdyno.workload.replay.outside import require_inside
 from pgdyno.workload.replay.production import production
 from pgdyno.workload.replay.result import record_of
+from pgdyno.workload.replay.waiting import Waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import psycopg
 
@@ -66,17 +68,22 @@ def replay(
     keys: Keys = "learned",
     wait_max_s: float = WAIT_MAX_S,
     copied: Copied = "left_out",
+    allowed: Collection[str] = (),
     users: Mapping[str, str] | None = None,
     databases: Mapping[str, str] | None = None,
     stats: tuple[str, str] | None = None,
     progress: Callable[[float, str], None] | None = None,
     started: Callable[[int], None] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Replay:
     """Send the statements of ``capture`` to the server of ``dsn``, as their users and in their databases.
 
     ``users`` and ``databases`` give others in their places. ``stats`` are production's counters of before and after the capture: then
-    the role of ``dsn`` must be one that may read those of this server. ``started`` gets the process id of the engine. :class:`InputError` or :class:`~pgdyno.errors.HostError` when one
-    of them cannot connect; then nothing was sent.
+    the role of ``dsn`` must be one that may read those of this server. ``started`` gets the process id of the engine,
+    ``note`` what keeps the statements waiting that is not theirs.
+
+    :class:`InputError` or :class:`~pgdyno.errors.HostError` when one of the users cannot connect, or could reach what is not ``allowed`` outside
+    its database (:mod:`pgdyno.workload.replay.outside`); then nothing was sent.
     """
     if copied == "made" and stats is None:
         raise InputError(
@@ -88,6 +95,7 @@ def replay(
     planned = asked.planned()
     places = planned.places
     found = list(_endpoints(places, dsn, users or {}, databases or {}))
+    require_inside(_sessions(found), allowed)
     # A database is asked by the first of its roles: what that may not see is not exchanged.
     first = {endpoint["server"]["dbname"]: own for endpoint, own in reversed(found)}
     with contextlib.ExitStack() as ending:
@@ -109,8 +117,14 @@ def replay(
         counting = compared(stats, [(place, *here) for place, here in zip(places, names, strict=True)], whole=True)
         before = _counted(dsn, counting.database)
     summary: Mapping[str, Any] = {}
-    with contextlib.closing(_engine.lines(["capture", "replay"], order, on_start=started)) as lines:
-        for line in lines:
+    with contextlib.ExitStack() as ending:
+        waits = Waits(ending.enter_context(remote.connect(found[0][1])))
+        for line in ending.enter_context(
+            contextlib.closing(_engine.lines(["capture", "replay"], order, on_start=started))
+        ):
+            if note is not None:
+                for notice in waits.notices():
+                    note(notice)
             if "progress" in line and progress is not None:
                 progress(line["progress"]["share"], f"replay: {line['progress']['answered']:,} statements")
             summary = line.get("summary", summary)
@@ -118,6 +132,13 @@ def replay(
         return Replay(summary, speed, clock_ahead_s)
     likeness = counting.with_rows(before, _counted(dsn, counting.database), summary["left_out_statements"])
     return Replay(summary, speed, clock_ahead_s, likeness)
+
+
+def _sessions(found: Sequence[tuple[dict[str, Any], str]]) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
+    """A session of each role in its database, one after the other: there may be more of them than the server takes sessions."""
+    for one, own in found:
+        with remote.connect(own) as connection:
+            yield str(one["server"]["user"]), connection
 
 
 def _unix_s(connection: psycopg.Connection[Any]) -> float:

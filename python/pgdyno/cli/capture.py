@@ -200,6 +200,7 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
 @click.option(
     "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
 )
+@shared.allow_outside
 @click.option(
     "--stats",
     nargs=2,
@@ -216,6 +217,7 @@ def replay(
     keys: Keys,
     wait_max_s: float,
     copied: Copied,
+    allow_outside: tuple[str, ...] | None,
     users: tuple[str, ...],
     databases: tuple[str, ...],
     stats: tuple[str, str] | None,
@@ -226,7 +228,8 @@ def replay(
     The server should have the database as it was when the capture began: a restored copy, never production. Each statement goes
     out as its user, with its protocol and its values; its error and duration are compared with the recorded ones. Keys that
     the server gives (sequences, uuids) are found in the capture and exchanged for those of this server. Rows of COPY and what leaves
-    the server are left out, and counted. With --stats the server must count statements (pg_stat_statements), and their calls, rows, WAL
+    the server are left out, and counted. A database from which statements could reach other servers, or files and programs of the
+    server, is refused before the first one, unless --allow-outside names the way. With --stats the server must count statements (pg_stat_statements), and their calls, rows, WAL
     and blocks are compared with production's. It ends with exit code 4 if more than 1 % of the statements, or of their recorded
     time, failed newly, was left out or did other work, and if the database is older than the capture.
 
@@ -240,8 +243,10 @@ def replay(
     from pgdyno.cli.progress import Bar
     from pgdyno.endpoint import refuse_secrets
     from pgdyno.errors import RunInvalid
+    from pgdyno.workload.replay.outside import require_names
 
     refuse_secrets(dsn, "--dsn", "capture replay")
+    require_names(allow_outside or (), "--allow-outside")
     shared.require_consent(f"the statements of {capture}, those that write too,", dsn, yes_write=yes_write)
     with Bar() as bar:
         found = run_replay(
@@ -252,10 +257,12 @@ def replay(
             keys=keys,
             wait_max_s=wait_max_s,
             copied=copied,
+            allowed=allow_outside or (),
             users=_pairs(users, "--user"),
             databases=_pairs(databases, "--database"),
             stats=stats,
             progress=bar.show,
+            note=lambda notice: click.echo(f"note: {notice}", err=True),
         )
     if as_json:
         print_json(found.document())

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     type=click.Choice(["left_out", "made"]),
     help="COPY FROM STDIN of a log, which has no rows: leave it out, or make rows by the columns' statistics [left_out].",
 )
+@shared.allow_outside
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Number of clients.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of the driver.")
 @shared.protocol
@@ -173,7 +174,7 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any], *, named: set
             table = document
             for name in tables:
                 table = table.setdefault(name, {})
-            table[key] = list(options[option]) if option == "stats" else options[option]
+            table[key] = list(options[option]) if isinstance(options[option], tuple) else options[option]
             flags[path] = "--" + option.strip("_").replace("_", "-")
     document, assigned = assign(document, options["assignments"])
     flags |= assigned
@@ -219,6 +220,7 @@ _OF_DATABASE = {
     "capture": "--capture",
     "stats": "--stats",
     "copy_": "--copy",
+    "allow_outside": "--allow-outside",
 }
 """Flags that need --restore."""
 
@@ -232,6 +234,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "capture": ("workload", "capture"),
     "stats": ("workload", "stats"),
     "copy_": ("workload", "copy"),
+    "allow_outside": ("workload", "allow_outside"),
     "clients": ("workload", "clients"),
     "threads": ("workload", "threads"),
     "protocol": ("workload", "protocol"),

@@ -61,6 +61,13 @@ protocol = click.option(
     show_default=True,
     help="Query protocol.",
 )
+allow_outside = click.option(
+    "--allow-outside",
+    multiple=True,
+    metavar="KIND:NAME",
+    callback=lambda _context, _option, names: names or None,
+    help="What statements of a capture may reach outside their database, as the refusal names it; repeatable [nothing].",
+)
 rate = click.option("-R", "--rate", type=Number(), help="Transactions per second of an open loop [closed loop].")
 
 

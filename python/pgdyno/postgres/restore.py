@@ -32,9 +32,10 @@ SETTINGS = {
     "wal_recycle": "off",
     "wal_init_zero": "off",
     "min_wal_size": "32MB",
+    "max_logical_replication_workers": "0",
 }
 """While restoring: statements may hold secrets and are not logged; WAL that is not needed any more is removed, as it would
-become part of every clone."""
+become part of every clone; a subscription in the files of a cluster takes nothing from production's publisher."""
 _MESSAGE = re.compile(
     r"(?:ERROR|FATAL|PANIC):\s+(.*)|(?:psql|pg_restore|vacuumdb): error: (?!could not execute query)(.*)"
 )

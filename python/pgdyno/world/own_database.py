@@ -101,10 +101,11 @@ def rehearse(
         cluster = Cluster(binaries, layout.data_dir(mounts), database=database, journal=journal)
         try:
             layout.arrange(cluster, mounts)
-            cluster.start(layout.settings(mounts))
+            cluster.start(layout.settings(mounts) | restore.SETTINGS)
             for workload in workloads:
                 own = workload.own_database
                 assert own is not None
+                workload.disarm(cluster)
                 workload.rehearse(ReachedServer(cluster.dsn_of(own.user), binaries, None))
         finally:
             cluster.stop("immediate")

@@ -84,6 +84,8 @@ class ResolvedArm:
         workload, volume = self.arm.workload, self.volumes.get("data")
         iops = 0.0 if volume is None or volume.iops is None else volume.iops.maximum
         _, measure_s = workload.phases_s
+        if workload.due_s is not None:
+            return min(measure_s, workload.due_s)
         if not workload.counted or not iops:
             return measure_s
         assert volume is not None

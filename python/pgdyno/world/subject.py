@@ -189,6 +189,7 @@ def emulated(
             again()
             if shift is not None:
                 shift.require(cluster)
+            resolved.arm.workload.disarm(cluster)
         acts = Acts(volumes, cluster, lambda timeout_s: again(timeout_s=timeout_s))
         is_near = cluster.tcp is not None and not resolved.arm.client.hosts
         distance = stack.enter_context(_distance(resolved, cluster)) if is_near else None

@@ -171,6 +171,9 @@ class Workload(KeyTable, ABC):
     def rehearse(self, server: Server) -> None:
         """Refuse, before the first run, what this server would refuse. :class:`InputError`."""
 
+    def disarm(self, server: Server) -> None:
+        """Switch off what statements could reach outside a database that was restored for them. ``server`` is reached as its superuser."""
+
     @property
     def size_key(self) -> str:
         """The key that says how much data there is."""
@@ -250,6 +253,11 @@ class Workload(KeyTable, ABC):
     def counted(self) -> bool:
         """Whether it may end before its time, because its transactions are counted."""
         return False
+
+    @property
+    def due_s(self) -> float | None:
+        """How long a run takes if nothing is late, in the subject's seconds; None where that is not decided before the run."""
+        return None
 
     def work_s(self, iops: float, dilation: int = 1, mib_per_s: float = math.inf) -> float:
         """Estimate: when counted transactions are done, in seconds of a world that is ``dilation`` times slower, on a volume of ``iops`` and ``mib_per_s``."""

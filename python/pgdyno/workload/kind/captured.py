@@ -12,6 +12,7 @@ from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.filled import OnOwnDatabase
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.replay.asked import Asked, Clock, Keys, names_of
+from pgdyno.workload.replay.outside import NAMES, wrong_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.server import Server
 
 Name = Annotated[str, Field(min_length=1)]
-_PART = ("databases", "users", "from_s", "until_s", "keys", "clock")
+_PART = ("databases", "users", "from_s", "until_s", "keys", "clock", "allow_outside")
 
 
 class OfCapture(OnOwnDatabase):
@@ -44,6 +45,8 @@ class OfCapture(OnOwnDatabase):
     """`learned`: keys that the server gave in production (sequences, uuids) are found in the capture, and this run's are sent in their places; `captured`: they are sent as they were."""
     clock: Clock = "capture"
     """`capture`: the server's clock is set to the time at which the captured part began, so that `now()` finds what it found in production; `now`: it has the host's time."""
+    allow_outside: tuple[Name, ...] = ()
+    """What the statements may reach outside their databases, by the names that the refusal prints, for example `extension:dblink`. Default: nothing, and a database with a way out is refused; a restored one loses its foreign servers first."""
 
     @property
     def asked(self) -> Asked:
@@ -72,10 +75,23 @@ class OfCapture(OnOwnDatabase):
         return super().versions() | {f"capture {self.capture}": self.asked.digest()}
 
     def rehearse(self, server: Server) -> None:
-        """Connect as every role to its database. :class:`InputError` names those that cannot."""
+        """Connect as every role to its database. :class:`InputError` names those that cannot, and what their statements could reach."""
         from pgdyno.workload.replay.rehearsal import rehearse
 
-        rehearse(self.asked, server)
+        rehearse(self.asked, server, self.allow_outside)
+
+    def disarm(self, server: Server) -> None:
+        """See :meth:`Workload.disarm`."""
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+        from pgdyno.workload.replay.outside import disarm
+
+        own = conninfo_to_dict(server.dsn)
+        places = self.asked.destinations(str(own["user"]), str(own["dbname"]))
+        for name in sorted({database for _, _, database in places}):
+            with psycopg.connect(make_conninfo(server.dsn, dbname=name), autocommit=True) as connection:
+                disarm(connection, self.allow_outside)
 
     @property
     def prepares(self) -> bool:
@@ -99,7 +115,12 @@ class OfCapture(OnOwnDatabase):
     @property
     def server_settings(self) -> dict[str, str]:
         """The server's log is kept with the results: errors and statements, which have values in them, are not written into it."""
-        return {"log_min_messages": "log", "log_min_error_statement": "panic"}
+        return {
+            "log_min_messages": "log",
+            "log_min_error_statement": "panic",
+            # A subscription of the restored database would take changes from production's publisher.
+            "max_logical_replication_workers": "0",
+        }
 
     @property
     def consent(self) -> str:
@@ -130,6 +151,8 @@ class OfCapture(OnOwnDatabase):
 
     def _of_capture(self) -> Iterator[Refusal]:
         """What is missing, or does not go together."""
+        if (wrong := wrong_name(self.allow_outside)) is not None:
+            yield Refusal("allow_outside", f"{wrong} names nothing that a replay could reach", NAMES)
         yield from self._of_manner()
         if not self.capture:
             yield Refusal("capture", f'kind = "{self.kind}" needs capture = "FILE"', "make one: `pgdyno capture read`")

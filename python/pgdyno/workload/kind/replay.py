@@ -6,7 +6,6 @@ A run ends with the capture. Nothing of it waits for completions but the session
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -152,9 +151,9 @@ class Replay(OfCapture):
         """It ends with its statements."""
         return True
 
-    def work_s(self, iops: float, dilation: int = 1, mib_per_s: float = math.inf) -> float:
+    @property
+    def due_s(self) -> float:
         """As long as in production, if nothing is late."""
-        del iops, dilation, mib_per_s
         return self.asked.due_s
 
     def refusals(self) -> Iterator[Refusal]:

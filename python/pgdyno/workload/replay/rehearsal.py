@@ -1,28 +1,45 @@
-"""Roles and databases of a capture, tried once before the first run."""
+"""Roles and databases of a capture, tried once before the first run, and what their statements could reach."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
+from pgdyno.workload.replay.outside import require_inside
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    import psycopg
+
     from pgdyno.workload.replay.asked import Asked
     from pgdyno.workload.server import Server
 
 
-def rehearse(asked: Asked, server: Server) -> None:
-    """Open a session of every role in its database. :class:`InputError` lists those that the server refuses."""
+def rehearse(asked: Asked, server: Server, allowed: Collection[str] = ()) -> None:
+    """Open a session of every role in its database. :class:`InputError` lists those that the server refuses, or what their statements could reach."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     own = conninfo_to_dict(server.dsn)
     wrong = {}
-    for _, user, database in asked.destinations(str(own["user"]), str(own["dbname"])):
-        try:
-            psycopg.connect(make_conninfo(server.dsn, user=user, dbname=database)).close()
-        except psycopg.Error as error:
-            wrong[user, database] = str(error).strip().rpartition("FATAL:")[2].strip().partition("\n")[0]
+
+    def sessions() -> Iterator[tuple[str, psycopg.Connection[Any]]]:
+        """One after the other: a capture may have more roles than the server takes sessions."""
+        for _, user, database in asked.destinations(str(own["user"]), str(own["dbname"])):
+            try:
+                opened = psycopg.connect(make_conninfo(server.dsn, user=user, dbname=database), autocommit=True)
+            except psycopg.Error as error:
+                wrong[user, database] = str(error).strip().rpartition("FATAL:")[2].strip().partition("\n")[0]
+                continue
+            with opened:
+                yield user, opened
+
+    outside = None
+    try:
+        require_inside(sessions(), allowed)
+    except InputError as error:
+        outside = error
     if wrong:
         named = "; ".join(f"{user} in {database}: {why}" for (user, database), why in wrong.items())
         raise InputError(
@@ -30,3 +47,5 @@ def rehearse(asked: Asked, server: Server) -> None:
             remedy="restore it with its roles (workload.database.globals, --globals), or name others in workload.users and"
             " workload.databases",
         )
+    if outside is not None:
+        raise outside

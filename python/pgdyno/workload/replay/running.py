@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -17,10 +18,13 @@ from pgdyno.store import record, tables
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.replay.result import record_of
+from pgdyno.workload.replay.waiting import Waits
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import psycopg
 
     from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.store.work_record import ReplayRecord
@@ -62,21 +66,35 @@ class Replaying:
         engine = _engine.spawn(
             ["capture", "replay"], order, log=request.out_dir / "replay.err", timeout_s=_READY_S, prefix=request.prefix
         )
+        ending = contextlib.ExitStack()
         try:
+            waits = Waits(ending.enter_context(_looking(server)))
             request.on_start(engine.process.pid)
             begin_ns = int(engine.ready["begin_ns"])
             time.sleep(max(0.0, (begin_ns - now_ns()) / 1e9))
             request.on_measure_begin()
             for line in _lines(engine, limit_s + _GRACE_S):
                 heard.take(line)
+                for notice in waits.notices():
+                    heard.note = f"; {notice}"
                 if "progress" in line:
-                    request.progress(line["progress"]["share"], heard.words)
+                    request.progress(line["progress"]["share"], heard.words + heard.note)
             request.on_measure_end()
             if heard.summary is None:
                 raise engine.failure()
         finally:
             _end(engine.process)
+            ending.close()
         return heard.outcome(self.asked.speed, begin_ns, clock)
+
+
+def _looking(server: Server) -> psycopg.Connection[tuple[Any, ...]]:
+    """A session beside the replay's."""
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+
+    password = server.endpoint.order("pgdyno")["password"]
+    return psycopg.connect(make_conninfo(server.dsn, password=password or ""), autocommit=True)
 
 
 def _lines(engine: _engine.Spawned, patience_s: float) -> Iterator[Line]:
@@ -110,6 +128,8 @@ class Heard:
         self.seconds: list[Line] = []
         self.summary: Line | None = None
         self.words = "replay"
+        self.note = ""
+        """What keeps its statements waiting that is not theirs."""
 
     def take(self, line: Mapping[str, Any]) -> None:
         """One line of it."""
