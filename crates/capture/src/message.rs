@@ -86,13 +86,16 @@ fn word<'a>(text: &'a str, key: &str, ends: &[&str]) -> &'a str {
     &value[..end]
 }
 
-/// `0.991` milliseconds in microseconds, without the rounding of a float.
+/// `0.991` milliseconds in microseconds, without the rounding of a float. A number that is too large is the largest, which is then
+/// [implausible](Assembler).
 fn microseconds(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let fraction = fraction.get(..3).unwrap_or(fraction);
-    let scale = 10_u64.pow(3 - u32::try_from(fraction.len()).ok()?);
-    let part = if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()? };
-    whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(part * scale)
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let us = fraction.bytes().chain(*b"000").take(3).fold(0, |us, digit| 10 * us + u64::from(digit - b'0'));
+    Some(whole.parse().unwrap_or(u64::MAX).saturating_mul(1000).saturating_add(us))
 }
 
 /// The first word of a text in capitals, behind blanks and comments; empty if there is none.
@@ -188,6 +191,13 @@ mod tests {
             ["SELECT password_hash FROM accounts WHERE id = $1", "UPDATE u SET password = $1", "CREATE ROLE app"]
         {
             assert!(!has_password(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_of_any_letters_are_read_without_a_panic() {
+        for number in ["1.00é", "1.é", "99999999999999999999.1", "1.-1", "+1.0", ".", "18446744073709551615.999"] {
+            let _ = said(&format!("duration: {number} ms"));
         }
     }
 }

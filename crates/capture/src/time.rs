@@ -91,7 +91,8 @@ fn zone(text: &str) -> (i64, &str) {
     let end = 1 + inner.bytes().skip(1).take_while(|byte| byte.is_ascii_digit() || *byte == b':').count();
     let parts: Vec<&str> = inner[1..end].split(':').collect();
     let Some(hours) = parts.first().and_then(|hours| hours.parse::<i64>().ok()) else { return (0, text) };
-    let minutes = parts.get(1).and_then(|minutes| minutes.parse::<i64>().ok()).unwrap_or(0);
+    let minutes = parts.get(1).map_or(Ok(0), |minutes| minutes.parse::<i64>());
+    let Some(minutes) = minutes.ok().filter(|minutes| *minutes < 60) else { return (0, text) };
     if hours > 15 {
         // `%t-%c-` has no space: what follows is not a zone.
         return (0, text);
@@ -118,6 +119,13 @@ mod tests {
         for text in ["", "2026-11-25", "2026-13-25 07:04:42", "2026/11/25 07:04:42", "20x6-11-25 07:04:42", "SELECT 1"]
         {
             assert_eq!(instant(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_zone_of_any_digits_does_not_overflow() {
+        for zone in ["+02:9223372036854775807", "-15:99", "+99999999999999999999", "+2:2:2"] {
+            assert!(instant(&format!("2026-11-25 07:04:42 {zone}")).is_some(), "{zone}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Kept are whole numbers and uuids of an answer of one row, of statements that may have made them. Nothing else of an answer is.
 
-use crate::binary;
+use crate::binary::{self, Room};
 use crate::messages::Fields;
 
 /// Types of columns by their numbers in `pg_type`: int8, int2, int4, uuid.
@@ -71,7 +71,7 @@ impl Answer {
                 None => column.format,
             };
             let text = if format == BINARY {
-                binary::text_of(column.oid, bytes)
+                binary::text_of(column.oid, bytes, &mut Room::of(bytes.len()))
             } else {
                 String::from_utf8(bytes.to_vec()).ok()
             };

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::answer::may_make;
-use crate::binary;
+use crate::binary::{self, Room};
 use crate::messages::{Fields, Message};
 use crate::session::{Awaited, Portal, Session, Statement, Values};
 use crate::store::Store;
@@ -130,7 +130,8 @@ impl Session {
 fn values_of(fields: &mut Fields<'_>, types: &[u32]) -> Option<Values> {
     let formats: Vec<i16> = (0..fields.i16()?.cast_unsigned()).map_while(|_| fields.i16()).collect();
     let count = usize::from(fields.i16()?.cast_unsigned());
-    let mut found = Values { values: Vec::with_capacity(count), ..Values::default() };
+    let mut found = Values::default();
+    let mut room = Room::of(fields.left());
     for place in 0..count {
         let Ok(length) = usize::try_from(fields.i32()?) else {
             found.values.push(None);
@@ -140,7 +141,7 @@ fn values_of(fields: &mut Fields<'_>, types: &[u32]) -> Option<Values> {
         // One format is that of all; none is text.
         let format = if formats.len() == 1 { formats[0] } else { formats.get(place).copied().unwrap_or(0) };
         let text = if format == BINARY {
-            binary::text_of(types.get(place).copied().unwrap_or(0), bytes)
+            binary::text_of(types.get(place).copied().unwrap_or(0), bytes, &mut room)
         } else {
             owned(bytes)
         };

@@ -136,6 +136,11 @@ impl<'a> Fields<'a> {
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
+
+    /// How many bytes have not been read.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
 }
 
 #[cfg(test)]
