@@ -1,6 +1,7 @@
 //! `log_line_prefix`: what stands before each line of a log in stderr's format (documentation, "What to Log").
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use crate::entry::{Entry, host_of, transaction_of};
 use crate::time::instant;
@@ -9,6 +10,15 @@ use crate::time::instant;
 const SEVERITIES: [&str; 12] =
     ["LOG", "ERROR", "FATAL", "PANIC", "WARNING", "NOTICE", "INFO", "DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4"];
 const ADDITIONS: [&str; 7] = ["DETAIL", "HINT", "QUERY", "CONTEXT", "LOCATION", "STATEMENT", "BACKTRACE"];
+
+/// Seconds from 1970 to the year 10000, which times with a year of four digits do not reach.
+const SECONDS_MAX: i64 = 253_402_300_800;
+/// Only the beginning of a line can be its prefix: names of roles, databases and applications have 63 bytes, hosts 255.
+const HEAD_BYTES: usize = 1024;
+/// A severity and its colon; blanks may stand before it.
+const SEVERITY_BYTES: usize = 32;
+/// Parts that are tried on one line. A line that takes more is none of this prefix: without this limit a line of many colons would take hours.
+const TRIES_MAX: u32 = 4096;
 
 /// A part of a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,65 +87,164 @@ impl Prefix {
 
     /// Reads a line. None if it does not begin with this prefix and a severity.
     pub(crate) fn read<'a>(&self, line: &'a str) -> Option<Line<'a>> {
-        parts(&self.parts, line, Entry::default())
+        self.read_counted(line).0
+    }
+
+    /// The same, and how many parts were tried.
+    fn read_counted<'a>(&self, line: &'a str) -> (Option<Line<'a>>, u32) {
+        let mut attempt = Attempt { line, head: &line[..line.floor_char_boundary(HEAD_BYTES)], tries: 0 };
+        (attempt.parts(&self.parts, 0, Entry::default()), attempt.tries)
     }
 }
 
-/// Reads the rest of a line by the rest of a prefix. A text may hold what follows it, so each place is tried.
-fn parts<'a>(left: &[Part], line: &'a str, mut entry: Entry<'a>) -> Option<Line<'a>> {
-    let Some((part, after)) = left.split_first() else { return severity(line, entry) };
-    match part {
-        Part::Text(text) => {
-            if let Some(rest) = line.strip_prefix(text.as_str()) {
-                return parts(after, rest, entry);
+/// A line that is read by a prefix.
+struct Attempt<'a> {
+    line: &'a str,
+    /// The part of it that the prefix can be in.
+    head: &'a str,
+    tries: u32,
+}
+
+impl<'a> Attempt<'a> {
+    /// Reads the line from a place on by the rest of a prefix. What is a number, an instant or a host ends by itself, a name at the text that follows;
+    /// the name of an application alone may hold that text, so that each place is tried for it.
+    fn parts(&mut self, left: &[Part], at: usize, mut entry: Entry<'a>) -> Option<Line<'a>> {
+        self.tries += 1;
+        if self.tries > TRIES_MAX {
+            return None;
+        }
+        let Some((part, after)) = left.split_first() else { return self.severity(at, entry) };
+        let rest = &self.head[at..];
+        let blanks = rest.len() - rest.trim_start_matches(' ').len();
+        match part {
+            Part::Text(text) => {
+                if rest.starts_with(text.as_str()) {
+                    return self.parts(after, at + text.len(), entry);
+                }
+                // Blanks before and behind a value that is padded.
+                let text = text.trim_start_matches(' ');
+                rest[blanks..].starts_with(text).then_some(())?;
+                self.parts(after, at + blanks + text.len(), entry)
             }
-            // Blanks before and behind a value that is padded.
-            let rest = line.trim_start_matches(' ').strip_prefix(text.trim_start_matches(' '))?;
-            parts(after, rest, entry)
-        }
-        // Processes without a session end the prefix here.
-        Part::Escape('q') => parts(after, line, entry.clone()).or_else(|| severity(line, entry)),
-        Part::Escape('t' | 'm') => {
-            let (us, _, rest) = instant(line.trim_start_matches(' '))?;
-            entry.time_us = us;
-            parts(after, rest, entry)
-        }
-        Part::Escape('s') => {
-            if let Some((us, _, rest)) = instant(line.trim_start_matches(' ')) {
+            // Processes without a session end the prefix here.
+            Part::Escape('q') => self.parts(after, at, entry.clone()).or_else(|| self.severity(at, entry)),
+            Part::Escape('t' | 'm') => {
+                let (us, _, behind) = instant(&rest[blanks..])?;
+                entry.time_us = us;
+                self.parts(after, self.head.len() - behind.len(), entry)
+            }
+            Part::Escape('s') => {
+                let Some((us, _, behind)) = instant(&rest[blanks..]) else { return self.parts(after, at, entry) };
                 entry.session_begin_us = Some(us);
-                return parts(after, rest, entry);
+                self.parts(after, self.head.len() - behind.len(), entry)
             }
-            parts(after, line, entry)
+            Part::Escape(escape) => {
+                if let Some(length) = own_length(*escape, &rest[blanks..]) {
+                    let end = at + blanks + length;
+                    take(*escape, &self.head[at + blanks..end], &mut entry)?;
+                    return self.parts(after, end, entry);
+                }
+                let places = self.places(*escape, after, at);
+                places.into_iter().find_map(|end| {
+                    let mut tried = entry.clone();
+                    take(*escape, self.head[at..end].trim_matches(' '), &mut tried)?;
+                    self.parts(after, end, tried)
+                })
+            }
         }
-        Part::Escape(escape) => {
-            let ends = places(after, line);
-            ends.into_iter().find_map(|end| {
-                let mut tried = entry.clone();
-                take(*escape, line[..end].trim_matches(' '), &mut tried)?;
-                parts(after, &line[end..], tried)
-            })
+    }
+
+    /// Where a value may end that does not end by itself: before the text that follows, or before a severity.
+    fn places(&self, escape: char, after: &[Part], at: usize) -> Vec<usize> {
+        let rest = &self.head[at..];
+        let next = after.iter().find_map(|part| match part {
+            Part::Text(text) => {
+                Some(text.trim_start_matches(' ')).map(|inner| if inner.is_empty() { text } else { inner })
+            }
+            Part::Escape('q') => None,
+            Part::Escape(_) => Some(""),
+        });
+        let mut places: Vec<usize> = match next {
+            Some("") => (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).collect(),
+            Some(text) => rest.match_indices(text).map(|(at, _)| at).collect(),
+            None => severity_places(rest),
+        };
+        if escape == 'h' {
+            places = host_place(rest, &places).into_iter().collect();
+        } else if escape != 'a' && next.is_some_and(|text| !text.is_empty()) {
+            // A value that is padded, or none.
+            let blanks = rest.len() - rest.trim_start_matches(' ').len();
+            let first = places.first().copied();
+            let padded = places.into_iter().find(|place| *place >= blanks && first.is_some_and(|first| first < blanks));
+            places = first.into_iter().chain(padded).collect();
         }
+        places.into_iter().map(|place| at + place).collect()
+    }
+
+    fn severity(&self, at: usize, mut entry: Entry<'a>) -> Option<Line<'a>> {
+        let rest = &self.line[at..];
+        let near = &rest[..rest.floor_char_boundary(SEVERITY_BYTES)];
+        let (word, _) = near.split_once(":  ")?;
+        let message = &rest[word.len() + 3..];
+        let word = word.trim_start_matches(' ');
+        let addition = ADDITIONS.contains(&word);
+        if !addition && !SEVERITIES.contains(&word) && word != "DEBUG5" {
+            return None;
+        }
+        entry.severity = Cow::Borrowed(word);
+        entry.message = Cow::Borrowed(message);
+        Some(Line { entry, addition })
     }
 }
 
-/// Where a value may end: before each occurrence of the text that follows, or before a severity.
-fn places(after: &[Part], line: &str) -> Vec<usize> {
-    let next = after.iter().find_map(|part| match part {
-        Part::Text(text) => Some(text.trim_start_matches(' ')).map(|inner| if inner.is_empty() { text } else { inner }),
-        Part::Escape('q') => None,
-        Part::Escape(_) => Some(""),
-    });
-    match next {
-        Some("") => (0..=line.len()).filter(|at| line.is_char_boundary(*at)).collect(),
-        Some(text) => line.match_indices(text).map(|(at, _)| at).collect(),
-        None => SEVERITIES
-            .iter()
-            .chain(&ADDITIONS)
-            .filter_map(|severity| line.find(&format!("{severity}:  ")))
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect(),
+/// Where severities begin, each for the first time.
+fn severity_places(rest: &str) -> Vec<usize> {
+    let words = SEVERITIES.iter().chain(&ADDITIONS);
+    words
+        .filter_map(|severity| rest.find(&format!("{severity}:  ")))
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
+/// Where a host ends: behind the longest address, else at the first place. An IPv6 address has colons, which may also be what follows.
+fn host_place(rest: &str, places: &[usize]) -> Option<usize> {
+    const ADDRESS_BYTES: usize = 64;
+    let is_address = |place: usize| {
+        let address = rest[..place].trim_matches(' ');
+        let (address, zone) = address.split_once('%').unwrap_or((address, ""));
+        !zone.contains(':') && address.parse::<IpAddr>().is_ok()
+    };
+    let near = places.iter().take_while(|place| **place <= ADDRESS_BYTES);
+    near.filter(|place| is_address(**place)).max().or(places.first()).copied()
+}
+
+/// Length of a value that ends by itself, by its letters; none if its end is where the text that follows begins.
+fn own_length(escape: char, rest: &str) -> Option<usize> {
+    let run = |allowed: fn(&u8) -> bool| rest.bytes().take_while(allowed).count();
+    match escape {
+        'p' | 'l' | 'x' | 'P' => Some(run(u8::is_ascii_digit)),
+        'Q' => Some(run(|byte| byte.is_ascii_digit() || *byte == b'-')),
+        'n' => Some(run(|byte| byte.is_ascii_digit() || *byte == b'.')),
+        'c' => Some(run(|byte| byte.is_ascii_hexdigit() || *byte == b'.')),
+        'v' => Some(run(|byte| byte.is_ascii_digit() || *byte == b'/')),
+        'e' => Some(run(u8::is_ascii_alphanumeric)),
+        'r' => remote_length(rest),
+        _ => None,
     }
+}
+
+/// Length of `host(port)` and of `[local]`; none for anything else.
+fn remote_length(rest: &str) -> Option<usize> {
+    const LOCAL: &str = "[local]";
+    if rest.starts_with(LOCAL) {
+        return Some(LOCAL.len());
+    }
+    let is_of_host = |byte: &u8| byte.is_ascii_alphanumeric() || b".:%_-".contains(byte);
+    let host = rest.bytes().take_while(is_of_host).count();
+    let port = rest[host..].strip_prefix('(')?;
+    let digits = port.bytes().take_while(u8::is_ascii_digit).count();
+    port[digits..].starts_with(')').then_some(host + digits + 2)
 }
 
 /// Puts a value where it belongs. None if it cannot be one.
@@ -147,7 +256,8 @@ fn take<'a>(escape: char, value: &'a str, entry: &mut Entry<'a>) -> Option<()> {
         'n' => {
             let (seconds, fraction) = value.split_once('.').unwrap_or((value, "0"));
             let fraction_us = format!("{fraction:0<6}").get(..6)?.parse::<i64>().ok()?;
-            entry.time_us = seconds.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(fraction_us)?;
+            let seconds = seconds.parse::<i64>().ok().filter(|seconds| (0..SECONDS_MAX).contains(seconds))?;
+            entry.time_us = seconds * 1_000_000 + fraction_us;
         }
         'c' => {
             let (begin, pid) = value.split_once('.')?;
@@ -166,18 +276,6 @@ fn take<'a>(escape: char, value: &'a str, entry: &mut Entry<'a>) -> Option<()> {
         _ => (),
     }
     Some(())
-}
-
-fn severity<'a>(line: &'a str, mut entry: Entry<'a>) -> Option<Line<'a>> {
-    let (word, message) = line.split_once(":  ")?;
-    let word = word.trim_start_matches(' ');
-    let addition = ADDITIONS.contains(&word);
-    if !addition && !SEVERITIES.contains(&word) && word != "DEBUG5" {
-        return None;
-    }
-    entry.severity = Cow::Borrowed(word);
-    entry.message = Cow::Borrowed(message);
-    Some(Line { entry, addition })
 }
 
 #[cfg(test)]
@@ -225,6 +323,80 @@ mod tests {
         for (text, why) in [("%u ", "no time"), ("%m ", "no process"), ("%m %p %k", "`%k`"), ("%m %p %", "lone")] {
             let error = Prefix::parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    /// Lines as those of RDS whose statements have JSON with all that its prefix has: addresses, `@` and `:[`.
+    fn laden(severity: &str, pairs: usize) -> String {
+        let pair = |number| format!(r#"{{"addr":"10.0.0.{number}:5432","mail":"a{number}@b:[c"}},"#);
+        let pairs: String = (0..pairs).map(pair).collect();
+        format!(
+            "2026-11-28 12:00:00 UTC:10.0.0.5(5555):app@shop:[100]:{severity}:  statement: INSERT INTO t VALUES ('[{pairs}]')"
+        )
+    }
+
+    #[test]
+    fn a_line_takes_as_many_tries_as_its_prefix_has_parts_whatever_its_length() {
+        for text in super::super::KNOWN_PREFIXES {
+            let prefix = Prefix::parse(text).unwrap();
+            for severity in ["LOG", "FEHLER"] {
+                let (_, short) = prefix.read_counted(&laden(severity, 100));
+                let (_, long) = prefix.read_counted(&laden(severity, 2000));
+                assert_eq!(short, long, "{text}");
+                assert!(long <= TRIES_MAX + 1, "{text}: {long}");
+                if !text.contains("%a") {
+                    let parts = u32::try_from(prefix.parts.len()).unwrap();
+                    assert!(long <= parts + 2, "{text}: {long} tries of {parts} parts");
+                }
+            }
+        }
+        let entry_of = |line: &str| {
+            let line = Prefix::parse("%t:%r:%u@%d:[%p]:").unwrap().read(line)?.entry.into_owned();
+            Some((line.host?.into_owned(), line.user?.into_owned(), line.database?.into_owned(), line.pid?))
+        };
+        let wanted = ("10.0.0.5".to_owned(), "app".to_owned(), "shop".to_owned(), 100);
+        assert_eq!(entry_of(&laden("LOG", 2000)), Some(wanted));
+        assert_eq!(entry_of(&laden("FEHLER", 2000)), None);
+    }
+
+    #[test]
+    fn names_of_applications_that_are_made_to_be_tried_have_a_limit() {
+        let prefix = Prefix::parse("%t [%p]: app=%a,a=%a,b=%a,c=%a ").unwrap();
+        let line = format!("2026-11-28 12:00:00 UTC [7]: app={} LOG:  x", ",a=,b=,c= ".repeat(90));
+        let (_, tries) = prefix.read_counted(&line);
+        assert!(tries <= TRIES_MAX + 200, "{tries}");
+    }
+
+    #[test]
+    fn hosts_with_colons_are_read_before_a_colon() {
+        fn host(prefix: &str, line: &str) -> Option<String> {
+            read(prefix, line).host.map(Cow::into_owned)
+        }
+        assert_eq!(
+            host("%t:%r:%u@%d:[%p]:", "2026-11-25 07:04:42 UTC:2001:db8::1(4355):app@shop:[7]:LOG:  x").as_deref(),
+            Some("2001:db8::1")
+        );
+        assert_eq!(
+            host("%t:%r:%u@%d:[%p]:", "2026-11-25 07:04:42 UTC:[local]:app@shop:[7]:LOG:  x").as_deref(),
+            Some("[local]")
+        );
+        for address in ["2001:db8::1", "::1", "fe80::1%eth0", "10.0.0.1", "db.example.net", "[local]"] {
+            let line = format!("2026-11-25 07:04:42 UTC:{address}:app@shop:[7]:LOG:  x");
+            assert_eq!(host("%t:%h:%u@%d:[%p]:", &line).as_deref(), Some(address));
+        }
+    }
+
+    #[test]
+    fn numbers_that_no_server_writes_are_no_entry() {
+        let prefix = Prefix::parse("%n [%p] %l ").unwrap();
+        for line in [
+            "99999999999999999 [1] 1 LOG:  x",
+            "-1 [1] 1 LOG:  x",
+            "1795590282 [99999999999] 1 LOG:  x",
+            "1795590282 [1] 99999999999999999999 LOG:  x",
+            "1795590282.é [1] 1 LOG:  x",
+        ] {
+            assert_eq!(prefix.read(line), None, "{line}");
         }
     }
 }
