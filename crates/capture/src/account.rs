@@ -42,6 +42,12 @@ pub struct Account {
     pub errors_without_statement: u64,
     /// Records that are not whole. They are not in the capture.
     pub torn: u64,
+    /// Records that are longer than 64 MiB. They are not in the capture.
+    pub too_long: u64,
+    /// Numbers that cannot be: of a line, a duration, a time. What else their records say is in the capture.
+    pub implausible: u64,
+    /// Where the first of them is: file, line, and what it is a number of.
+    pub first_implausible: Option<(String, u64, String)>,
     /// Records that are not text in UTF-8. They are not in the capture.
     pub not_text: u64,
     /// Lines of other programs.

@@ -9,6 +9,7 @@ use crate::entry::Entry;
 use crate::file::Writer;
 use crate::message::{Said, has_password, keyword, said};
 use crate::parameters::values;
+use crate::time::PLAUSIBLE_US;
 
 /// SQLSTATE of an error whose log does not say it.
 const UNKNOWN_STATE: [u8; 5] = *b"?????";
@@ -17,6 +18,14 @@ const UNKNOWN_STATE: [u8; 5] = *b"?????";
 const PRELUDE_US_MAX: i64 = 2_000;
 /// Entries of several processes are not written in the order of their times.
 const BACK_US: i64 = 1_000_000;
+/// A session with more lines than this, or that skips more than this, has not existed: a backend would log for a year.
+const LINES_MAX: u64 = 1_000_000_000_000;
+const LINES_MISSING_MAX: u64 = 1_000_000_000;
+/// Ten years: no statement took so long.
+const DURATION_US_MAX: u64 = 10 * 366 * 86_400 * 1_000_000;
+/// Severities that are not English are counted by their names, so many of them, of so many letters.
+const SEVERITIES_COUNTED: usize = 16;
+const SEVERITY_LETTERS: usize = 32;
 /// Put by RDS in place of the rest of a line.
 const TRUNCATED: &str = "[Your log message was truncated]";
 /// First words of statements that `log_statement = mod` logs (`GetCommandLogLevel` of PostgreSQL).
@@ -64,11 +73,18 @@ pub(crate) struct Assembler {
     time_us: i64,
     pub account: Account,
     pub writer: Writer,
+    /// Where the entry is that is taken: file and line.
+    pub place: (String, u64),
 }
 
 impl Assembler {
     pub(crate) fn new(writer: Writer) -> Self {
-        Self { open: HashMap::new(), time_us: i64::MIN, account: Account::default(), writer }
+        Self { open: HashMap::new(), time_us: i64::MIN, account: Account::default(), writer, place: Default::default() }
+    }
+
+    /// Counts a number that cannot be.
+    pub(crate) fn implausible(&mut self, what: &str) {
+        implausible(&mut self.account, &self.place, what);
     }
 
     /// Takes the next entry.
@@ -80,9 +96,14 @@ impl Assembler {
         self.time_us = entry.time_us;
         let known = entry.severity.trim_end_matches(|letter: char| letter.is_ascii_digit());
         if !SEVERITIES.contains(&known) {
-            *self.account.unknown_severities.entry(entry.severity.clone().into_owned()).or_default() += 1;
+            let name: String = entry.severity.chars().take(SEVERITY_LETTERS).collect();
+            let counted = &mut self.account.unknown_severities;
+            if counted.len() < SEVERITIES_COUNTED || counted.contains_key(&name) {
+                *counted.entry(name).or_default() += 1;
+            }
         }
         let said = if entry.severity == "LOG" { said(&entry.message) } else { Said::Other };
+        let said = self.plausible(said);
         let Some(key) = key(entry) else { return Ok(()) };
         let begins = matches!(said, Said::Received { .. });
         if begins && matches!(key, Key::Process(_)) {
@@ -101,13 +122,30 @@ impl Assembler {
             self.open.insert(key.clone(), Open::begin(entry, seen));
         }
         let open = self.open.get_mut(&key).expect("it is there");
-        if !open.follow(entry, &mut self.account) {
+        if !open.follow(entry, &mut self.account, &self.place) {
             return Ok(());
         }
         if said == Said::Disconnected {
             return self.end(&key, true);
         }
         open.take(entry, said, &mut self.account, &mut self.writer)
+    }
+
+    /// The same without a duration that cannot be: of a statement that it ends it leaves no ending.
+    fn plausible<'a>(&mut self, said: Said<'a>) -> Said<'a> {
+        let us = match said {
+            Said::Statement { us, .. } => us.unwrap_or(0),
+            Said::Prelude { us, .. } | Said::Duration { us } => us,
+            _ => 0,
+        };
+        if us <= DURATION_US_MAX {
+            return said;
+        }
+        self.implausible("duration");
+        match said {
+            Said::Statement { protocol, name, text, .. } => Said::Statement { protocol, name, text, us: None },
+            _ => Said::Other,
+        }
     }
 
     /// Ends what is still open, and returns what was counted with the writer.
@@ -132,6 +170,11 @@ impl Assembler {
     }
 }
 
+fn implausible(account: &mut Account, (file, line): &(String, u64), what: &str) {
+    account.implausible += 1;
+    account.first_implausible.get_or_insert_with(|| (file.clone(), *line, what.to_owned()));
+}
+
 fn key(entry: &Entry<'_>) -> Option<Key> {
     entry.session.as_ref().map(|session| Key::Session(session.to_string())).or_else(|| entry.pid.map(Key::Process))
 }
@@ -139,14 +182,18 @@ fn key(entry: &Entry<'_>) -> Option<Key> {
 impl Open {
     /// `seen` is whether this is its first line. Its time is more exact than the session's beginning, which has seconds.
     fn begin(entry: &Entry<'_>, seen: bool) -> Self {
-        let said_us = entry.session_begin_us.filter(|_| !seen);
+        let said_us = entry.session_begin_us.filter(|us| !seen && PLAUSIBLE_US.contains(us));
         let begin_us = said_us.unwrap_or(entry.time_us).min(entry.time_us);
         Self { facts: SessionFacts { begin_us, ..SessionFacts::default() }, ..Self::default() }
     }
 
     /// Notes whose it is, and that its lines follow each other. False if the line was read before.
-    fn follow(&mut self, entry: &Entry<'_>, account: &mut Account) -> bool {
-        if let Some(line) = entry.line {
+    fn follow(&mut self, entry: &Entry<'_>, account: &mut Account, place: &(String, u64)) -> bool {
+        let limit = self.line.map_or(LINES_MAX, |last| last + LINES_MISSING_MAX);
+        if entry.line.is_some_and(|line| line > limit) {
+            // The others are compared with each other.
+            implausible(account, place, "line");
+        } else if let Some(line) = entry.line {
             if let Some(last) = self.line {
                 if line <= last {
                     account.repeated += 1;
@@ -246,7 +293,7 @@ impl Open {
         let begin_us = end_us - i64::try_from(us).unwrap_or(0);
         let same = |before: &Prelude| before.text.as_deref() == text && begin_us - before.end_us <= PRELUDE_US_MAX;
         self.prelude = Some(match self.prelude.take().filter(same) {
-            Some(before) => Prelude { end_us, us: before.us + us, ..before },
+            Some(before) => Prelude { end_us, us: before.us.saturating_add(us).min(DURATION_US_MAX), ..before },
             None => Prelude { text: text.map(str::to_owned), begin_us, end_us, us },
         });
     }

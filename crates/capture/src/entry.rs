@@ -37,6 +37,13 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
+    /// What it takes of memory, its texts and itself.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        let texts = [&self.detail, &self.context, &self.statement];
+        let texts: usize = texts.into_iter().flatten().map(|text| text.len()).sum();
+        size_of::<Self>() + self.message.len() + texts
+    }
+
     /// The same with texts of its own.
     pub(crate) fn into_owned(self) -> Entry<'static> {
         let own = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));

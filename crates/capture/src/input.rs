@@ -1,15 +1,17 @@
 //! Bytes of a log file, decompressed, and cut into records.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
+use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
 /// Read at once.
 const READ_BYTES: usize = 1 << 18;
-/// A record that is longer is none: PostgreSQL writes no text beyond 1 GiB.
-const RECORD_BYTES_MAX: usize = 1 << 30;
+/// A longer record is counted and passed over, so that no log costs more memory than twice this.
+const RECORD_BYTES_MAX: usize = 64 << 20;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
@@ -24,21 +26,26 @@ impl Position {
     }
 }
 
+/// Called after each part that was read; its error ends the reading.
+pub(crate) type Pulse<'p> = dyn Fn() -> io::Result<()> + 'p;
+
 /// A file that is being read.
-pub(crate) struct Input {
+pub(crate) struct Input<'p> {
     source: Box<dyn Read>,
+    pulse: Option<&'p Pulse<'p>>,
+    record_bytes_max: usize,
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
     /// Nothing more comes from the source.
     over: bool,
-    /// Lines before what is next, from 0.
-    pub line: u64,
+    /// Lines before what is next, from 0. It can be asked for while a part is looked at.
+    pub line: Rc<Cell<u64>>,
     /// Bytes that were taken, uncompressed.
     pub bytes: u64,
 }
 
-impl Input {
+impl<'p> Input<'p> {
     /// Opens a file, whatever it is compressed with.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, Position)> {
         let mut file = File::open(path)?;
@@ -57,7 +64,28 @@ impl Input {
     }
 
     pub(crate) fn of(source: Box<dyn Read>) -> Self {
-        Self { source, buffer: vec![0; READ_BYTES], begin: 0, end: 0, over: false, line: 0, bytes: 0 }
+        Self {
+            source,
+            pulse: None,
+            record_bytes_max: RECORD_BYTES_MAX,
+            buffer: vec![0; READ_BYTES],
+            begin: 0,
+            end: 0,
+            over: false,
+            line: Rc::default(),
+            bytes: 0,
+        }
+    }
+
+    /// The same with something to call after each part that was read.
+    pub(crate) fn pulsed(self, pulse: &'p Pulse<'p>) -> Self {
+        Self { pulse: Some(pulse), ..self }
+    }
+
+    /// The same with another limit of a record's length.
+    #[cfg(test)]
+    pub(crate) fn limited(self, record_bytes_max: usize) -> Self {
+        Self { record_bytes_max, ..self }
     }
 
     /// What was read and not taken.
@@ -73,12 +101,12 @@ impl Input {
         if self.buffer.len() - self.end < READ_BYTES / 2 {
             self.buffer.copy_within(self.begin..self.end, 0);
             (self.begin, self.end) = (0, self.end - self.begin);
-            if self.end > RECORD_BYTES_MAX {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a record is longer than 1 GiB"));
-            }
             if self.buffer.len() - self.end < READ_BYTES / 2 {
                 self.buffer.resize(self.buffer.len() * 2, 0);
             }
+        }
+        if let Some(pulse) = self.pulse {
+            pulse()?;
         }
         loop {
             match self.source.read(&mut self.buffer[self.end..]) {
@@ -91,16 +119,33 @@ impl Input {
         }
     }
 
-    /// Length of what is next up to what `find` finds in it, which is given all that was read; the rest of the file if it
-    /// finds nothing, and then `whole` is false. None at the end.
-    pub(crate) fn next(&mut self, find: impl Fn(&[u8]) -> Option<usize>) -> io::Result<Option<Next>> {
+    /// What is next up to what `find` finds in it; none at the end. `find` is given all that was read, and how much of it it was given before: what was
+    /// looked at once is not looked at again.
+    pub(crate) fn next(&mut self, mut find: impl FnMut(&[u8], usize) -> Option<usize>) -> io::Result<Option<Next>> {
+        let mut looked = 0;
         loop {
-            if let Some(length) = find(self.seen()) {
-                return Ok(Some(Next { length, whole: true }));
+            let seen = self.seen();
+            if let Some(length) = find(seen, looked) {
+                let end = if length > self.record_bytes_max { End::TooFar } else { End::Found };
+                return Ok(Some(Next { length, end }));
+            }
+            looked = seen.len();
+            if looked >= self.record_bytes_max {
+                return Ok(Some(Next { length: looked, end: End::TooFar }));
             }
             if !self.more()? {
-                let length = self.end - self.begin;
-                return Ok((length > 0).then_some(Next { length, whole: false }));
+                return Ok((looked > 0).then_some(Next { length: looked, end: End::File }));
+            }
+        }
+    }
+
+    /// Goes on behind the end of the line, however long it is.
+    pub(crate) fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            let end = line_length(self.seen(), 0);
+            self.take(end.unwrap_or(self.end - self.begin));
+            if end.is_some() || !self.more()? {
+                return Ok(());
             }
         }
     }
@@ -108,7 +153,7 @@ impl Input {
     /// Goes on behind what was looked at.
     pub(crate) fn take(&mut self, length: usize) {
         let taken = &self.buffer[self.begin..self.begin + length];
-        self.line += memchr::memchr_iter(b'\n', taken).count() as u64;
+        self.line.set(self.line.get() + memchr::memchr_iter(b'\n', taken).count() as u64);
         self.bytes += length as u64;
         self.begin += length;
     }
@@ -118,11 +163,21 @@ impl Input {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Next {
     pub length: usize,
-    /// Whether its end was found.
-    pub whole: bool,
+    pub end: End,
 }
 
-/// Length of the first line with its end.
-pub(crate) fn line_length(seen: &[u8]) -> Option<usize> {
-    memchr::memchr(b'\n', seen).map(|at| at + 1)
+/// How what is next ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// As it should.
+    Found,
+    /// With the file.
+    File,
+    /// It is longer than a record may be, and this is its beginning.
+    TooFar,
+}
+
+/// Length of the first line with its end, of which `looked` bytes have none.
+pub(crate) fn line_length(seen: &[u8], looked: usize) -> Option<usize> {
+    memchr::memchr(b'\n', &seen[looked..]).map(|at| looked + at + 1)
 }

@@ -1,9 +1,11 @@
 //! Reads logs into a capture.
 
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,11 +19,12 @@ use crate::error::CaptureError;
 use crate::file::Writer;
 use crate::format::{Format, Found, Prefix, detect};
 use crate::input::{Input, Position};
+use crate::time::{PLAUSIBLE_US, SECOND_US};
 
 /// How often it is said how far it is.
 const TELL: Duration = Duration::from_secs(1);
-/// Entries between two looks at the clock.
-const ENTRIES_A_LOOK: u64 = 4096;
+/// Entries of one second that are spread over it: with more than this much text in them the later ones are at its end.
+const SPREAD_BYTES_MAX: usize = 64 << 20;
 /// Logs of one server follow each other; entries of several processes are not in the order of their times.
 const OVERLAP_US_MAX: i64 = 1_000_000;
 
@@ -44,15 +47,28 @@ struct Log {
     stored_bytes: u64,
 }
 
-/// What ends a reading: the user's, or of the file that is written.
+/// What a signal makes of a reading; it passes through readers as an error of the file.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+struct Interrupted;
+
+/// The error of a log: of its file, or the signal that came meanwhile.
+fn failed(path: &Path, error: &io::Error) -> CaptureError {
+    if error.get_ref().is_some_and(|inner| inner.is::<Interrupted>()) {
+        return CaptureError::new("interrupted", "run the command again").coded("capture.read.interrupted", json!({}));
+    }
+    CaptureError::unreadable(path, error)
+}
+
+/// What ends a reading: an error of the log, or of the capture.
 enum Stop {
-    Refused(CaptureError),
-    Failed(io::Error),
+    Unread(io::Error),
+    Unwritten(io::Error),
 }
 
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
-        Self::Failed(error)
+        Self::Unread(error)
     }
 }
 
@@ -65,18 +81,15 @@ pub fn read(spec: &ReadSpec, out: &mut impl Write) -> Result<(), CaptureError> {
     let signalled = pgdyno_signals::block().map_err(|error| {
         CaptureError::new(format!("signals cannot be watched: {error}"), "raise the limit of files")
     })?;
-    let logs = logs(spec)?;
+    let watch = Watch::new(&signalled, out);
+    let logs = logs(spec, &watch)?;
+    watch.expected.set(logs.iter().map(|log| log.stored_bytes).sum::<u64>().max(1));
     let mut reader = Reader {
         assembler: Assembler::new(Writer::create(&spec.output)?),
-        signalled: &signalled,
-        expected: logs.iter().map(|log| log.stored_bytes).sum::<u64>().max(1),
-        read: 0,
-        position: None,
-        told: Instant::now(),
-        looked: 0,
+        output: &spec.output,
+        watch: &watch,
         last_us: i64::MIN,
         spread: Spread::default(),
-        out,
     };
     let mut last: Option<(PathBuf, i64)> = None;
     for log in &logs {
@@ -93,11 +106,11 @@ pub fn read(spec: &ReadSpec, out: &mut impl Write) -> Result<(), CaptureError> {
         return Err(useless(&account));
     }
     writer.finish(&account)?;
-    say(out, &json!({"summary": account}));
+    watch.say(&json!({"summary": account}));
     Ok(())
 }
 
-fn overlap(path: &std::path::Path, log: &Log, last_us: i64) -> CaptureError {
+fn overlap(path: &Path, log: &Log, last_us: i64) -> CaptureError {
     let by_s = (last_us - log.first_us) / 1_000_000;
     CaptureError::new(
         format!(
@@ -110,16 +123,18 @@ fn overlap(path: &std::path::Path, log: &Log, last_us: i64) -> CaptureError {
 }
 
 /// The logs in the order of their times.
-fn logs(spec: &ReadSpec) -> Result<Vec<Log>, CaptureError> {
+fn logs<W: Write>(spec: &ReadSpec, watch: &Watch<'_, W>) -> Result<Vec<Log>, CaptureError> {
     let prefix =
         spec.prefix.as_deref().map(Prefix::parse).transpose().map_err(|why| {
             CaptureError::new(format!("--prefix: {why}"), "give it as `SHOW log_line_prefix` prints it")
         })?;
     let mut logs = Vec::new();
     for path in &spec.logs {
-        let unreadable = |error: io::Error| CaptureError::unreadable(path, &error);
+        let unreadable = |error: io::Error| failed(path, &error);
+        let pulse = || watch.look();
         let stored_bytes = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?.len();
-        let (mut input, _) = Input::open(path).map_err(unreadable)?;
+        let (input, _) = Input::open(path).map_err(unreadable)?;
+        let mut input = input.pulsed(&pulse);
         let format = detect(&mut input, prefix.as_ref()).map_err(unreadable)?.ok_or_else(|| {
             CaptureError::new(
                 format!("{} is no log of PostgreSQL that can be read: csvlog, jsonlog, or stderr", path.display()),
@@ -128,17 +143,16 @@ fn logs(spec: &ReadSpec) -> Result<Vec<Log>, CaptureError> {
         })?;
         // Its first instant, by reading until there is one.
         let mut first_us = None;
-        let ended: Result<(), Stop> = format.read(&mut input, &mut |found| match found {
-            Found::Entry(entry) => {
+        let ended: io::Result<()> = format.read(&mut input, &mut |found| match found {
+            Found::Entry(entry) if PLAUSIBLE_US.contains(&entry.time_us) => {
                 first_us = Some(entry.time_us);
-                Err(Stop::Failed(io::ErrorKind::Interrupted.into()))
+                Err(io::ErrorKind::Interrupted.into())
             }
             _ => Ok(()),
         });
         let first_us = match (first_us, ended) {
             (Some(first_us), _) => first_us,
-            (None, Err(Stop::Failed(error))) => return Err(unreadable(error)),
-            (None, Err(Stop::Refused(error))) => return Err(error),
+            (None, Err(error)) => return Err(unreadable(error)),
             (None, Ok(())) => {
                 let format = format.name();
                 let message = format!("{} has no entry in the format {format}", path.display());
@@ -172,84 +186,124 @@ fn useless(account: &Account) -> CaptureError {
     CaptureError::new(format!("the log has no statement that could be sent again: {why}"), remedy)
 }
 
-struct Reader<'a, W: Write> {
-    assembler: Assembler,
+/// Says how far a reading is, and notices when it is to end.
+struct Watch<'a, W: Write> {
     signalled: &'a OwnedFd,
-    expected: u64,
+    /// Stored bytes of all logs; 0 while they are not known.
+    expected: Cell<u64>,
     /// Stored bytes of the logs that were read.
-    read: u64,
+    read: Cell<u64>,
     /// How far the one is that is being read.
-    position: Option<Position>,
-    told: Instant,
-    looked: u64,
-    last_us: i64,
-    spread: Spread,
-    out: &'a mut W,
+    position: RefCell<Option<Position>>,
+    told: Cell<Instant>,
+    entries: Cell<u64>,
+    calls: Cell<u64>,
+    out: RefCell<&'a mut W>,
 }
 
-impl<W: Write> Reader<'_, W> {
-    fn log(&mut self, log: &Log) -> Result<(), CaptureError> {
-        let unreadable = |error: io::Error| CaptureError::unreadable(&log.path, &error);
-        let (mut input, position) = Input::open(&log.path).map_err(unreadable)?;
-        self.position = Some(position);
-        let name = log.path.display().to_string();
-        self.assembler.account.files.push((name.clone(), log.format.name()));
-        let mut place = 0;
-        let result = log.format.read::<Stop>(&mut input, &mut |found| {
-            place += 1;
-            self.found(found, log.format.has_fractions(), (&name, place))
-        });
-        let ended = result.and_then(|()| self.spread.flush(&mut self.assembler).map_err(Stop::Failed));
-        self.assembler.account.bytes += input.bytes;
-        self.position = None;
-        self.read += log.stored_bytes;
-        match ended {
-            Ok(()) => Ok(()),
-            Err(Stop::Refused(error)) => Err(error),
-            Err(Stop::Failed(error)) => Err(unreadable(error)),
+impl<'a, W: Write> Watch<'a, W> {
+    fn new(signalled: &'a OwnedFd, out: &'a mut W) -> Self {
+        Self {
+            signalled,
+            expected: Cell::new(0),
+            read: Cell::new(0),
+            position: RefCell::new(None),
+            told: Cell::new(Instant::now()),
+            entries: Cell::new(0),
+            calls: Cell::new(0),
+            out: RefCell::new(out),
         }
     }
 
-    fn found(&mut self, found: Found<'_>, fractions: bool, place: (&str, u64)) -> Result<(), Stop> {
-        self.looked += 1;
-        if self.looked.is_multiple_of(ENTRIES_A_LOOK) {
-            self.look()?;
+    /// Is called after each part that was read.
+    fn look(&self) -> io::Result<()> {
+        let mut watched = [PollFd::new(self.signalled, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty() {
+            return Err(io::Error::other(Interrupted));
         }
+        if self.told.get().elapsed() >= TELL {
+            self.told.set(Instant::now());
+            let here = self.position.borrow_mut().as_mut().map_or(0, Position::stored_bytes);
+            let share = (self.read.get() + here) as f64 / self.expected.get().max(1) as f64;
+            let share = if self.expected.get() == 0 { 0.0 } else { share.min(1.0) };
+            let counts = json!({"share": share, "entries": self.entries.get(), "calls": self.calls.get()});
+            self.say(&json!({"progress": counts}));
+        }
+        Ok(())
+    }
+
+    /// Writes a line, and sees that it leaves. A reader that is gone is no error.
+    fn say(&self, line: &serde_json::Value) {
+        let mut out = self.out.borrow_mut();
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
+}
+
+struct Reader<'a, 'w, W: Write> {
+    assembler: Assembler,
+    output: &'a Path,
+    watch: &'a Watch<'w, W>,
+    last_us: i64,
+    spread: Spread,
+}
+
+impl<W: Write> Reader<'_, '_, W> {
+    fn log(&mut self, log: &Log) -> Result<(), CaptureError> {
+        let unreadable = |error: io::Error| failed(&log.path, &error);
+        let (watch, pulse) = (self.watch, || self.watch.look());
+        let (input, position) = Input::open(&log.path).map_err(unreadable)?;
+        let mut input = input.pulsed(&pulse);
+        *watch.position.borrow_mut() = Some(position);
+        let name = log.path.display().to_string();
+        self.assembler.account.files.push((name.clone(), log.format.name()));
+        let lines = Rc::clone(&input.line);
+        let (fractions, follows) = (log.format.has_fractions(), log.format.says_entries_behind());
+        let result = log.format.read::<Stop>(&mut input, &mut |found| {
+            // An entry that is told at its end ends with the line before.
+            let behind = follows && matches!(found, Found::Entry(_));
+            self.assembler.place = (name.clone(), lines.get() + u64::from(!behind));
+            self.found(found, fractions)
+        });
+        let ended = result.and_then(|()| self.spread.flush(&mut self.assembler).map_err(Stop::Unwritten));
+        self.assembler.account.bytes += input.bytes;
+        watch.position.replace(None);
+        watch.read.set(watch.read.get() + log.stored_bytes);
+        match ended {
+            Ok(()) => Ok(()),
+            Err(Stop::Unread(error)) => Err(unreadable(error)),
+            Err(Stop::Unwritten(error)) => Err(CaptureError::unwritable(self.output, &error)),
+        }
+    }
+
+    fn found(&mut self, found: Found<'_>, fractions: bool) -> Result<(), Stop> {
         let account = &mut self.assembler.account;
         match found {
             Found::Entry(entry) => {
-                self.last_us = self.last_us.max(entry.time_us);
-                if fractions {
-                    self.assembler.entry(entry)?;
-                } else {
-                    self.spread.entry(entry.clone().into_owned(), &mut self.assembler)?;
+                self.watch.entries.set(account.entries);
+                self.watch.calls.set(account.calls);
+                if !PLAUSIBLE_US.contains(&entry.time_us) {
+                    self.assembler.implausible("time");
+                    return Ok(());
                 }
-                return Ok(());
+                self.last_us = self.last_us.max(entry.time_us);
+                let taken = if fractions {
+                    self.assembler.entry(entry)
+                } else {
+                    self.spread.entry(entry.clone().into_owned(), &mut self.assembler)
+                };
+                return taken.map_err(Stop::Unwritten);
             }
             Found::Torn => account.torn += 1,
             Found::NotText => account.not_text += 1,
+            Found::TooLong => account.too_long += 1,
             Found::Foreign => {
                 account.foreign += 1;
                 return Ok(());
             }
         }
-        account.first_unreadable.get_or_insert_with(|| (place.0.to_owned(), place.1));
-        Ok(())
-    }
-
-    fn look(&mut self) -> Result<(), Stop> {
-        let mut watched = [PollFd::new(self.signalled, PollFlags::IN)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty() {
-            return Err(Stop::Refused(CaptureError::new("interrupted", "run the command again")));
-        }
-        if self.told.elapsed() >= TELL {
-            self.told = Instant::now();
-            let account = &self.assembler.account;
-            let read = self.read + self.position.as_mut().map_or(0, Position::stored_bytes);
-            let share = (read as f64 / self.expected as f64).min(1.0);
-            say(self.out, &json!({"progress": {"share": share, "entries": account.entries, "calls": account.calls}}));
-        }
+        let place = &self.assembler.place;
+        account.first_unreadable.get_or_insert_with(|| place.clone());
         Ok(())
     }
 }
@@ -258,28 +312,38 @@ impl<W: Write> Reader<'_, W> {
 #[derive(Default)]
 struct Spread {
     entries: Vec<Entry<'static>>,
+    bytes: usize,
+    /// The second whose entries were too many to be kept.
+    over_us: Option<i64>,
 }
 
 impl Spread {
-    fn entry(&mut self, entry: Entry<'static>, to: &mut Assembler) -> io::Result<()> {
+    fn entry(&mut self, mut entry: Entry<'static>, to: &mut Assembler) -> io::Result<()> {
+        if self.over_us == Some(entry.time_us) {
+            entry.time_us += SECOND_US - 1;
+            return to.entry(&entry);
+        }
+        self.over_us = None;
         if self.entries.first().is_some_and(|first| first.time_us != entry.time_us) {
             self.flush(to)?;
         }
+        self.bytes += entry.kept_bytes();
+        let second_us = entry.time_us;
         self.entries.push(entry);
+        if self.bytes > SPREAD_BYTES_MAX {
+            self.over_us = Some(second_us);
+            self.flush(to)?;
+        }
         Ok(())
     }
 
     fn flush(&mut self, to: &mut Assembler) -> io::Result<()> {
+        self.bytes = 0;
         let count = i64::try_from(self.entries.len()).unwrap_or(i64::MAX).max(1);
         for (index, mut entry) in std::mem::take(&mut self.entries).into_iter().enumerate() {
-            entry.time_us += i64::try_from(index).unwrap_or(0) * 1_000_000 / count;
+            entry.time_us += i64::try_from(index).unwrap_or(0) * SECOND_US / count;
             to.entry(&entry)?;
         }
         Ok(())
     }
-}
-
-/// Writes a line, and sees that it leaves. A reader that is gone is no error.
-fn say(out: &mut impl Write, line: &serde_json::Value) {
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

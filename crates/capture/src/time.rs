@@ -1,5 +1,9 @@
 //! Instants as servers write them into logs.
 
+pub(crate) const SECOND_US: i64 = 1_000_000;
+/// From PostgreSQL's first year to 2200. An entry of another time is left out: it would make a capture as long as that.
+pub(crate) const PLAUSIBLE_US: std::ops::Range<i64> = 820_454_400 * SECOND_US..7_258_118_400 * SECOND_US;
+
 /// Names of zones with one meaning, in minutes ahead of UTC (tz database, and PostgreSQL's `tznames/Default`). Left out are
 /// those of several places, as CST, IST and PST.
 const ZONES: &[(&str, i64)] = &[

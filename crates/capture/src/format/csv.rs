@@ -5,10 +5,20 @@ use std::io;
 
 use super::found::{Found, Sink, skip_to};
 use crate::entry::{Entry, host_of, transaction_of};
-use crate::input::Input;
+use crate::input::{End, Input};
 use crate::time::instant;
 
 const COLUMNS: [usize; 3] = [23, 24, 26];
+/// Columns that a line is known by (`csvlog.c`): numbers and instants, and the message, which is the first that may have several lines.
+const PID: usize = 3;
+const SESSION: usize = 5;
+const LINE: usize = 6;
+const SESSION_BEGIN: usize = 8;
+const SEVERITY: usize = 11;
+const STATE: usize = 12;
+const MESSAGE: usize = 13;
+/// Within so many bytes are all columns before the message: names have 63 bytes, hosts 255.
+const BEFORE_MESSAGE_BYTES: usize = 1024;
 /// Longer than any beginning of an entry: instant and zone.
 const HEAD_BYTES: usize = 40;
 
@@ -27,39 +37,116 @@ pub(super) fn is_entry(line: &[u8]) -> bool {
     head.ok().and_then(instant).is_some_and(|(_, fractions, rest)| fractions && rest.starts_with(','))
 }
 
-pub(super) fn read<E: From<io::Error>>(input: &mut Input, sink: &mut Sink<'_, E>) -> Result<(), E> {
+/// Whether a line begins a record: by its columns up to the message, which no line inside of a quoted text has, as its own quotes are doubled there.
+/// `line` needs not be whole.
+fn begins_record(line: &[u8]) -> bool {
+    if !is_entry(line) {
+        return false;
+    }
+    let mut columns = [&[][..]; MESSAGE];
+    let mut rest = &line[..line.len().min(BEFORE_MESSAGE_BYTES)];
+    for column in &mut columns {
+        let Some((found, after)) = short_column(rest) else { return false };
+        (*column, rest) = (found, after);
+    }
+    let digits = |column: &[u8]| !column.is_empty() && column.iter().all(u8::is_ascii_digit);
+    let is_session = columns[SESSION].iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'.');
+    let begin = std::str::from_utf8(columns[SESSION_BEGIN]).ok().and_then(instant);
+    // The message is empty or in quotes; doubled ones are those of a text around it.
+    let message =
+        matches!(rest, [b',', ..] | [b'"', b'"', b',', ..]) || matches!(rest, [b'"', next, ..] if *next != b'"');
+    let plain = digits(columns[PID]) && digits(columns[LINE]) && is_session && begin.is_some();
+    plain && !columns[SEVERITY].is_empty() && columns[STATE].len() == 5 && message
+}
+
+/// The first column of a line, if it ends there with a comma, and what is behind it.
+fn short_column(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = if line.first() == Some(&b'"') {
+        let mut at = 1;
+        loop {
+            at += memchr::memchr2(b'"', b'\n', line.get(at..)?)?;
+            match (line[at], line.get(at + 1)) {
+                (b'"', Some(b'"')) => at += 2,
+                (b'"', _) => break at + 1,
+                _ => return None,
+            }
+        }
+    } else {
+        memchr::memchr3(b',', b'"', b'\n', line)?
+    };
+    line[length..].strip_prefix(b",").map(|after| (&line[..length], after))
+}
+
+pub(super) fn read<E: From<io::Error>>(input: &mut Input<'_>, sink: &mut Sink<'_, E>) -> Result<(), E> {
     loop {
-        let Some(next) = input.next(record_length)? else { return Ok(()) };
+        let mut scan = Scan::default();
+        let Some(next) = input.next(|seen, looked| scan.record_length(seen, looked))? else { return Ok(()) };
         let record = &input.seen()[..next.length];
+        let whole = next.end == End::Found;
         // Once for all of it: for each column it took 7 % of the reading.
         let text = std::str::from_utf8(record);
-        let read = text.ok().filter(|_| next.whole).and_then(split).and_then(|columns| entry(&columns));
+        let read = text.ok().filter(|_| whole).and_then(split).and_then(|columns| entry(&columns));
         let found = match &read {
             Some(entry) => Found::Entry(entry),
-            None if text.is_err() && next.whole && split(&String::from_utf8_lossy(record)).is_some() => Found::NotText,
+            None if next.end == End::TooFar => Found::TooLong,
+            None if text.is_err() && whole && split(&String::from_utf8_lossy(record)).is_some() => Found::NotText,
             None => Found::Torn,
         };
-        let torn = matches!(found, Found::Torn);
+        let lost = matches!(found, Found::Torn | Found::TooLong);
         sink(found)?;
-        if torn {
-            skip_to(input, is_entry)?;
+        if lost {
+            skip_to(input, begins_record)?;
         } else {
             input.take(next.length);
         }
     }
 }
 
-/// Length of the first record: up to the first end of a line outside of quotes.
-fn record_length(seen: &[u8]) -> Option<usize> {
-    let mut quoted = false;
-    for at in memchr::memchr2_iter(b'"', b'\n', seen) {
-        if seen[at] == b'"' {
-            quoted = !quoted;
-        } else if !quoted {
-            return Some(at + 1);
+/// How far a record was looked for.
+#[derive(Default)]
+struct Scan {
+    quoted: bool,
+    /// Where a line inside of quotes begins that was not seen far enough to tell whether a record begins with it.
+    unsure: Option<usize>,
+}
+
+impl Scan {
+    /// Length of the first record: up to the first end of a line that is outside of quotes, or before a record. In the second case it is torn.
+    fn record_length(&mut self, seen: &[u8], looked: usize) -> Option<usize> {
+        if let Some(at) = self.unsure {
+            if !is_far_enough(seen, at) {
+                return self.scan(seen, looked);
+            }
+            self.unsure = None;
+            if begins_record(&seen[at..]) {
+                return Some(at);
+            }
         }
+        self.scan(seen, looked)
     }
-    None
+
+    fn scan(&mut self, seen: &[u8], looked: usize) -> Option<usize> {
+        for at in memchr::memchr2_iter(b'"', b'\n', &seen[looked..]).map(|at| looked + at) {
+            if seen[at] == b'"' {
+                self.quoted = !self.quoted;
+            } else if !self.quoted {
+                return Some(at + 1);
+            } else if is_far_enough(seen, at + 1) {
+                if begins_record(&seen[at + 1..]) {
+                    return Some(at + 1);
+                }
+            } else {
+                self.unsure.get_or_insert(at + 1);
+            }
+        }
+        None
+    }
+}
+
+/// Whether enough of the line is there to tell what begins with it.
+fn is_far_enough(seen: &[u8], at: usize) -> bool {
+    let line = &seen[at..];
+    line.len() >= BEFORE_MESSAGE_BYTES + HEAD_BYTES || memchr::memchr(b'\n', line).is_some()
 }
 
 /// Cuts a record into columns. None if quotes stand where none can: then its beginning is that of another one.
@@ -87,6 +174,9 @@ fn split(record: &str) -> Option<Vec<Column<'_>>> {
             let length = memchr::memchr2(b',', b'"', &bytes[at..]).unwrap_or(bytes.len() - at);
             columns.push(Column { raw: &record[at..at + length], doubled: false });
             at += length;
+        }
+        if columns.len() > COLUMNS[2] {
+            return None;
         }
         match bytes.get(at) {
             None => return COLUMNS.contains(&columns.len()).then_some(columns),
@@ -149,6 +239,7 @@ mod tests {
                 Found::Torn => "(torn)".to_owned(),
                 Found::NotText => "(not text)".to_owned(),
                 Found::Foreign => "(foreign)".to_owned(),
+                Found::TooLong => "(too long)".to_owned(),
             });
             Ok(())
         })
@@ -204,5 +295,83 @@ mod tests {
         })
         .unwrap();
         assert_eq!(kinds, [true, false]);
+    }
+
+    /// A record torn inside of its quoted message, and behind it more than a record may have.
+    #[test]
+    fn a_torn_quote_costs_its_record_alone_and_is_not_read_to_the_end() {
+        let (torn, good) = (line("statement: SELECT 1", ""), line("good", ""));
+        let inside = torn.find("SELECT 1").unwrap() + 3;
+        for (cut, glue) in [(inside, "\n"), (inside, ""), (torn.len() - 30, "\n")] {
+            let text = format!("{good}{}{glue}{}", &torn[..cut], good.repeat(400));
+            let mut input = Input::of(Box::new(io::Cursor::new(text))).limited(4096);
+            let (mut entries, mut torn) = (0, 0);
+            read::<io::Error>(&mut input, &mut |one| {
+                match one {
+                    Found::Entry(_) => entries += 1,
+                    Found::Torn => torn += 1,
+                    _ => panic!("it is of no other kind"),
+                }
+                Ok(())
+            })
+            .unwrap();
+            // One that follows without an end of the line is lost with it.
+            assert_eq!((entries, torn), (if glue.is_empty() { 400 } else { 401 }, 1), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn an_entry_inside_of_a_quoted_text_is_no_record() {
+        let inner = line("statement: SELECT 1", "").replace('"', "\"\"");
+        let of_server = inner.replace("\"\"app\"\",\"\"shop\"\"", ",");
+        for inner in [inner, of_server] {
+            let text = line(&format!("statement: INSERT INTO logs VALUES ('\n{inner}')"), "");
+            let found = found(&text);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains("INSERT INTO logs"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_too_long_is_said_and_costs_itself_alone() {
+        let (long, good) = (line(&"x\n".repeat(100_000), ""), line("good", ""));
+        let text = format!("{good}{long}{good}");
+        let mut input = Input::of(Box::new(io::Cursor::new(text))).limited(50_000);
+        let mut kinds = Vec::new();
+        read::<io::Error>(&mut input, &mut |one| {
+            kinds.push(match one {
+                Found::Entry(_) => "entry",
+                Found::TooLong => "too long",
+                _ => "other",
+            });
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(kinds, ["entry", "too long", "entry"]);
+    }
+
+    /// A source that gives little at a time, as one that inflates does.
+    struct Slow<'a>(&'a [u8]);
+
+    impl io::Read for Slow<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = self.0.len().min(into.len()).min(100);
+            into[..count].copy_from_slice(&self.0[..count]);
+            self.0 = &self.0[count..];
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn no_byte_of_a_record_is_looked_at_twice_however_it_comes() {
+        let text: &'static str = line(&"x\n".repeat(50_000), "").leak();
+        let (mut scan, mut bytes) = (Scan::default(), 0);
+        let mut input = Input::of(Box::new(Slow(text.as_bytes())));
+        let next = input.next(|seen, looked| {
+            bytes += seen.len() - looked;
+            scan.record_length(seen, looked)
+        });
+        assert_eq!(next.unwrap().unwrap().length, text.len());
+        assert_eq!(bytes, text.len());
     }
 }

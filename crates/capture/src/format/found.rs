@@ -18,13 +18,14 @@ pub(crate) enum Found<'a> {
     NotText,
     /// A line of another program.
     Foreign,
+    /// A record that is longer than one may be.
+    TooLong,
 }
 
-/// Skips what is next up to the next line that `begins` an entry. A record that is torn ends there.
-pub(super) fn skip_to(input: &mut Input, begins: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+/// Skips what is next up to the next line that `begins` an entry. A record that is torn or too long ends there.
+pub(super) fn skip_to(input: &mut Input<'_>, begins: impl Fn(&[u8]) -> bool) -> io::Result<()> {
     loop {
-        let Some(next) = input.next(line_length)? else { return Ok(()) };
-        input.take(next.length);
+        input.skip_line()?;
         let Some(after) = input.next(line_length)? else { return Ok(()) };
         if begins(&input.seen()[..after.length]) {
             return Ok(());

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::found::{Found, Sink};
 use crate::entry::{Entry, transaction_of};
-use crate::input::{Input, line_length};
+use crate::input::{End, Input, line_length};
 use crate::time::instant;
 
 /// What is used of a document.
@@ -52,9 +52,14 @@ pub(super) fn is_entry(line: &str) -> bool {
     serde_json::from_str::<Document<'_>>(line).is_ok()
 }
 
-pub(super) fn read<E: From<io::Error>>(input: &mut Input, sink: &mut Sink<'_, E>) -> Result<(), E> {
+pub(super) fn read<E: From<io::Error>>(input: &mut Input<'_>, sink: &mut Sink<'_, E>) -> Result<(), E> {
     loop {
         let Some(next) = input.next(line_length)? else { return Ok(()) };
+        if next.end == End::TooFar {
+            sink(Found::TooLong)?;
+            input.skip_line()?;
+            continue;
+        }
         let line = &input.seen()[..next.length];
         let read = std::str::from_utf8(line).map(|text| serde_json::from_str(text).ok().and_then(entry));
         sink(match &read {

@@ -16,6 +16,8 @@ pub(crate) use stderr::Wrapping;
 
 /// Lines that are looked at to tell a format.
 const LINES_LOOKED_AT: usize = 200;
+/// And no more than this of them.
+const BYTES_LOOKED_AT: usize = 4 << 20;
 /// Of those, the share that a prefix must fit: the others are lines of other programs and of long statements.
 const FITTING_LEAST: f64 = 0.5;
 /// Prefixes that are tried where none is given: PostgreSQL's default, Debian's, those of RDS, Cloud SQL and Azure, and
@@ -72,8 +74,13 @@ impl Format {
         }
     }
 
+    /// Whether an entry is told when the next one begins: its end is known by that alone.
+    pub(crate) fn says_entries_behind(&self) -> bool {
+        matches!(self, Self::Stderr { .. })
+    }
+
     /// Reads a file to its end.
-    pub(crate) fn read<E: From<io::Error>>(&self, input: &mut Input, sink: &mut Sink<'_, E>) -> Result<(), E> {
+    pub(crate) fn read<E: From<io::Error>>(&self, input: &mut Input<'_>, sink: &mut Sink<'_, E>) -> Result<(), E> {
         match self {
             Self::Csv => csv::read(input, sink),
             Self::Json => json::read(input, sink),
@@ -84,9 +91,13 @@ impl Format {
 
 /// Tells the format of a file from its first lines; `given` is the prefix of a log in stderr's format. None if it is none
 /// of PostgreSQL's.
-pub(crate) fn detect(input: &mut Input, given: Option<&Prefix>) -> io::Result<Option<Format>> {
-    while memchr::memchr_iter(b'\n', input.seen()).count() < LINES_LOOKED_AT && input.more()? {}
-    let head = String::from_utf8_lossy(input.seen());
+pub(crate) fn detect(input: &mut Input<'_>, given: Option<&Prefix>) -> io::Result<Option<Format>> {
+    let is_enough = |seen: &[u8]| {
+        seen.len() >= BYTES_LOOKED_AT
+            || memchr::memchr_iter(b'\n', seen).take(LINES_LOOKED_AT).count() == LINES_LOOKED_AT
+    };
+    while !is_enough(input.seen()) && input.more()? {}
+    let head = String::from_utf8_lossy(&input.seen()[..input.seen().len().min(BYTES_LOOKED_AT)]);
     let lines: Vec<&str> = head.lines().take(LINES_LOOKED_AT).collect();
     let (wrapping, texts) = taken_out(&lines);
     if let Some(given) = given {

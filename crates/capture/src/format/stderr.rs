@@ -10,7 +10,10 @@ use serde::Deserialize;
 use super::found::{Found, Sink};
 use super::prefix::Prefix;
 use crate::entry::Entry;
-use crate::input::{Input, line_length};
+use crate::input::{End, Input, line_length};
+
+/// Lines of an entry behind its first may have this much together; an entry with more is counted and not kept.
+const ADDED_BYTES_MAX: usize = 64 << 20;
 
 /// What the lines of a log are wrapped in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,16 +100,26 @@ enum Place {
 struct Open {
     entry: Option<Entry<'static>>,
     at: Option<Place>,
+    /// Bytes of its lines behind the first.
+    added_bytes: usize,
+    /// They were too many: the entry is gone, and its further lines are passed over.
+    too_long: bool,
 }
 
 pub(super) fn read<E: From<io::Error>>(
-    input: &mut Input,
+    input: &mut Input<'_>,
     prefix: &Prefix,
     wrapping: Wrapping,
     sink: &mut Sink<'_, E>,
 ) -> Result<(), E> {
     let mut open = Open::default();
     while let Some(next) = input.next(line_length)? {
+        if next.end == End::TooFar {
+            open.finish(sink)?;
+            sink(Found::TooLong)?;
+            input.skip_line()?;
+            continue;
+        }
         let line = &input.seen()[..next.length];
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         match wrapping.take_out(line) {
@@ -124,19 +137,36 @@ pub(super) fn read<E: From<io::Error>>(
 impl Open {
     fn line<E>(&mut self, text: &str, prefix: &Prefix, sink: &mut Sink<'_, E>) -> Result<(), E> {
         if let Some(rest) = text.strip_prefix('\t') {
-            return if self.append(rest) { Ok(()) } else { sink(Found::Torn) };
+            if !self.too_long && !self.append(rest) {
+                return sink(Found::Torn);
+            }
+            return self.limit(rest.len(), sink);
         }
         let Some(line) = prefix.read(text) else {
             // An empty line of a statement has its tab too: this is none of ours.
             return if text.is_empty() { Ok(()) } else { sink(Found::Foreign) };
         };
         if line.addition {
-            return if self.add(&line.entry) { Ok(()) } else { sink(Found::Torn) };
+            if !self.too_long && !self.add(&line.entry) {
+                return sink(Found::Torn);
+            }
+            return self.limit(text.len(), sink);
         }
         self.finish(sink)?;
+        (self.added_bytes, self.too_long) = (0, false);
         self.entry = Some(line.entry.into_owned());
         self.at = Some(Place::Message);
         Ok(())
+    }
+
+    /// Drops an entry whose lines behind the first are too long with these bytes.
+    fn limit<E>(&mut self, bytes: usize, sink: &mut Sink<'_, E>) -> Result<(), E> {
+        self.added_bytes += bytes;
+        if self.too_long || self.added_bytes <= ADDED_BYTES_MAX {
+            return Ok(());
+        }
+        (self.entry, self.at, self.too_long) = (None, None, true);
+        sink(Found::TooLong)
     }
 
     /// What came with a line, beside it.
