@@ -16,6 +16,11 @@ pub struct Account {
     pub entries: u64,
     /// Whether times have fractions of seconds. Those within a second are spread in order otherwise.
     pub fractions: bool,
+    /// The recording was killed: what came in its last seconds is not in the capture.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
+    /// Sessions of a recording that were not followed to their end, by the reason. What came before is in the capture.
+    pub not_followed_sessions: BTreeMap<String, u64>,
     /// When the first statement arrived, and the last, in microseconds since 1970 by the log's clock.
     pub first_us: i64,
     /// See `first_us`.

@@ -382,7 +382,7 @@ impl Open {
         account.cut += u64::from(call.cut);
         account.changing += u64::from(CHANGING.contains(&keyword(&call.text).as_str()));
         self.facts.calls += 1;
-        let number = *self.number.get_or_insert_with(|| writer.begin());
+        let number = *self.number.get_or_insert_with(|| writer.begin(&self.facts));
         writer.call(number, call)
     }
 }

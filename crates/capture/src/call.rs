@@ -73,4 +73,7 @@ pub struct SessionFacts {
     pub ended: bool,
     /// Its statements.
     pub calls: u64,
+    /// Why it was not recorded to its end, which is then that of what was recorded; empty if it was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub incomplete: String,
 }

@@ -92,7 +92,7 @@ impl Tally {
             Ending::Unknown => (),
             Ending::Done(us) => {
                 found.timed += 1;
-                found.total_us += us;
+                found.total_us = found.total_us.saturating_add(us);
                 found.max_us = found.max_us.max(us);
             }
             Ending::Failed(state) => {

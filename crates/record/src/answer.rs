@@ -8,6 +8,10 @@ use crate::messages::Fields;
 /// Types of columns by their numbers in `pg_type`: int8, int2, int4, uuid.
 const KEYS: [u32; 4] = [20, 21, 23, 2950];
 const BINARY: i16 = 1;
+/// A row has no more columns (`MaxTupleAttributeNumber`), and names and keys no more bytes.
+const COLUMNS_MAX: usize = 1664;
+const NAME_BYTES_MAX: usize = 63;
+const KEY_BYTES_MAX: usize = 64;
 
 /// A column that may have keys: its place, name, type, and the form that the description says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +27,8 @@ pub(crate) fn columns_of(body: &[u8]) -> Vec<Column> {
     let mut fields = Fields::of(body);
     let count = fields.i16().unwrap_or(0).cast_unsigned();
     let mut found = Vec::new();
-    for place in 0..usize::from(count) {
-        let Some(name) = fields.text() else { break };
+    for place in 0..usize::from(count).min(COLUMNS_MAX) {
+        let Some(name) = fields.text().map(|name| &name[..name.len().min(NAME_BYTES_MAX)]) else { break };
         // Table, number of the column; type; its length and its modifier; form.
         let (Some(_), Some(oid), Some(_), Some(format)) =
             (fields.bytes(6), fields.u32(), fields.bytes(6), fields.i16())
@@ -45,6 +49,11 @@ pub(crate) struct Answer {
     values: Vec<(String, String)>,
 }
 
+/// What columns take of memory, at most.
+pub(crate) fn columns_bytes(columns: &[Column]) -> usize {
+    columns.len() * (size_of::<Column>() + NAME_BYTES_MAX)
+}
+
 impl Answer {
     /// Whether a further row says anything: of several nobody knows which one it is.
     pub(crate) fn wants_more(&self) -> bool {
@@ -60,11 +69,14 @@ impl Answer {
         }
         let mut fields = Fields::of(body);
         let count = fields.i16().unwrap_or(0).cast_unsigned();
+        // Columns are in order, as the places are.
+        let mut columns = columns.iter().peekable();
         for place in 0..usize::from(count) {
+            let column = columns.next_if(|column| column.place == place);
             let Some(length) = fields.i32() else { return };
             let Ok(length) = usize::try_from(length) else { continue };
             let Some(bytes) = fields.bytes(length) else { return };
-            let Some(column) = columns.iter().find(|column| column.place == place) else { continue };
+            let Some(column) = column.filter(|_| length <= KEY_BYTES_MAX) else { continue };
             let format = match formats {
                 Some([one]) => *one,
                 Some(each) => each.get(place).copied().unwrap_or(0),

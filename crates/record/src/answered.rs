@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use pgdyno_capture::{Call, Ending, Protocol, takes_parameters};
 
-use crate::answer::{Answer, columns_of};
+use crate::answer::{Answer, columns_bytes, columns_of};
 use crate::messages::{Fields, Message};
+use crate::opening::name_of;
 use crate::rows::Rows;
 use crate::session::{Awaited, Portal, Session, Statement, Values, call_of};
 use crate::store::Store;
@@ -18,7 +19,7 @@ const IDLE: u8 = b'I';
 impl Session {
     /// Whether a message of the server is looked at.
     pub(crate) fn is_of_use_from_server(tag: u8) -> bool {
-        matches!(tag, b'1' | b'2' | b'3' | b't' | b'T' | b'n' | b'C' | b'I' | b's' | b'E' | b'Z' | b'S' | b'G')
+        matches!(tag, b'1' | b'2' | b'3' | b't' | b'T' | b'n' | b'C' | b'I' | b's' | b'E' | b'Z' | b'S' | b'G' | b'R')
     }
 
     /// Takes a message of the server.
@@ -26,17 +27,23 @@ impl Session {
         let mut fields = Fields::of(message.body);
         match message.tag {
             b'D' => self.row(message.body),
+            // AuthenticationOk; other numbers ask for something.
+            b'R' if fields.i32() == Some(0) => self.let_in(),
             b'1' | b'2' | b'3' => self.next(),
             b't' => {
                 let count = fields.i16().unwrap_or(0).cast_unsigned();
                 if let Some(Awaited::Describe(Some(statement))) = self.awaited.front() {
-                    *statement.types.borrow_mut() = (0..count).map_while(|_| fields.u32()).collect();
+                    let types: Vec<u32> = (0..count).map_while(|_| fields.u32()).collect();
+                    statement.held.borrow_mut().add(4 * types.len());
+                    *statement.types.borrow_mut() = types;
                 }
             }
             b'T' | b'n' => {
                 match self.awaited.front() {
                     Some(Awaited::Describe(Some(statement))) if statement.makes => {
-                        *statement.columns.borrow_mut() = columns_of(message.body);
+                        let columns = columns_of(message.body);
+                        statement.held.borrow_mut().add(columns_bytes(&columns));
+                        *statement.columns.borrow_mut() = columns;
                     }
                     Some(Awaited::Query { makes: true, .. }) => self.columns = columns_of(message.body),
                     _ => (),
@@ -64,7 +71,7 @@ impl Session {
     /// A setting that the server tells its clients of.
     fn set(&mut self, fields: &mut Fields<'_>) {
         if fields.text() == Some(&b"application_name"[..]) {
-            self.facts.application = String::from_utf8_lossy(fields.text().unwrap_or_default()).into_owned();
+            self.facts.application = name_of(fields.text().unwrap_or_default());
         }
     }
 
@@ -188,7 +195,7 @@ impl Session {
 
     /// A text that could not be prepared. Its values, if they were sent at the same time, are those of the Bind behind it.
     fn failed_parse(&mut self, statement: &Rc<Statement>, now_ns: u64, ending: Ending, store: &mut Store) {
-        let bound = self.awaited.iter().find_map(|one| match one {
+        let bound = self.of_this_sync().find_map(|one| match one {
             Awaited::Bind(portal) if portal.statement.as_ref().is_some_and(|other| Rc::ptr_eq(other, statement)) => {
                 Some(Rc::clone(portal))
             }
@@ -204,9 +211,14 @@ impl Session {
         }
     }
 
+    /// What is awaited up to the next Sync: an error is about nothing behind it, and what is behind it may be long.
+    fn of_this_sync(&self) -> impl Iterator<Item = &Awaited> {
+        self.awaited.iter().take_while(|one| !matches!(one, Awaited::Sync | Awaited::Query { .. } | Awaited::Function))
+    }
+
     /// When the first message of an execution came that is still awaited.
     fn begun_of(&self, portal: &Rc<Portal>) -> Option<u64> {
-        self.awaited.iter().find_map(|one| match one {
+        self.of_this_sync().find_map(|one| match one {
             Awaited::Execute { portal: Some(other), begun_ns, .. } if Rc::ptr_eq(other, portal) => Some(*begun_ns),
             _ => None,
         })
@@ -255,7 +267,7 @@ impl Session {
         self.ignoring = false;
         if self.awaited.is_empty() {
             // What a client sent of a COPY that had failed, and what was answered to no statement that is kept.
-            self.rows = Rows::default();
+            self.rows = Rows::new(&self.ledger);
             self.answer = Answer::default();
         }
         self.write_last(store);

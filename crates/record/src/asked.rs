@@ -5,12 +5,15 @@ use std::rc::Rc;
 
 use crate::answer::may_make;
 use crate::binary::{self, Room};
+use crate::ledger::Held;
 use crate::messages::{Fields, Message};
-use crate::session::{Awaited, Portal, Session, Statement, Values};
+use crate::session::{Awaited, Portal, Session, Statement, Values, values_bytes};
 use crate::store::Store;
 
 /// Values of a Bind are text unless its format is this.
 const BINARY: i16 = 1;
+/// What a statement or a portal takes of memory beside its texts.
+const ITSELF_BYTES: usize = 512;
 
 impl Session {
     /// Whether a message of the client is looked at. Passwords are not: they are skipped without being kept.
@@ -22,13 +25,16 @@ impl Session {
     pub(crate) fn asked(&mut self, now_ns: u64, message: Message<'_>, store: &mut Store) {
         let mut fields = Fields::of(message.body);
         store.account.entries += 1;
+        #[cfg(test)]
+        assert!(!message.body.starts_with(b"poison"), "a planted bug");
         match message.tag {
             b'd' => self.rows.add(message.body, message.whole, store),
             b'Q' => {
                 let text = owned(fields.text().unwrap_or_default());
                 self.asks_all();
                 let (makes, cut) = (text.as_deref().is_some_and(may_make), !message.whole);
-                self.awaited.push_back(Awaited::Query { text, cut, begun_ns: now_ns, failed: None, makes });
+                let held = Held::new(&self.ledger, text.as_ref().map_or(0, String::len));
+                self.awaited.push_back(Awaited::Query { text, cut, begun_ns: now_ns, failed: None, makes, held });
             }
             b'P' => self.parse(now_ns, &mut fields, message.whole),
             b'B' => self.bind(now_ns, &mut fields, message.whole),
@@ -55,7 +61,11 @@ impl Session {
             }
             b'S' => {
                 self.asks_all();
-                self.awaited.push_back(Awaited::Sync);
+                if self.is_copying() {
+                    self.answered_all += 1;
+                } else {
+                    self.awaited.push_back(Awaited::Sync);
+                }
             }
             b'F' => {
                 store.account.not_followed += 1;
@@ -64,8 +74,13 @@ impl Session {
             }
             b'X' => self.left = true,
             // The end of COPY's rows.
-            _ => self.forget_ignored_syncs(),
+            _ => (),
         }
+    }
+
+    /// Whether the server waits for rows of COPY; then it ignores a Sync.
+    fn is_copying(&self) -> bool {
+        matches!(self.awaited.front(), Some(Awaited::Execute { copies: true, .. }))
     }
 
     fn asks_all(&mut self) {
@@ -73,9 +88,9 @@ impl Session {
         self.asked_all += 1;
     }
 
-    /// The server ignores a Sync while it waits for rows of COPY.
+    /// Those that came before it was known that the server waits for rows.
     pub(crate) fn forget_ignored_syncs(&mut self) {
-        if let Some(Awaited::Execute { copies: true, .. }) = self.awaited.front() {
+        if self.is_copying() {
             let before = self.awaited.len();
             self.awaited.retain(|one| !matches!(one, Awaited::Sync));
             self.answered_all += (before - self.awaited.len()) as u64;
@@ -87,10 +102,13 @@ impl Session {
         let name = name(fields);
         let text = owned(fields.text().unwrap_or_default());
         let count = fields.i16().unwrap_or(0).cast_unsigned();
-        let types = (0..count).map_while(|_| fields.u32()).collect();
+        let types: Vec<u32> = (0..count).map_while(|_| fields.u32()).collect();
         let makes = text.as_deref().is_some_and(may_make);
+        // The text is copied into the call that is made of it.
+        let bytes = 2 * (name.len() + text.as_ref().map_or(0, String::len)) + 4 * types.len() + ITSELF_BYTES;
+        let held = RefCell::new(Held::new(&self.ledger, bytes));
         let (types, columns) = (RefCell::new(types), RefCell::default());
-        let statement = Rc::new(Statement { name: name.clone(), text, cut: !whole, types, makes, columns });
+        let statement = Rc::new(Statement { name: name.clone(), text, cut: !whole, types, makes, columns, held });
         let before = self.statements.insert(name, Rc::clone(&statement));
         self.awaited.push_back(Awaited::Parse(statement, before));
     }
@@ -107,9 +125,11 @@ impl Session {
         };
         // Behind the values, if those were followed.
         let count = if values.cut || values.unknown { 0 } else { fields.i16().unwrap_or(0).cast_unsigned() };
-        let formats = (0..count).map_while(|_| fields.i16()).collect();
+        let formats: Vec<i16> = (0..count).map_while(|_| fields.i16()).collect();
+        let bytes = portal.len() + values_bytes(&values.values) + 2 * formats.len() + ITSELF_BYTES;
+        let _held = Held::new(&self.ledger, bytes);
         let (values, asked) = (RefCell::new(Some(values)), Cell::new(false));
-        let bound = Rc::new(Portal { statement, values, asked, asked_before: self.asked_all, formats });
+        let bound = Rc::new(Portal { statement, values, asked, asked_before: self.asked_all, formats, _held });
         self.portals.insert(portal, Rc::clone(&bound));
         self.awaited.push_back(Awaited::Bind(bound));
     }

@@ -1,7 +1,13 @@
 //! Cuts what one side says into messages (PostgreSQL's documentation, "Message Formats").
 
-/// Longer bodies are not kept whole: values of 8 MB are, and a thousand of them at a time would fill the memory.
-const BODY_BYTES_MAX: usize = 64 << 20;
+use std::rc::Rc;
+
+use crate::ledger::{Held, Ledger};
+
+/// Longer bodies are not kept whole, and shorter ones not if the session has no room for them: see [`Ledger`].
+const BODY_BYTES_MAX: usize = 48 << 20;
+/// A part of a body takes memory ahead of what follows: a quarter of what there is.
+const GROWTH: usize = 4;
 /// More than this is given back after a message that needed it.
 const BODY_BYTES_USUAL: usize = 64 << 10;
 /// Tag and length.
@@ -17,7 +23,6 @@ pub(crate) struct Message<'a> {
 }
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Messages {
     head: [u8; HEAD_BYTES],
     headed: usize,
@@ -25,12 +30,20 @@ pub(crate) struct Messages {
     left: usize,
     wanted: bool,
     kept: Vec<u8>,
+    held: Held,
     cut: bool,
     /// It is another protocol.
     pub foreign: bool,
 }
 
 impl Messages {
+    /// Of a session with this ledger.
+    pub(crate) fn new(ledger: &Rc<Ledger>) -> Self {
+        let held = Held::new(ledger, 0);
+        let head = [0; HEAD_BYTES];
+        Self { head, headed: 0, left: 0, wanted: false, kept: Vec::new(), held, cut: false, foreign: false }
+    }
+
     /// Goes on with `bytes`, and calls `each` with every message of a tag that is `wanted` once it is there.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], wanted: impl Fn(u8) -> bool, mut each: impl FnMut(Message<'_>)) {
         while !self.foreign {
@@ -65,16 +78,25 @@ impl Messages {
     }
 
     fn keep(&mut self, part: &[u8]) {
-        if self.wanted {
-            let count = part.len().min(BODY_BYTES_MAX - self.kept.len());
-            self.kept.extend_from_slice(&part[..count]);
-            self.cut |= count < part.len();
+        if !self.wanted || self.cut {
+            return;
         }
+        let count = part.len().min(BODY_BYTES_MAX - self.kept.len());
+        let spare = self.kept.capacity() - self.kept.len();
+        let growth = if count > spare { count.max(self.kept.len() / GROWTH) } else { 0 };
+        if growth > 0 && !self.held.ledger().allows(growth) {
+            self.cut = true;
+            return;
+        }
+        self.kept.reserve_exact(growth);
+        self.kept.extend_from_slice(&part[..count]);
+        self.held.set(self.kept.capacity());
+        self.cut |= count < part.len();
     }
 
     fn give(&mut self, last: &[u8], each: &mut impl FnMut(Message<'_>)) {
         let tag = self.head[0];
-        if self.kept.is_empty() {
+        if self.kept.is_empty() && !self.cut {
             return each(Message { tag, body: last, whole: true });
         }
         self.keep(last);
@@ -82,6 +104,7 @@ impl Messages {
         self.cut = false;
         self.kept.clear();
         self.kept.shrink_to(BODY_BYTES_USUAL);
+        self.held.set(self.kept.capacity());
     }
 }
 
@@ -148,6 +171,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ledger::Total;
+
+    fn messages() -> Messages {
+        Messages::new(&Ledger::new(&Total::default()))
+    }
 
     fn message(tag: u8, body: &[u8]) -> Vec<u8> {
         let length = u32::try_from(body.len() + 4).unwrap();
@@ -161,7 +189,7 @@ mod tests {
             cuts in prop::collection::vec(1_usize..30, 1..60),
         ) {
             let stream: Vec<u8> = sent.iter().flat_map(|(tag, body)| message(*tag, body)).collect();
-            let (mut messages, mut found, mut rest, mut at) = (Messages::default(), Vec::new(), stream.as_slice(), 0);
+            let (mut messages, mut found, mut rest, mut at) = (messages(), Vec::new(), stream.as_slice(), 0);
             while !rest.is_empty() {
                 let (now, later) = rest.split_at(cuts[at % cuts.len()].min(rest.len()));
                 messages.feed(now, |tag| tag != b'd', |one| {
@@ -178,7 +206,7 @@ mod tests {
     #[test]
     fn a_body_that_is_too_long_is_cut_and_what_follows_is_not() {
         let long = message(b'Q', &vec![b'x'; BODY_BYTES_MAX + 10]);
-        let (mut messages, mut found) = (Messages::default(), Vec::new());
+        let (mut messages, mut found) = (messages(), Vec::new());
         for part in [long.as_slice(), &message(b'Q', b"next")].concat().chunks(1 << 20) {
             messages.feed(part, |_| true, |one| found.push((one.body.len(), one.whole)));
         }
@@ -187,7 +215,7 @@ mod tests {
 
     #[test]
     fn another_protocol_is_told() {
-        let mut messages = Messages::default();
+        let mut messages = messages();
         messages.feed(&[b'G', 0, 0, 0, 1, 9, 9], |_| true, |_| panic!("it has no message"));
         assert!(messages.foreign);
     }

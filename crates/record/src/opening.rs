@@ -13,6 +13,8 @@ const GSS: u32 = 80_877_104;
 const ASKING_BYTES: usize = 8;
 /// How a client of TLS begins that does not ask first.
 const TLS_RECORD: u8 = 0x16;
+/// A server cuts the names of roles, databases and applications here (`NAMEDATALEN`).
+const NAME_BYTES_MAX: usize = 63;
 /// No server takes a longer one (`MAX_STARTUP_PACKET_LENGTH`).
 const STARTUP_BYTES_MAX: usize = 10_000;
 
@@ -43,7 +45,7 @@ pub(crate) fn begin(bytes: &[u8]) -> Beginning {
             Beginning::AsksEncryption { tls: code == TLS, passage: Passage::Answer { taken: ASKING_BYTES, with: b"N" } }
         }
         CANCEL => Beginning::Other,
-        _ if code >> 16 == 3 && length as usize <= STARTUP_BYTES_MAX => Beginning::Startup,
+        _ if code >> 16 == 3 && (ASKING_BYTES..=STARTUP_BYTES_MAX).contains(&(length as usize)) => Beginning::Startup,
         _ => Beginning::Other,
     }
 }
@@ -53,12 +55,19 @@ pub(crate) fn startup_length(bytes: &[u8]) -> usize {
     Fields::of(bytes).u32().unwrap_or(0) as usize
 }
 
+/// A name as a server keeps it.
+pub(crate) fn name_of(bytes: &[u8]) -> String {
+    let mut name = String::from_utf8_lossy(bytes).into_owned();
+    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
+    name
+}
+
 /// Whose session it is. None if it is one of replication, whose stream is not of statements.
 pub(crate) fn facts_of(startup: &[u8]) -> Option<SessionFacts> {
     let mut fields = Fields::of(startup.get(ASKING_BYTES..)?);
     let mut facts = SessionFacts::default();
     while let (Some(key), Some(value)) = (fields.text().filter(|key| !key.is_empty()), fields.text()) {
-        let value = String::from_utf8_lossy(value).into_owned();
+        let value = name_of(value);
         match key {
             b"user" => facts.user = value,
             b"database" => facts.database = value,

@@ -1,14 +1,17 @@
 //! Rows of COPY FROM STDIN on their way into the capture, a part at a time.
 
+use std::rc::Rc;
+
+use crate::ledger::{Held, Ledger};
 use crate::store::Store;
 
 /// Rows are written when they take this much, so that a COPY of any size is kept in little memory.
 const PART_BYTES: usize = 1 << 20;
 
 /// See the module. What a client sends before the server has asked for rows counts: it knows that they will be asked for.
-#[derive(Default)]
 pub(crate) struct Rows {
     part: Vec<u8>,
+    held: Held,
     parts: Vec<u64>,
     /// How often the server asked for rows in the text that is executed.
     asked: u32,
@@ -16,6 +19,11 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
+    /// None yet.
+    pub(crate) fn new(ledger: &Rc<Ledger>) -> Self {
+        Self { part: Vec::new(), held: Held::new(ledger, 0), parts: Vec::new(), asked: 0, cut: false }
+    }
+
     /// The server asks for rows.
     pub(crate) fn begin(&mut self) {
         self.asked += 1;
@@ -24,9 +32,19 @@ impl Rows {
     /// The client sends some.
     pub(crate) fn add(&mut self, rows: &[u8], whole: bool, store: &mut Store) {
         self.cut |= !whole;
-        self.part.extend_from_slice(rows);
-        if self.part.len() >= PART_BYTES {
-            self.write(store);
+        for rows in rows.chunks(PART_BYTES) {
+            if !self.held.ledger().allows(rows.len()) {
+                self.write(store);
+            }
+            if self.part.is_empty() && !self.held.ledger().allows(rows.len()) {
+                self.cut = true;
+                continue;
+            }
+            self.part.extend_from_slice(rows);
+            self.held.set(self.part.capacity());
+            if self.part.len() >= PART_BYTES {
+                self.write(store);
+            }
         }
     }
 
@@ -37,7 +55,8 @@ impl Rows {
             return (None, true);
         }
         self.write(store);
-        let found = std::mem::take(self);
+        let empty = Self::new(self.held.ledger());
+        let found = std::mem::replace(self, empty);
         (Some(found.parts), !found.cut && found.asked == 1)
     }
 
@@ -46,6 +65,7 @@ impl Rows {
             self.parts.extend(store.rows(&self.part));
             self.part.clear();
             self.part.shrink_to(PART_BYTES / 16);
+            self.held.set(self.part.capacity());
         }
     }
 }

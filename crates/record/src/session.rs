@@ -8,6 +8,7 @@ use pgdyno_capture::{Call, Ending, Protocol, SessionFacts};
 use pgdyno_relay::Passage;
 
 use crate::answer::{Answer, Column};
+use crate::ledger::{Held, Ledger, Total};
 use crate::messages::Messages;
 use crate::opening::{self, Beginning};
 use crate::rows::Rows;
@@ -19,11 +20,20 @@ enum Phase {
     Opening,
     /// What has come of the startup message.
     Startup(Vec<u8>),
+    /// The server has not let it in: nothing of the client is kept, and what is no password is no statement.
+    LoggingIn,
     /// Messages are read.
     Open,
+    /// It was recorded up to this instant, and is not followed any further.
+    Lost(i64),
     /// It is not recorded: a request to cancel, replication, another protocol.
     Passed,
 }
+
+/// Why a session is not followed any further, as accounts have it.
+pub(crate) const MEMORY: &str = "memory";
+const EARLY: &str = "statements before the log-in";
+const FOREIGN: &str = "another protocol";
 
 /// A text that is prepared.
 pub(crate) struct Statement {
@@ -37,6 +47,7 @@ pub(crate) struct Statement {
     /// Whether its answer may have keys, and in which columns.
     pub makes: bool,
     pub columns: RefCell<Vec<Column>>,
+    pub held: RefCell<Held>,
 }
 
 /// Values of an execution.
@@ -61,6 +72,8 @@ pub(crate) struct Portal {
     pub asked_before: u64,
     /// Forms of the answer's columns.
     pub formats: Vec<i16>,
+    /// Of its name, its values and itself.
+    pub _held: Held,
 }
 
 /// What the server has to answer, in order.
@@ -85,6 +98,7 @@ pub(crate) enum Awaited {
         failed: Option<[u8; 5]>,
         /// Whether its answer may have keys.
         makes: bool,
+        held: Held,
     },
     Function,
 }
@@ -126,16 +140,21 @@ pub(crate) struct Session {
     pub columns: Vec<Column>,
     /// Whether rows of it are looked at.
     pub wants_rows: Rc<Cell<bool>>,
+    pub ledger: Rc<Ledger>,
+    /// Of `awaited`, and of `last`.
+    awaited_held: Held,
+    last_held: Held,
 }
 
 impl Session {
     /// A connection from this host.
-    pub(crate) fn new(host: String, begin_us: i64) -> Self {
+    pub(crate) fn new(host: String, begin_us: i64, total: &Total) -> Self {
+        let ledger = Ledger::new(total);
         Self {
             phase: Phase::Opening,
             asked_tls: false,
-            client: Messages::default(),
-            server: Messages::default(),
+            client: Messages::new(&ledger),
+            server: Messages::new(&ledger),
             facts: SessionFacts { host, begin_us, ..SessionFacts::default() },
             number: None,
             statements: HashMap::new(),
@@ -151,10 +170,13 @@ impl Session {
             last: None,
             logged_in: false,
             left: false,
-            rows: Rows::default(),
+            rows: Rows::new(&ledger),
             answer: Answer::default(),
             columns: Vec::new(),
             wants_rows: Rc::default(),
+            awaited_held: Held::new(&ledger, 0),
+            last_held: Held::new(&ledger, 0),
+            ledger,
         }
     }
 
@@ -183,34 +205,69 @@ impl Session {
                 }
             },
             Phase::Startup(_) => self.startup(now_ns, bytes, store),
+            Phase::LoggingIn => self.log_in(now_ns, bytes, store),
             Phase::Open => self.client_messages(now_ns, bytes, store),
-            Phase::Passed => (),
+            Phase::Passed | Phase::Lost(_) => (),
         }
         Passage::On
     }
 
     /// Hears the server.
     pub(crate) fn heard_server(&mut self, now_ns: u64, bytes: &[u8], store: &mut Store) {
-        if !matches!(self.phase, Phase::Open) {
+        if !matches!(self.phase, Phase::Open | Phase::LoggingIn) {
             return;
         }
-        let mut messages = std::mem::take(&mut self.server);
+        let mut messages = std::mem::replace(&mut self.server, Messages::new(&self.ledger));
         let rows = Rc::clone(&self.wants_rows);
         let is_of_use = |tag| Self::is_of_use_from_server(tag) || (tag == b'D' && rows.get());
         messages.feed(bytes, is_of_use, |message| self.answered(now_ns, message, store));
         self.server = messages;
-        self.give_up_if_foreign();
+        self.weigh(now_ns, store);
+    }
+
+    /// The server has let it in.
+    pub(crate) fn let_in(&mut self) {
+        if matches!(self.phase, Phase::LoggingIn) {
+            self.phase = Phase::Open;
+        }
     }
 
     /// Ends it.
     pub(crate) fn end(mut self, end_us: i64, said: bool, store: &mut Store) {
+        let (end_us, said) = match self.phase {
+            Phase::Open => {
+                self.give_up(store);
+                self.write_last(store);
+                (end_us, said || self.left)
+            }
+            Phase::Lost(lost_us) => (lost_us, false),
+            _ => return,
+        };
+        (self.facts.end_us, self.facts.ended) = (end_us, said);
+        store.end(self.number, self.facts);
+    }
+
+    /// Follows it no further, for this reason: what it has under way is kept without an ending.
+    fn lose(&mut self, reason: &str, now_us: i64, store: &mut Store) {
         self.give_up(store);
         self.write_last(store);
-        self.facts.end_us = end_us;
-        self.facts.ended = said || self.left;
-        if matches!(self.phase, Phase::Open) {
-            store.end(self.number, self.facts);
+        self.leave_off(reason, now_us, store);
+    }
+
+    /// The same when what it has under way may be damaged.
+    pub(crate) fn leave_off(&mut self, reason: &str, now_us: i64, store: &mut Store) {
+        if matches!(self.phase, Phase::Lost(_)) {
+            return;
         }
+        self.phase = Phase::Lost(now_us);
+        reason.clone_into(&mut self.facts.incomplete);
+        store.lost(reason);
+        (self.client, self.server) = (Messages::new(&self.ledger), Messages::new(&self.ledger));
+        (self.statements, self.portals, self.awaited) = (HashMap::new(), HashMap::new(), VecDeque::new());
+        (self.rows, self.answer, self.columns) = (Rows::new(&self.ledger), Answer::default(), Vec::new());
+        self.last = None;
+        self.awaited_held.set(0);
+        self.last_held.set(0);
     }
 
     /// An execution is over: it is written when the next one is, or the transaction.
@@ -224,12 +281,14 @@ impl Session {
             self.transaction += 1;
         }
         call.transaction = self.transaction;
+        self.last_held.set(bytes_of(&call));
         self.last = Some(call);
     }
 
     pub(crate) fn write_last(&mut self, store: &mut Store) {
         if let Some(call) = self.last.take() {
-            self.facts.calls += u64::from(store.call(&mut self.number, &call));
+            self.facts.calls += u64::from(store.call(&mut self.number, &self.facts, &call));
+            self.last_held.set(0);
         }
     }
 
@@ -240,14 +299,13 @@ impl Session {
         if come.len() < length {
             return;
         }
-        // Nothing follows it before the server has answered, unless a client knows that no password is asked for.
         let rest = come.split_off(length);
         match opening::facts_of(come) {
             Some(facts) => {
                 let host = std::mem::take(&mut self.facts.host);
                 self.facts = SessionFacts { host, begin_us: self.facts.begin_us, ..facts };
-                self.phase = Phase::Open;
-                self.client_messages(now_ns, &rest, store);
+                self.phase = Phase::LoggingIn;
+                self.log_in(now_ns, &rest, store);
             }
             None => {
                 store.replication += 1;
@@ -256,20 +314,58 @@ impl Session {
         }
     }
 
-    fn client_messages(&mut self, now_ns: u64, bytes: &[u8], store: &mut Store) {
-        store.client_bytes += bytes.len() as u64;
-        let mut messages = std::mem::take(&mut self.client);
-        messages.feed(bytes, Self::is_of_use_from_client, |message| self.asked(now_ns, message, store));
+    /// What a client says before the server has let it in: passwords, which are passed over, or that it goes. No client of PostgreSQL sends
+    /// statements then, and nobody has shown yet who it is.
+    fn log_in(&mut self, now_ns: u64, bytes: &[u8], store: &mut Store) {
+        let (early, leaves) = (Cell::new(false), Cell::new(false));
+        let mut messages = std::mem::replace(&mut self.client, Messages::new(&self.ledger));
+        let look = |tag| {
+            match tag {
+                b'p' => (),
+                b'X' => leaves.set(true),
+                _ => early.set(true),
+            }
+            false
+        };
+        messages.feed(bytes, look, |_| ());
         self.client = messages;
-        self.give_up_if_foreign();
-    }
-
-    /// A stream that cannot be followed is not guessed at.
-    fn give_up_if_foreign(&mut self) {
-        if self.client.foreign || self.server.foreign {
-            self.awaited.clear();
+        self.left |= leaves.get();
+        if early.get() {
+            self.lose(EARLY, store.us_of(now_ns), store);
+        } else {
+            self.weigh(now_ns, store);
         }
     }
+
+    fn client_messages(&mut self, now_ns: u64, bytes: &[u8], store: &mut Store) {
+        store.client_bytes += bytes.len() as u64;
+        let mut messages = std::mem::replace(&mut self.client, Messages::new(&self.ledger));
+        messages.feed(bytes, Self::is_of_use_from_client, |message| self.asked(now_ns, message, store));
+        self.client = messages;
+        self.weigh(now_ns, store);
+    }
+
+    /// Leaves off if it cannot be followed, or only with more memory than it may have.
+    fn weigh(&mut self, now_ns: u64, store: &mut Store) {
+        self.awaited_held.set(self.awaited.capacity() * size_of::<Awaited>());
+        if self.client.foreign || self.server.foreign {
+            // A stream that cannot be followed is not guessed at.
+            self.awaited.clear();
+            self.lose(FOREIGN, store.us_of(now_ns), store);
+        } else if !self.ledger.allows(0) {
+            self.lose(MEMORY, store.us_of(now_ns), store);
+        }
+    }
+}
+
+/// What a call takes of memory.
+fn bytes_of(call: &Call) -> usize {
+    call.text.len() + call.name.len() + values_bytes(&call.values)
+}
+
+/// What values take of memory.
+pub(crate) fn values_bytes(values: &[Option<String>]) -> usize {
+    size_of_val(values) + values.iter().flatten().map(String::len).sum::<usize>()
 }
 
 /// A call of a statement, without its transaction.

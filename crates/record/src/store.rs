@@ -40,11 +40,11 @@ impl Store {
     }
 
     /// Keeps a statement of a session, which gets its number with the first. Whether it was kept.
-    pub(crate) fn call(&mut self, number: &mut Option<usize>, call: &Call) -> bool {
+    pub(crate) fn call(&mut self, number: &mut Option<usize>, facts: &SessionFacts, call: &Call) -> bool {
         if self.failed.is_some() {
             return false;
         }
-        let number = *number.get_or_insert_with(|| self.writer.begin());
+        let number = *number.get_or_insert_with(|| self.writer.begin(facts));
         if let Err(error) = self.writer.call(number, call) {
             self.failed = Some(error);
             return false;
@@ -68,6 +68,30 @@ impl Store {
         let kept = self.writer.rows(part).map_err(|error| self.failed = Some(error)).ok()?;
         self.account.copied_bytes += part.len() as u64;
         Some(kept)
+    }
+
+    /// Writes what came, of so many sessions at most. Whether there is more.
+    pub(crate) fn flush_some(&mut self, sessions: usize) -> bool {
+        self.failed.is_none() && self.writer.flush_some(sessions).unwrap_or_else(|error| self.fails(error))
+    }
+
+    /// Writes all that came, so that it can be read however the process ends.
+    pub(crate) fn checkpoint(&mut self) {
+        if self.failed.is_none() && self.account.calls > 0 {
+            if let Err(error) = self.writer.checkpoint(&self.account) {
+                self.fails(error);
+            }
+        }
+    }
+
+    fn fails(&mut self, error: io::Error) -> bool {
+        self.failed = Some(error);
+        false
+    }
+
+    /// A session is not followed any further.
+    pub(crate) fn lost(&mut self, reason: &str) {
+        *self.account.not_followed_sessions.entry(reason.to_owned()).or_default() += 1;
     }
 
     /// Whether a text must not be kept; then it is counted.

@@ -2,17 +2,21 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{ANSWER, CUT, DONE, FAILED, INLINE, Index, Last, MAGIC, MAGIC_1, MORE, ROWS, UNNAMED, WITHOUT_VALUES};
+use super::limits::{self, PARTS_MAX, TextBudget, VALUES_MAX, damaged};
+use super::{
+    ANSWER, CUT, Checkpoint, DONE, FAILED, INLINE, Index, Indexed, Last, MAGIC, MAGIC_1, MAGIC_2, MORE, RECORDED, ROWS,
+    UNNAMED, WITHOUT_VALUES,
+};
 use crate::account::Account;
 use crate::call::{Call, Ending, Protocol, SessionFacts};
 use crate::error::CaptureError;
 
-/// No block that was written is longer, but for a single call of 1 GiB.
-const FRAME_BYTES_MAX: usize = 1 << 31;
+/// Before a frame: its stored bytes, its bytes, its kind, four bytes each. Files without checkpoints have zeros for the kind.
+const HEAD_BYTES: u64 = 12;
 /// What a text or a value may keep of the memory of the one before it: most are shorter, and thousands of sessions each have a call.
 const KEPT_BYTES: usize = 16 << 10;
 
@@ -75,29 +79,74 @@ impl CaptureFile {
         let none = || io::Error::from(io::ErrorKind::InvalidInput);
         let mut magic = [0; MAGIC.len()];
         self.file.read_exact(&mut magic).map_err(|_| none())?;
-        if &magic != MAGIC && &magic != MAGIC_1 {
+        let known = [MAGIC, MAGIC_2, MAGIC_1];
+        if !known.contains(&&magic) {
             return Err(none());
         }
-        let torn = || io::Error::new(io::ErrorKind::UnexpectedEof, "it is not complete");
-        self.file.seek(SeekFrom::End(-(8 + MAGIC.len() as i64))).map_err(|_| torn())?;
-        let mut at = [0; 8];
-        self.file.read_exact(&mut at)?;
-        self.file.read_exact(&mut magic)?;
-        if &magic != MAGIC && &magic != MAGIC_1 {
-            return Err(torn());
-        }
-        let index = self.frame(u64::from_le_bytes(at))?;
-        self.index = Arc::new(serde_json::from_slice(&index)?);
-        let mut texts = Vec::new();
-        for at in self.index.texts.clone() {
+        let mut index = match self.place_of_index(&known)? {
+            Some(at) => {
+                let mut index: Index = serde_json::from_slice(&self.frame(at)?)?;
+                for at in std::mem::take(&mut index.checkpoints) {
+                    let checkpoint = self.frame(at)?;
+                    put_checkpoint(&mut index, &checkpoint)?;
+                }
+                index
+            }
+            None => self.recovered()?,
+        };
+        limits::index(&index)?;
+        let (mut texts, mut budget) = (Vec::new(), TextBudget::default());
+        for at in std::mem::take(&mut index.texts) {
             let block = self.frame(at)?;
             let mut rest = block.as_slice();
             while !rest.is_empty() {
-                texts.push(text(take_bytes(&mut rest)?)?);
+                let found = text(take_bytes(&mut rest)?)?;
+                budget.take(found.len())?;
+                texts.push(found);
             }
         }
-        self.texts = Arc::new(texts);
+        (self.index, self.texts) = (Arc::new(index), Arc::new(texts));
         Ok(())
+    }
+
+    /// Where the index is; none if the file was not finished.
+    fn place_of_index(&mut self, known: &[&[u8; 16]]) -> io::Result<Option<u64>> {
+        let mut end = [0; 8 + MAGIC.len()];
+        if self.file.seek(SeekFrom::End(-(end.len() as i64))).is_err() {
+            return Ok(None);
+        }
+        self.file.read_exact(&mut end)?;
+        let (at, magic) = end.split_at(8);
+        let is_end = known.iter().any(|known| known.as_slice() == magic);
+        Ok(is_end.then(|| u64::from_le_bytes(at.try_into().expect("eight bytes"))))
+    }
+
+    /// What a recording has that was killed: all up to its last checkpoint.
+    fn recovered(&mut self) -> io::Result<Index> {
+        let (mut index, mut is_recording) = (Index::default(), false);
+        let length = self.file.seek(SeekFrom::End(0))?;
+        let mut at = MAGIC.len() as u64;
+        while let Some((_, stored, kind)) = self.head(at).ok().map(split_head) {
+            let next = at + HEAD_BYTES + u64::from(stored);
+            if next > length {
+                break;
+            }
+            if kind == RECORDED {
+                // What is behind one that is damaged is not known.
+                let Ok(checkpoint) = self.frame(at) else { break };
+                if put_checkpoint(&mut index, &checkpoint).is_err() {
+                    break;
+                }
+                is_recording = true;
+            }
+            at = next;
+        }
+        if !is_recording {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it is not complete"));
+        }
+        index.account.unfinished = true;
+        index.account.not_ended = index.sessions.iter().filter(|session| !session.facts.ended).count() as u64;
+        Ok(index)
     }
 
     /// The same for another reader: it reads on its own, and shares index and texts.
@@ -155,7 +204,8 @@ impl CaptureFile {
     ) -> io::Result<Option<Option<usize>>> {
         loop {
             while cursor.at == cursor.block.len() {
-                let Some(&at) = self.index.sessions[cursor.session].blocks.get(cursor.blocks) else { return Ok(None) };
+                let session = self.index.sessions.get(cursor.session).ok_or_else(damaged)?;
+                let Some(&at) = session.blocks.get(cursor.blocks) else { return Ok(None) };
                 cursor.block = self.frame(at)?;
                 (cursor.blocks, cursor.at) = (cursor.blocks + 1, 0);
             }
@@ -168,22 +218,45 @@ impl CaptureFile {
         }
     }
 
+    fn head(&mut self, at: u64) -> io::Result<[u8; HEAD_BYTES as usize]> {
+        let mut head = [0; HEAD_BYTES as usize];
+        self.file.read_exact_at(&mut head, at)?;
+        Ok(head)
+    }
+
     fn frame(&mut self, at: u64) -> io::Result<Vec<u8>> {
-        self.file.seek(SeekFrom::Start(at))?;
-        let mut head = [0; 12];
-        self.file.read_exact(&mut head)?;
-        let stored = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let length = u64::from_le_bytes(head[4..].try_into().expect("eight bytes"));
-        let length = usize::try_from(length).ok().filter(|length| *length <= FRAME_BYTES_MAX).ok_or_else(damaged)?;
+        let (length, stored, _) = split_head(self.head(at)?);
+        self.file.seek(SeekFrom::Start(at + HEAD_BYTES))?;
         let mut bytes = Vec::new();
-        (&mut self.file).take(stored as u64).read_to_end(&mut bytes)?;
-        let found = zstd::bulk::decompress(&bytes, length)?;
-        if found.len() == length { Ok(found) } else { Err(damaged()) }
+        (&mut self.file).take(u64::from(stored)).read_to_end(&mut bytes)?;
+        limits::inflate(&bytes, u64::from(length))
     }
 }
 
-fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it is damaged")
+/// Bytes of a frame, stored bytes, kind.
+fn split_head(head: [u8; HEAD_BYTES as usize]) -> (u32, u32, u32) {
+    let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+    (number(4), number(0), number(8))
+}
+
+/// Adds what a checkpoint says.
+fn put_checkpoint(index: &mut Index, checkpoint: &[u8]) -> io::Result<()> {
+    let checkpoint: Checkpoint = serde_json::from_slice(checkpoint)?;
+    for delta in checkpoint.sessions {
+        limits::facts(&delta.facts)?;
+        // A session has its number since it began, so that none is left out.
+        if delta.number == index.sessions.len() {
+            index.sessions.push(Indexed::default());
+        }
+        let session = index.sessions.get_mut(delta.number).ok_or_else(damaged)?;
+        session.facts = delta.facts;
+        session.blocks.extend(delta.blocks);
+    }
+    index.texts.extend(checkpoint.texts);
+    if let Some(account) = checkpoint.account {
+        index.account = account;
+    }
+    Ok(())
 }
 
 fn take(rest: &mut &[u8]) -> io::Result<u64> {
@@ -197,6 +270,10 @@ fn take(rest: &mut &[u8]) -> io::Result<u64> {
         }
     }
     Err(damaged())
+}
+
+fn at_most(limit: u64, count: u64) -> io::Result<u64> {
+    if count <= limit { Ok(count) } else { Err(damaged()) }
 }
 
 fn take_some<'a>(rest: &mut &'a [u8], length: u64) -> io::Result<&'a [u8]> {
@@ -228,7 +305,7 @@ fn put(into: &mut String, text: &str) {
 
 /// Makes the values of a call those that follow.
 fn take_values(rest: &mut &[u8], protocol: Protocol, call: &mut Call, is_wanted: bool) -> io::Result<()> {
-    let count = if protocol == Protocol::Text { 0 } else { take(rest)? };
+    let count = if protocol == Protocol::Text { 0 } else { at_most(VALUES_MAX, take(rest)?)? };
     let count = usize::try_from(count).map_err(|_| damaged())?;
     call.values.truncate(count);
     for place in 0..count {
@@ -263,7 +340,7 @@ fn decode(
         _ => Protocol::Named,
     };
     let delta = take(rest)?;
-    last.due_us = last.due_us.wrapping_add((delta >> 1).cast_signed() ^ -(delta & 1).cast_signed());
+    last.due_us = limits::instant(last.due_us.wrapping_add((delta >> 1).cast_signed() ^ -(delta & 1).cast_signed()))?;
     last.transaction = last.transaction.wrapping_add(u32::try_from(take(rest)?).map_err(|_| damaged())?);
     let inline = if flags & INLINE != 0 { Some(take_bytes(rest)?) } else { None };
     let number = match inline {
@@ -278,7 +355,7 @@ fn decode(
         _ => (),
     }
     call.ending = match flags & (DONE | FAILED) {
-        DONE => Ending::Done(take(rest)?),
+        DONE => Ending::Done(limits::duration(take(rest)?)?),
         FAILED => Ending::Failed(take_some(rest, 5)?.try_into().expect("five bytes")),
         _ => Ending::Unknown,
     };
@@ -294,7 +371,7 @@ fn decode(
     if more & ROWS != 0 {
         let mut at = 0_u64;
         let mut places = Vec::new();
-        for _ in 0..take(rest)? {
+        for _ in 0..at_most(PARTS_MAX, take(rest)?)? {
             at = at.checked_add(take(rest)?).ok_or_else(damaged)?;
             places.push(at);
         }
@@ -302,7 +379,7 @@ fn decode(
     }
     call.answer.clear();
     if more & ANSWER != 0 {
-        for _ in 0..take(rest)? {
+        for _ in 0..at_most(VALUES_MAX, take(rest)?)? {
             let (name, value) = (take_bytes(rest)?, take_bytes(rest)?);
             if is_wanted {
                 call.answer.push((text(name)?, text(value)?));
@@ -336,7 +413,7 @@ mod tests {
         // A text is in the table from its second use on.
         let calls = [call(1, "a"), call(2, "b"), call(3, "a"), call(4, "b"), call(5, "c")];
         let mut writer = Writer::create(&path).unwrap();
-        let session = writer.begin();
+        let session = writer.begin(&SessionFacts::default());
         calls.iter().for_each(|one| writer.call(session, one).unwrap());
         writer.end(session, SessionFacts::default()).unwrap();
         writer.finish(&Account::default()).unwrap();

@@ -12,7 +12,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
 use super::room::Room;
 use super::{
-    ANSWER, CUT, DONE, FAILED, INLINE, Index, Indexed, Last, MAGIC, MORE, NAMED, ROWS, UNNAMED, WITHOUT_VALUES,
+    ANSWER, CHECKPOINT, CUT, Checkpoint, DONE, Delta, FAILED, INLINE, Index, Last, MAGIC, MORE, NAMED, PLAIN, RECORDED,
+    ROWS, UNNAMED, WITHOUT_VALUES,
 };
 use crate::account::Account;
 use crate::call::{Call, Ending, Protocol, SessionFacts};
@@ -26,8 +27,11 @@ const BUFFERED_BYTES_MAX: usize = 32 << 20;
 const TEXTS_MAX: usize = 500_000;
 const TABLE_BYTES_MAX: usize = 64 << 20;
 const LEVEL: i32 = 1;
-/// What the index says of a session and of a frame, at most, before it is packed: names have 63 bytes each.
-const SESSION_BYTES: u64 = 768;
+/// A checkpoint is written when so many sessions ended, or so many blocks came, since the one before: the index is not kept in memory.
+const SESSIONS_A_CHECKPOINT: usize = 4096;
+const BLOCKS_A_CHECKPOINT: usize = 65_536;
+/// What a checkpoint says of a session and of a frame, at most, before it is packed: four names have 63 bytes each, and letters may take six.
+const SESSION_BYTES: u64 = 2048;
 const FRAME_BYTES: u64 = 24;
 /// The account, the end of the file, and what packing may add to a frame.
 const SLACK_BYTES: u64 = 64 << 10;
@@ -45,9 +49,15 @@ enum Known {
 struct Buffer {
     bytes: Vec<u8>,
     last: Last,
+    facts: SessionFacts,
+    /// Blocks since the last checkpoint.
+    blocks: Vec<u64>,
+    /// Whether it is as the last checkpoint says.
+    changed: bool,
 }
 
-/// Writes a capture, which exists under its name only when it is whole.
+/// Writes a capture. One of logs exists under its name only when it is whole; a recording has its name from the beginning, and can be read up to
+/// its last checkpoint.
 pub struct Writer {
     path: PathBuf,
     /// Its name until then, where the file system has no files without one.
@@ -58,10 +68,18 @@ pub struct Writer {
     texts: u32,
     table: Vec<u8>,
     table_bytes: usize,
+    /// How many sessions began.
+    sessions: usize,
     buffers: HashMap<usize, Buffer>,
     buffered: usize,
-    index: Index,
-    frames: u64,
+    /// What ended since the last checkpoint, where blocks of texts are since then, and how many blocks there are.
+    ended: Vec<Delta>,
+    text_blocks: Vec<u64>,
+    blocks: usize,
+    /// Where checkpoints are.
+    checkpoints: Vec<u64>,
+    packer: zstd::bulk::Compressor<'static>,
+    calls: u64,
     /// None where a full disk is no end: what is read from a log can be read again.
     room: Option<Room>,
     /// A frame was not written whole.
@@ -69,7 +87,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a file that its owner alone may read. An existing one is refused.
+    /// Begins a capture of logs that its owner alone may read. An existing file is refused.
     pub fn create(path: &Path) -> Result<Self, CaptureError> {
         let refused = |error: io::Error| CaptureError::unwritable(path, &error);
         if path.symlink_metadata().is_ok() {
@@ -82,11 +100,26 @@ impl Writer {
             Ok(file) => (File::from(file), None),
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
                 let working = path.with_extension("part");
-                let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&working);
-                (file.map_err(refused)?, Some(working))
+                (new_file(&working).map_err(refused)?, Some(working))
             }
             Err(error) => return Err(refused(error.into())),
         };
+        Self::of(path, file, working).map_err(refused)
+    }
+
+    /// Begins a recording: a file of its owner alone that has its name at once, and that can be read up to its last [checkpoint](Self::checkpoint)
+    /// however the process ends. Room on the disk is taken ahead of what comes, so that [`Self::finish`] has what it needs after [`Self::call`] or
+    /// [`Self::rows`] was refused for lack of it. A recording that was dropped without a call leaves no file.
+    pub fn record(path: &Path) -> Result<Self, CaptureError> {
+        let refused = |error: io::Error| CaptureError::unwritable(path, &error);
+        let mut made = Self::of(path, new_file(path).map_err(refused)?, None).map_err(refused)?;
+        made.room = Some(Room::default());
+        Ok(made)
+    }
+
+    fn of(path: &Path, file: File, working: Option<PathBuf>) -> io::Result<Self> {
+        let mut packer = zstd::bulk::Compressor::new(LEVEL)?;
+        packer.include_checksum(true)?;
         let mut made = Self {
             path: path.to_owned(),
             working,
@@ -96,50 +129,55 @@ impl Writer {
             texts: 0,
             table: Vec::new(),
             table_bytes: 0,
+            sessions: 0,
             buffers: HashMap::new(),
             buffered: 0,
-            index: Index::default(),
-            frames: 0,
+            ended: Vec::new(),
+            text_blocks: Vec::new(),
+            blocks: 0,
+            checkpoints: Vec::new(),
+            packer,
+            calls: 0,
             room: None,
             broken: false,
         };
-        made.out.write_all(MAGIC).map_err(refused)?;
+        made.out.write_all(MAGIC)?;
         made.at = MAGIC.len() as u64;
         Ok(made)
-    }
-
-    /// Takes room on the disk ahead of what comes, so that [`Self::finish`] has what it needs after [`Self::call`] or [`Self::rows`] was refused
-    /// for lack of it.
-    #[must_use]
-    pub fn reserving(mut self) -> Self {
-        self.room = Some(Room::default());
-        self
     }
 
     /// Takes room for so many bytes more.
     fn reserve(&mut self, more: usize) -> io::Result<()> {
         let Some(room) = &mut self.room else { return Ok(()) };
         let waiting = (self.buffered + self.table.len() + more) as u64;
-        let index = SESSION_BYTES * self.index.sessions.len() as u64 + FRAME_BYTES * self.frames;
+        let sessions = self.ended.len() + self.buffers.len();
+        let frames = self.blocks + self.buffers.len() + self.checkpoints.len();
+        let index = SESSION_BYTES * sessions as u64 + FRAME_BYTES * frames as u64;
         // A frame that cannot be packed grows by less than a 128th, and each session has one more.
         let packed = waiting + waiting / 128 + (1 << 10) * self.buffers.len() as u64;
         room.reach(self.out.get_ref(), self.at + packed + index + SLACK_BYTES)
     }
 
-    /// A new session; returns its number.
-    pub fn begin(&mut self) -> usize {
-        self.index.sessions.push(Indexed::default());
-        self.index.sessions.len() - 1
+    /// A new session, of which so much is known; returns its number.
+    pub fn begin(&mut self, facts: &SessionFacts) -> usize {
+        let number = self.sessions;
+        self.sessions += 1;
+        self.buffers.insert(number, Buffer { facts: facts.clone(), changed: true, ..Buffer::default() });
+        number
     }
 
     /// The next call of a session.
     pub fn call(&mut self, session: usize, call: &Call) -> io::Result<()> {
         self.reserve(bytes_of(call))?;
         let number = self.text(&call.text)?;
-        let buffer = self.buffers.entry(session).or_default();
+        let buffer = self.buffers.get_mut(&session).ok_or(io::ErrorKind::NotFound)?;
         let before = buffer.bytes.len();
         encode(call, number, buffer);
         self.buffered += buffer.bytes.len() - before;
+        self.calls += 1;
+        buffer.changed = true;
+        buffer.facts.calls += 1;
+        buffer.facts.end_us = buffer.facts.end_us.max(call.due_us);
         if buffer.bytes.len() >= BLOCK_BYTES {
             self.flush(session)?;
         }
@@ -148,21 +186,64 @@ impl Writer {
             sessions.sort_unstable();
             sessions.into_iter().try_for_each(|session| self.flush(session))?;
         }
+        self.checkpoint_if_many()
+    }
+
+    /// Writes what came of some sessions, at most so many. Whether there are more.
+    pub fn flush_some(&mut self, sessions: usize) -> io::Result<bool> {
+        let waiting = self.buffers.iter().filter(|(_, buffer)| !buffer.bytes.is_empty()).map(|(number, _)| *number);
+        let mut waiting: Vec<usize> = waiting.take(sessions + 1).collect();
+        let more = waiting.len() > sessions;
+        waiting.truncate(sessions);
+        waiting.into_iter().try_for_each(|session| self.flush(session))?;
+        Ok(more)
+    }
+
+    /// Writes all that came. A file that is not finished can be read up to here.
+    pub fn checkpoint(&mut self, account: &Account) -> io::Result<()> {
+        while self.flush_some(usize::MAX - 1)? {}
+        self.reserve(0)?;
+        self.flush_texts()?;
+        self.put_checkpoint(Some(account))?;
+        self.out.flush()
+    }
+
+    fn checkpoint_if_many(&mut self) -> io::Result<()> {
+        if self.ended.len() < SESSIONS_A_CHECKPOINT && self.blocks < BLOCKS_A_CHECKPOINT {
+            return Ok(());
+        }
+        self.put_checkpoint(None)
+    }
+
+    fn put_checkpoint(&mut self, account: Option<&Account>) -> io::Result<()> {
+        let mut sessions = std::mem::take(&mut self.ended);
+        for (number, buffer) in self.buffers.iter_mut().filter(|(_, buffer)| buffer.changed) {
+            buffer.changed = false;
+            let blocks = std::mem::take(&mut buffer.blocks);
+            sessions.push(Delta { number: *number, facts: buffer.facts.clone(), blocks });
+        }
+        sessions.sort_unstable_by_key(|delta| delta.number);
+        let texts = std::mem::take(&mut self.text_blocks);
+        self.blocks = 0;
+        let text = serde_json::to_vec(&Checkpoint { sessions, texts, account: account.cloned() })?;
+        let kind = if self.room.is_some() { RECORDED } else { CHECKPOINT };
+        let at = self.frame(&text, kind)?;
+        self.checkpoints.push(at);
         Ok(())
     }
 
     /// A part of the rows of a COPY. Returns where it is, for [`Call::rows`].
     pub fn rows(&mut self, part: &[u8]) -> io::Result<u64> {
         self.reserve(part.len())?;
-        self.frame(part)
+        self.frame(part, PLAIN)
     }
 
     /// A session has no more calls.
     pub fn end(&mut self, session: usize, facts: SessionFacts) -> io::Result<()> {
         self.flush(session)?;
-        self.buffers.remove(&session);
-        self.index.sessions[session].facts = facts;
-        Ok(())
+        let Some(buffer) = self.buffers.remove(&session) else { return Ok(()) };
+        self.ended.push(Delta { number: session, facts, blocks: buffer.blocks });
+        self.checkpoint_if_many()
     }
 
     /// Writes what is left, and gives the file its name.
@@ -175,10 +256,12 @@ impl Writer {
         if self.broken {
             return Err(io::Error::other("a part of it was not written"));
         }
+        while self.flush_some(usize::MAX - 1)? {}
         self.flush_texts()?;
-        self.index.account = account.clone();
-        let text = serde_json::to_vec(&self.index)?;
-        let at = self.frame(&text)?;
+        self.put_checkpoint(None)?;
+        let checkpoints = std::mem::take(&mut self.checkpoints);
+        let text = serde_json::to_vec(&Index { account: account.clone(), checkpoints, ..Index::default() })?;
+        let at = self.frame(&text, PLAIN)?;
         self.out.write_all(&at.to_le_bytes())?;
         self.out.write_all(MAGIC)?;
         self.out.flush()?;
@@ -188,6 +271,8 @@ impl Writer {
         }
         file.sync_all()?;
         match self.working.take() {
+            // A recording has its name.
+            None if self.room.is_some() => (),
             None => {
                 let opened = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
                 linkat(CWD, &opened, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?;
@@ -231,8 +316,9 @@ impl Writer {
     fn flush_texts(&mut self) -> io::Result<()> {
         if !self.table.is_empty() {
             let table = std::mem::take(&mut self.table);
-            let at = self.frame(&table)?;
-            self.index.texts.push(at);
+            let at = self.frame(&table, PLAIN)?;
+            self.text_blocks.push(at);
+            self.blocks += 1;
         }
         Ok(())
     }
@@ -243,27 +329,31 @@ impl Writer {
         };
         let bytes = std::mem::take(&mut buffer.bytes);
         self.buffered -= bytes.len();
-        let at = self.frame(&bytes)?;
-        self.index.sessions[session].blocks.push(at);
+        let at = self.frame(&bytes, PLAIN)?;
+        if let Some(buffer) = self.buffers.get_mut(&session) {
+            buffer.blocks.push(at);
+            buffer.changed = true;
+        }
+        self.blocks += 1;
         Ok(())
     }
 
     /// Writes a frame; returns where it is.
-    fn frame(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        let written = self.put_frame(bytes);
+    fn frame(&mut self, bytes: &[u8], kind: u32) -> io::Result<u64> {
+        let written = self.put_frame(bytes, kind);
         self.broken |= written.is_err();
-        self.frames += 1;
         written
     }
 
-    fn put_frame(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        let mut packer = zstd::bulk::Compressor::new(LEVEL)?;
-        packer.include_checksum(true)?;
-        let stored = packer.compress(bytes)?;
+    fn put_frame(&mut self, bytes: &[u8], kind: u32) -> io::Result<u64> {
+        let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+        let plain = u32::try_from(bytes.len()).map_err(too_large)?;
+        let stored = self.packer.compress(bytes)?;
         let at = self.at;
-        let length = u32::try_from(stored.len()).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        let length = u32::try_from(stored.len()).map_err(too_large)?;
         self.out.write_all(&length.to_le_bytes())?;
-        self.out.write_all(&(bytes.len() as u64).to_le_bytes())?;
+        self.out.write_all(&plain.to_le_bytes())?;
+        self.out.write_all(&kind.to_le_bytes())?;
         self.out.write_all(&stored)?;
         self.at += 12 + u64::from(length);
         Ok(at)
@@ -271,12 +361,20 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// A file that was not finished does not stay.
+    /// A file that was not finished does not stay, but for a recording that has calls.
     fn drop(&mut self) {
+        if self.room.is_some() && self.calls == 0 {
+            let _ = std::fs::remove_file(&self.path);
+        }
         if let Some(working) = &self.working {
             let _ = std::fs::remove_file(working);
         }
     }
+}
+
+/// A file of its owner alone that was not there.
+fn new_file(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// What a call takes in a block or in the table of texts, at most.
@@ -329,9 +427,9 @@ fn encode(call: &Call, text: Option<u32>, buffer: &mut Buffer) {
         flags |= if set { bit } else { 0 };
     }
     out.push(flags);
-    let delta = call.due_us - buffer.last.due_us;
+    let delta = call.due_us.wrapping_sub(buffer.last.due_us);
     put(out, ((delta << 1) ^ (delta >> 63)).cast_unsigned());
-    put(out, u64::from(call.transaction - buffer.last.transaction));
+    put(out, u64::from(call.transaction.wrapping_sub(buffer.last.transaction)));
     buffer.last = Last { due_us: call.due_us, transaction: call.transaction };
     match text {
         Some(number) => put(out, u64::from(number)),
@@ -364,7 +462,7 @@ fn encode(call: &Call, text: Option<u32>, buffer: &mut Buffer) {
         put(out, rows.len() as u64);
         let mut last = 0;
         for at in rows {
-            put(out, at - last);
+            put(out, at.saturating_sub(last));
             last = *at;
         }
     }
