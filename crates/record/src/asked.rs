@@ -33,8 +33,8 @@ impl Session {
                 let text = owned(fields.text().unwrap_or_default());
                 self.asks_all();
                 let (makes, cut) = (text.as_deref().is_some_and(may_make), !message.whole);
-                let held = Held::new(&self.ledger, text.as_ref().map_or(0, String::len));
-                self.awaited.push_back(Awaited::Query { text, cut, begun_ns: now_ns, failed: None, makes, held });
+                let _held = Held::new(&self.ledger, text.as_ref().map_or(0, String::len));
+                self.awaited.push_back(Awaited::Query { text, cut, begun_ns: now_ns, failed: None, makes, _held });
             }
             b'P' => self.parse(now_ns, &mut fields, message.whole),
             b'B' => self.bind(now_ns, &mut fields, message.whole),

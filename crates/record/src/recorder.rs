@@ -33,6 +33,8 @@ pub(crate) struct Recorder<'a, W> {
     turns: u32,
     begin_ns: u64,
     tell_ns: u64,
+    /// From when on it may be told again that clients wait.
+    short_ns: u64,
     /// Whether it was told that the file takes no more.
     told_full: bool,
     /// It ends then.
@@ -51,6 +53,7 @@ impl<'a, W: Write> Recorder<'a, W> {
             turns: 0,
             begin_ns: now_ns,
             tell_ns: now_ns + SECOND_NS,
+            short_ns: 0,
             told_full: false,
             end_ns,
             out,
@@ -99,6 +102,14 @@ impl<W: Write> Tap for Recorder<'_, W> {
 
     fn server(&mut self, connection: u64, now_ns: u64, bytes: &[u8]) {
         self.guarded(connection, now_ns, |session, store| session.heard_server(now_ns, bytes, store));
+    }
+
+    fn short(&mut self, now_ns: u64, why: &std::io::Error) {
+        // Once a second is enough.
+        if now_ns >= self.short_ns {
+            self.short_ns = now_ns + SECOND_NS;
+            say(self.out, &json!({"short": why.to_string()}));
+        }
     }
 
     fn closed(&mut self, connection: u64, now_ns: u64) {

@@ -83,6 +83,7 @@ fn finish(spec: &RecordSpec, mut store: Store, relayed: Option<&Summary>, took_s
         "replication": replication,
         "connections": relayed.map(|relayed| relayed.connections),
         "connections_max": relayed.map(|relayed| relayed.connections_max),
+        "short": relayed.map(|relayed| relayed.short),
         "unreachable": relayed.map(|relayed| relayed.unreachable),
         "cpu_s": relayed.map(|relayed| relayed.cpu_ns as f64 / 1e9),
         "ended_early": failed.as_ref().map(ToString::to_string),

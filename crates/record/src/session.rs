@@ -98,7 +98,7 @@ pub(crate) enum Awaited {
         failed: Option<[u8; 5]>,
         /// Whether its answer may have keys.
         makes: bool,
-        held: Held,
+        _held: Held,
     },
     Function,
 }

@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 
 use crate::tally::Tally;
 
+/// Parts that may be under way: a sender of single bytes has no more of them, so that they take less memory than the bytes of a window.
+const CHUNKS_MAX: usize = 16 << 10;
+
 /// How what one side says comes to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -57,7 +60,11 @@ impl Flow {
 
     /// How many bytes may be read from the sender; none once its last word is known.
     pub(crate) fn room(&self) -> usize {
-        if self.over || self.ending.is_some() { 0 } else { self.window_bytes - self.bytes.len() }
+        if self.over || self.ending.is_some() || self.chunks.len() >= CHUNKS_MAX {
+            0
+        } else {
+            self.window_bytes.saturating_sub(self.bytes.len())
+        }
     }
 
     /// Bytes that were read at `now`, at most [`Self::room`] of them.
@@ -112,6 +119,12 @@ impl Flow {
     pub(crate) fn last_word(&self) -> Option<Ending> {
         let (ending, _) = self.ending.filter(|_| self.ended)?;
         (ending == Ending::Reset || self.bytes.is_empty()).then_some(ending)
+    }
+
+    /// Whether nothing more can be under way until some of it has arrived.
+    #[cfg(test)]
+    fn is_full_of_chunks(&self) -> bool {
+        self.chunks.len() >= CHUNKS_MAX
     }
 
     /// Whether nothing comes from here any more.
@@ -224,5 +237,18 @@ mod tests {
         assert_eq!(flow.next_arrival(), Some(DELAY_NS + 2), "also when it is late");
         flow.arrive(DELAY_NS + 9, &mut Tally::new());
         assert_eq!(flow.next_arrival(), None, "what is left waits for the receiver, not for a time");
+    }
+
+    #[test]
+    fn single_bytes_are_under_way_in_a_limited_number_of_parts() {
+        let mut flow = Flow::new(DELAY_NS, 0, 1 << 20);
+        let mut read = 0;
+        while flow.room() > 0 {
+            flow.take_in(read, b"x");
+            read += 1;
+        }
+        assert!(flow.is_full_of_chunks() && read < 1 << 15, "{read}");
+        flow.arrive(DELAY_NS + 10, &mut Tally::new());
+        assert!(flow.room() > 0);
     }
 }

@@ -45,11 +45,13 @@ pub(crate) struct Pair {
     finished: bool,
     /// What the client said, and the tap has not let pass yet.
     held: Vec<u8>,
+    /// A socket for the connection to the server, until that is begun.
+    unused: Option<OwnedFd>,
 }
 
 impl Pair {
-    /// A client that connected at `now`.
-    pub(crate) fn new(client: OwnedFd, now: u64, spec: &RelaySpec) -> Self {
+    /// A client that connected at `now`, with a socket for the connection to the server.
+    pub(crate) fn new(client: OwnedFd, unused: OwnedFd, now: u64, spec: &RelaySpec) -> Self {
         let to_server_ns = spec.rtt_ns / 2;
         // With a real distance the client's call to connect returns after a round trip.
         let open_ns = now + spec.rtt_ns;
@@ -63,7 +65,13 @@ impl Pair {
             timed: [false; 2],
             finished: false,
             held: Vec::new(),
+            unused: Some(unused),
         }
+    }
+
+    /// The socket for the connection to the server, once.
+    pub(crate) fn socket(&mut self) -> Option<OwnedFd> {
+        self.unused.take()
     }
 
     /// The connection to the server is under way.

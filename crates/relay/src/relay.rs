@@ -28,8 +28,11 @@ const READ_BYTES: usize = 64 << 10;
 const STOP: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 const STDIN: u64 = u64::MAX - 2;
-/// What a timer is for, beside the two flows of a pair: the server learns of the client.
+/// What a timer is for, beside the two flows of a pair: the server learns of the client, and clients are let in again.
 const DIAL: usize = 2;
+const LISTEN: usize = 3;
+/// The machine is asked again after this for what it lacked, or when a connection has ended.
+const SHORT_NS: u64 = 100_000_000;
 
 /// A relay that clients can connect to once it is bound, and are served while it runs.
 pub struct Relay {
@@ -38,6 +41,10 @@ pub struct Relay {
     listener: OwnedFd,
     /// False while there are no descriptors left for more clients.
     listening: bool,
+    /// How often that was so.
+    short: u64,
+    /// A socket for the next client's connection to the server: no client is let in that could not be connected.
+    spare: Option<OwnedFd>,
     epoll: OwnedFd,
     pairs: HashMap<u64, Pair>,
     /// Instant, pair, and what for.
@@ -73,6 +80,8 @@ impl Relay {
             address,
             listener,
             listening: false,
+            short: 0,
+            spare: None,
             epoll,
             pairs: HashMap::new(),
             timers: BinaryHeap::new(),
@@ -160,6 +169,10 @@ impl Relay {
                 return Ok(());
             }
             self.timers.pop();
+            if what == LISTEN {
+                self.resume_listening()?;
+                continue;
+            }
             let Some(pair) = self.pairs.get_mut(&id) else { continue };
             if what == DIAL {
                 dial(pair, &self.spec.to, now, &mut self.unreachable);
@@ -196,35 +209,62 @@ impl Relay {
                 self.timers.push(Reverse((at, id, from)));
             }
         }
-        pair.watch(&self.epoll, id).map_err(|error| kernel("to watch a socket", error))
+        if pair.watch(&self.epoll, id).is_err() {
+            // The kernel has no memory for it: this connection is cut, and the others are not.
+            self.pairs.remove(&id);
+            tap.closed(id, monotonic_ns());
+        }
+        Ok(())
     }
 
     /// Accepts every waiting connection.
     fn accept(&mut self, tap: &mut impl Tap) -> Result<()> {
         loop {
-            match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok(client) => self.admit(client, tap)?,
+            let accepted = self.socket_for_server().and_then(|server| {
+                match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                    Ok(client) => Ok((client, server)),
+                    Err(error) => {
+                        self.spare = Some(server);
+                        Err(error)
+                    }
+                }
+            });
+            match accepted {
+                Ok((client, server)) => self.admit(client, server, tap)?,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR | Errno::CONNABORTED) => (),
-                Err(error) if self.pairs.is_empty() => return Err(kernel("a connection", error)),
-                // Waiting connections are accepted when another has ended.
-                Err(_) => {
-                    self.listening = false;
-                    return epoll::delete(&self.epoll, &self.listener)
-                        .map_err(|error| kernel("to watch a socket", error));
-                }
+                Err(error) => return self.wait_for_descriptors(error, tap),
             }
         }
     }
 
-    fn admit(&mut self, client: OwnedFd, tap: &mut impl Tap) -> Result<()> {
+    /// The spare socket, or a new one.
+    fn socket_for_server(&mut self) -> rustix::io::Result<OwnedFd> {
+        let family = match &self.spec.to {
+            To::Tcp(address) => family_of(address),
+            To::Unix(_) => AddressFamily::UNIX,
+        };
+        self.spare.take().map_or_else(|| open(family), Ok)
+    }
+
+    /// Waiting connections are accepted when another has ended, or after a while: somebody else may give descriptors back.
+    fn wait_for_descriptors(&mut self, error: Errno, tap: &mut impl Tap) -> Result<()> {
+        let now = monotonic_ns();
+        self.short += 1;
+        self.listening = false;
+        self.timers.push(Reverse((now + SHORT_NS, LISTENER, LISTEN)));
+        tap.short(now, &error.into());
+        epoll::delete(&self.epoll, &self.listener).map_err(|error| kernel("to watch a socket", error))
+    }
+
+    fn admit(&mut self, client: OwnedFd, server: OwnedFd, tap: &mut impl Tap) -> Result<()> {
         let now = monotonic_ns();
         // A statement is one small packet; it must not wait for the acknowledgement of the last.
         let _ = sockopt::set_tcp_nodelay(&client, true);
         let id = self.connections;
         self.connections += 1;
         tap.opened(id, now, getpeername(&client).ok().flatten().and_then(|from| SocketAddr::try_from(from).ok()));
-        self.pairs.insert(id, Pair::new(client, now, &self.spec));
+        self.pairs.insert(id, Pair::new(client, server, now, &self.spec));
         self.connections_max = self.connections_max.max(self.pairs.len());
         self.timers.push(Reverse((now + self.spec.rtt_ns / 2, id, DIAL)));
         self.settle(id, tap)
@@ -245,6 +285,7 @@ impl Relay {
             connections: self.connections,
             connections_max: self.connections_max,
             unreachable: self.unreachable,
+            short: self.short,
             cpu_ns: process_cpu_ns(),
             to_server: self.tallies[CLIENT].direction(),
             to_client: self.tallies[SERVER].direction(),
@@ -254,14 +295,13 @@ impl Relay {
 
 /// Begins the connection to the server, which learns of its client half a round trip after it called.
 fn dial(pair: &mut Pair, to: &To, now: u64, unreachable: &mut u64) {
+    let Some(server) = pair.socket() else { return };
     let begun = match to {
-        To::Tcp(address) => open(family_of(address)).and_then(|server| {
+        To::Tcp(address) => {
             let _ = sockopt::set_tcp_nodelay(&server, true);
             connected(connect(&server, address), server)
-        }),
-        To::Unix(path) => open(AddressFamily::UNIX).and_then(|server| {
-            connected(SocketAddrUnix::new(path.as_path()).and_then(|to| connect(&server, &to)), server)
-        }),
+        }
+        To::Unix(path) => connected(SocketAddrUnix::new(path.as_path()).and_then(|to| connect(&server, &to)), server),
     };
     match begun {
         Ok(server) => pair.dialled(server),
@@ -275,7 +315,8 @@ fn dial(pair: &mut Pair, to: &To, now: u64, unreachable: &mut u64) {
 /// The socket, unless its connection could not be begun.
 fn connected(begun: rustix::io::Result<()>, server: OwnedFd) -> rustix::io::Result<OwnedFd> {
     match begun {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(server),
+        // What a signal interrupts goes on by itself.
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(server),
         Err(error) => Err(error),
     }
 }

@@ -11,6 +11,8 @@ const RTT_NS_MAX: u64 = 60_000_000_000;
 /// What Linux lets a sender have under way by default (the largest of `net.ipv4.tcp_wmem`), so that a distance limits
 /// a stream of bytes as much as it does between two machines.
 const WINDOW_BYTES: usize = 4 << 20;
+/// Without a distance nothing is under way but what a receiver does not take, for which the kernel has buffers too.
+const WINDOW_AT_ONCE_BYTES: usize = 128 << 10;
 
 /// Where a server listens.
 #[derive(Debug, Clone, Deserialize)]
@@ -44,7 +46,7 @@ pub struct RelaySpec {
 impl RelaySpec {
     /// Clients of `listen` come to `to` at once.
     pub fn at_once(listen: SocketAddr, to: To, ends_with_stdin: bool) -> Self {
-        Self { listen, to, rtt_ns: 0, window_bytes: WINDOW_BYTES, ends_with_stdin }
+        Self { listen, to, rtt_ns: 0, window_bytes: WINDOW_AT_ONCE_BYTES, ends_with_stdin }
     }
 
     /// Refuses what cannot be meant.

@@ -80,6 +80,8 @@ pub struct Summary {
     pub connections_max: usize,
     /// Connections that the server did not take.
     pub unreachable: u64,
+    /// How often clients waited because the machine lacked descriptors for another connection.
+    pub short: u64,
     /// CPU of the whole process, user and system.
     pub cpu_ns: u64,
     /// What clients said.

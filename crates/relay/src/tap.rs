@@ -31,6 +31,9 @@ pub trait Tap {
     /// The server said `bytes`.
     fn server(&mut self, connection: u64, now_ns: u64, bytes: &[u8]);
 
+    /// Clients wait because the machine lacks something for another connection, as descriptors; they are let in when it is there.
+    fn short(&mut self, _now_ns: u64, _why: &std::io::Error) {}
+
     /// The connection is over.
     fn closed(&mut self, connection: u64, now_ns: u64);
 
