@@ -267,6 +267,8 @@ fn nested(fields: &mut Fields<'_>, element: u32, lengths: &[usize], text: &mut S
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn decoded(oid: u32, bytes: &[u8]) -> Option<String> {
@@ -383,6 +385,25 @@ mod tests {
         ];
         for (oid, bytes) in cases {
             assert_eq!(decoded(oid, &bytes), None, "type {oid}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_of_any_type_panic_or_take_more_than_their_room(
+            oid in prop_oneof![
+                prop::sample::select(vec![16_u32, 17, 20, 21, 23, 25, 26, 700, 701, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 3802, 0]),
+                prop::sample::select(ARRAYS.map(|(array, _)| array).to_vec()),
+            ],
+            mut bytes in prop::collection::vec(any::<u8>(), 0..80),
+            head in prop::option::of((0_i32..4, prop::collection::vec(-1_i32..5, 1..9))),
+        ) {
+            if let (Some((_, element)), Some((dimensions, numbers))) = (ARRAYS.iter().find(|(array, _)| *array == oid), head) {
+                let numbers: Vec<i32> = [dimensions, 0, element.cast_signed()].into_iter().chain(numbers).collect();
+                bytes = [array_of(&numbers), bytes].concat();
+            }
+            let text = decoded(oid, &bytes);
+            prop_assert!(text.is_none_or(|text| text.len() <= Room::of(bytes.len()).0));
         }
     }
 }

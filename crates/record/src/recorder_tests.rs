@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use pgdyno_capture::{Account, CaptureFile, SessionFacts, Writer};
 use pgdyno_clock::{SECOND_NS, monotonic_ns};
 use pgdyno_relay::{Passage, Tap};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 
 use super::Recorder;
 use crate::store::Store;
@@ -109,6 +111,11 @@ impl Spoken {
             assert!(self.recorder.wake(due_ns));
         }
         self.now_ns = until;
+    }
+
+    fn asks_of_another(&mut self, connection: u64) {
+        self.log_in(connection);
+        self.asks(connection, "SELECT 'another'");
     }
 
     fn finish(self) {
@@ -250,4 +257,78 @@ fn many_sessions_are_kept_in_checkpoints_and_not_in_memory() {
     let read = output.read();
     assert_eq!((read.sessions.len(), read.account.calls), (5000, 5000));
     assert!(read.texts.iter().all(|texts| texts == &["SELECT 1"]) && !read.account.unfinished);
+}
+
+/// Tries a case often enough, or for as many seconds as `PGDYNO_FUZZ_S` says.
+fn fuzz<S: Strategy>(cases: u32, strategy: S, case: impl Fn(S::Value)) {
+    let seconds = std::env::var("PGDYNO_FUZZ_S").ok().and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs_f64(seconds);
+    loop {
+        let config = Config { cases, failure_persistence: None, ..Config::default() };
+        let tried = TestRunner::new(config).run(&strategy, |value| {
+            case(value);
+            Ok(())
+        });
+        tried.unwrap();
+        if std::time::Instant::now() >= end {
+            return;
+        }
+    }
+}
+
+/// Bytes of numbers that lengths, counts and types are made of, and others.
+fn body() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        prop::sample::select(&[0_i32, 1, -1, 2, 6, 23, 1007, 1700, i32::MAX, i32::MIN, 1 << 16][..])
+            .prop_map(|number| number.to_be_bytes().to_vec()),
+        prop::sample::select(&[0_i16, 1, -1, 2, i16::MAX, i16::MIN][..])
+            .prop_map(|number| number.to_be_bytes().to_vec()),
+        prop::sample::select(&["", "a", "SELECT f()", "COPY t FROM STDIN", "DEALLOCATE a", "\u{e9}"][..])
+            .prop_map(|text| format!("{text}\0").into_bytes()),
+        prop::collection::vec(any::<u8>(), 0..12),
+    ];
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+#[test]
+fn no_message_of_either_side_finds_a_bug() {
+    let spoken = prop_oneof![
+        4 => (prop::sample::select(&b"QPBDECSFHXdcfp"[..]), body()).prop_map(|(tag, body)| (true, message(tag, &body))),
+        4 => (prop::sample::select(&b"123tTnCIsEZSGRDKA"[..]), body()).prop_map(|(tag, body)| (false, message(tag, &body))),
+        1 => (any::<bool>(), body()),
+    ];
+    fuzz(300, prop::collection::vec(spoken, 1..60), |messages| {
+        let output = Output::new("fuzz");
+        let mut spoken = Spoken::new(&output.0);
+        spoken.log_in(1);
+        for (is_client, bytes) in messages {
+            if is_client {
+                spoken.client(1, &bytes);
+            } else {
+                spoken.recorder.server(1, spoken.now_ns, &bytes);
+            }
+        }
+        spoken.recorder.closed(1, spoken.now_ns);
+        spoken.asks_of_another(2);
+        let lost = &spoken.recorder.store.account.not_followed_sessions;
+        assert!(!lost.keys().any(|reason| reason.starts_with("a bug")), "{lost:?}");
+        spoken.finish();
+        output.read();
+    });
+}
+
+#[test]
+fn beginnings_of_connections_of_any_bytes_pass() {
+    let strategy = prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 1..6);
+    fuzz(200, strategy, |parts| {
+        let output = Output::new("beginnings");
+        let mut spoken = Spoken::new(&output.0);
+        spoken.recorder.opened(1, spoken.now_ns, None);
+        for part in &parts {
+            let _ = spoken.recorder.client(1, spoken.now_ns, part);
+            spoken.recorder.server(1, spoken.now_ns, part);
+        }
+        spoken.recorder.closed(1, spoken.now_ns);
+        assert!(!spoken.recorder.store.account.not_followed_sessions.keys().any(|reason| reason.starts_with("a bug")));
+    });
 }

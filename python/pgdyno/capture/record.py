@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine, endpoint
-from pgdyno.errors import InputError
+from pgdyno.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from pgdyno.errors import PgdynoError
 
 REACH_S = 10.0
 """A server that does not answer for so long is not there, as for pgdyno's own sessions."""
@@ -28,12 +30,14 @@ def record(
     ready: Callable[[str, int], None],
     progress: Callable[[Mapping[str, Any]], None],
     full: Callable[[str], None],
+    short: Callable[[str], None],
 ) -> Mapping[str, Any]:
     """Relay clients of ``listen`` to the server ``to``, and keep what they send in ``output``. Ends after ``seconds``, or by Ctrl-C.
 
     ``ready`` gets the address when clients may connect, ``progress`` the counts about once a second, ``full`` once why the file cannot grow: then
-    clients stay connected and are not recorded. The result is what was recorded; ``ended_early`` in it says why that is not all.
-    :class:`InputError` where an address cannot be used, and where no statement came: then there is no capture.
+    clients stay connected and are not recorded; ``short`` gets why clients wait to be let in. The result is what was recorded; ``ended_early`` in it says why that is not all.
+    :class:`InputError` where an address cannot be used, and where no statement came: then there is no capture. :class:`OutputError` if the
+    recorder was killed: ``output`` has what came until its last seconds.
     """
     server = target(to)
     require_server(server, to)
@@ -51,20 +55,37 @@ def record(
         summary: Mapping[str, Any] = {}
         try:
             ready(str(spawned.ready["host"]), int(spawned.ready["port"]))
-            summary = _follow(spawned, progress, full)
+            summary = _follow(spawned, progress, full, short)
         except KeyboardInterrupt:
             # On a terminal it has heard the same signal; else this is how it learns of it.
             spawned.close_stdin()
-            summary = _follow(spawned, progress, full)
+            summary = _follow(spawned, progress, full, short)
         finally:
             _close(spawned)
         if not summary:
-            raise spawned.failure()
+            raise _failure(spawned, output)
         return summary
 
 
+def _failure(spawned: _engine.Spawned, output: Path) -> PgdynoError:
+    """Why there is no summary, and what there is of the recording."""
+    code = spawned.process.returncode
+    error = spawned.failure()
+    if code >= 0 or not output.exists():
+        return error
+    return OutputError(
+        f"the recorder was killed by signal {-code}; {output} has what clients sent until its last seconds",
+        remedy=f"use it as it is (`pgdyno capture show {output}` says what is missing), or record again",
+        code="capture.record.killed",
+        data={"path": str(output), "signal": -code},
+    )
+
+
 def _follow(
-    spawned: _engine.Spawned, progress: Callable[[Mapping[str, Any]], None], full: Callable[[str], None]
+    spawned: _engine.Spawned,
+    progress: Callable[[Mapping[str, Any]], None],
+    full: Callable[[str], None],
+    short: Callable[[str], None],
 ) -> Mapping[str, Any]:
     """What the engine says until it ends; the last is the summary."""
     summary: Mapping[str, Any] = {}
@@ -73,6 +94,8 @@ def _follow(
             progress(document["progress"])
         if "full" in document:
             full(document["full"])
+        if "short" in document:
+            short(document["short"])
         summary = document.get("summary", summary)
     spawned.process.wait()
     return summary

@@ -90,7 +90,8 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
     and its SQLSTATE; passwords are not. Nothing on the server is changed. At the end open connections are cut, so that the
     application connects again. Only clear text can be recorded: clients with sslmode=require or stricter are refused, those
     with prefer or disable are not. Every message takes some tens of microseconds longer. If the file's disk fills up, clients stay
-    connected and are no longer recorded; the capture has what came before, and the command ends with an error.
+    connected and are no longer recorded; the capture has what came before, and the command ends with an error. What was recorded is
+    written every two seconds: a recording that is killed can be used up to its last seconds.
 
     \b
     Example:
@@ -105,8 +106,17 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
 
     seconds = None if run_for is None else parse_seconds(run_for, "--for")
     with Recording(seconds) as shown:
-        told: dict[str, Any] = {"ready": shown.ready, "progress": shown.progress, "full": shown.full}
-        found = run_record(listen, to, output, seconds=seconds, **told)
+        told: dict[str, Any] = {
+            "ready": shown.ready,
+            "progress": shown.progress,
+            "full": shown.full,
+            "short": shown.short,
+        }
+        try:
+            found = run_record(listen, to, output, seconds=seconds, **told)
+        except OutputError:
+            owner.give(output)  # what there is of it
+            raise
     owner.give(output)
     if as_json:
         print_json(dict(found) | {"capture": str(output)})
@@ -120,6 +130,8 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
         raise OutputError(
             f"{output} has only the beginning of the recording ({found['ended_early']}); it can be used as it is",
             remedy="record again into a file on a disk with more room",
+            code="capture.record.full",
+            data={"path": str(output), "calls": found["account"]["calls"]},
         )
 
 

@@ -60,6 +60,10 @@ class Recording:
         """The file cannot grow."""
         self._say(f"the capture is full ({why}): clients stay connected and are no longer recorded; Ctrl-C ends it")
 
+    def short(self, why: str) -> None:
+        """Clients wait for another connection."""
+        self._say(f"clients wait to be let in ({why}): raise the limit of open files (ulimit -n)")
+
     def _say(self, text: str) -> None:
         if self._line is not None:
             self._line.console.print(printable(text), highlight=False, markup=False)
@@ -95,5 +99,7 @@ def print_recorded(found: Mapping[str, Any]) -> None:
         click.echo(f"{found['replication']:,} sessions of replication passed; they are not in the capture")
     if found["unreachable"]:
         click.echo(f"{found['unreachable']:,} connections were not taken by the server")
+    if found["short"]:
+        click.echo(f"{found['short']:,} times clients waited to be let in, for lack of descriptors; raise `ulimit -n`")
     for line in lacking(account):
         click.echo(line)

@@ -41,6 +41,8 @@ _LACKS = {
     "not_followed": ("executions of the fast path or of SQL's PREPARE, which a relay does not follow", ""),
     "passwords": ("statements that set or name a password, which are left out", ""),
     "torn": ("records that are not whole", ""),
+    "too_long": ("records of more than 64 MiB, which are left out", ""),
+    "implausible": ("numbers that cannot be", ""),
     "not_text": ("records that are not text in UTF-8", "convert the log with iconv"),
     "missing": ("lines that are missing by their numbers", ""),
     "repeated": ("lines that were read before", ""),
@@ -71,13 +73,20 @@ def lacking(account: Mapping[str, Any]) -> Iterator[str]:
     if account["calls"] >= _MANY and (account["least_us"] or 0) >= _SHORT_US:
         least = f"{account['least_us'] / 1e3:,.0f} ms"
         yield f"no statement took less than {least}: set log_min_duration_statement = 0, as others leave out the shorter ones"
+    if account.get("unfinished"):
+        yield "the recording was killed: it is incomplete, and what came in its last seconds is not in it"
+    for reason, sessions in account["not_followed_sessions"].items():
+        yield f"{sessions:,} sessions are incomplete from somewhere on: {reason}"
     of_log = all(form != RELAYED for _, form in account["files"])
     for key, (what, setting) in _LACKS.items():
         if account[key]:
             yield f"{account[key]:,} {what}" + (f": {setting}" if setting and of_log else "")
     if account["first_unreadable"] is not None:
         name, place = account["first_unreadable"]
-        yield f"the first record that cannot be read is the {place:,}th of {name}"
+        yield f"the first record that cannot be read is at line {place:,} of {name}"
+    if account["first_implausible"] is not None:
+        name, place, what = account["first_implausible"]
+        yield f"the first number that cannot be is the {what} at line {place:,} of {name}"
 
 
 def print_plan(plan: Plan, dsn: str) -> None:

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::limits::{self, PARTS_MAX, TextBudget, VALUES_MAX, damaged};
 use super::{
-    ANSWER, CUT, Checkpoint, DONE, FAILED, INLINE, Index, Indexed, Last, MAGIC, MAGIC_1, MAGIC_2, MORE, RECORDED, ROWS,
-    UNNAMED, WITHOUT_VALUES,
+    ANSWER, CHECKPOINT, CUT, Checkpoint, DONE, FAILED, INLINE, Index, Indexed, Last, MAGIC, MAGIC_1, MAGIC_2, MORE,
+    PLAIN, RECORDED, ROWS, UNNAMED, WITHOUT_VALUES,
 };
 use crate::account::Account;
 use crate::call::{Call, Ending, Protocol, SessionFacts};
@@ -87,7 +87,7 @@ impl CaptureFile {
             Some(at) => {
                 let mut index: Index = serde_json::from_slice(&self.frame(at)?)?;
                 for at in std::mem::take(&mut index.checkpoints) {
-                    let checkpoint = self.frame(at)?;
+                    let checkpoint = self.frame_of(at, |kind| matches!(kind, CHECKPOINT | RECORDED))?;
                     put_checkpoint(&mut index, &checkpoint)?;
                 }
                 index
@@ -133,7 +133,7 @@ impl CaptureFile {
             }
             if kind == RECORDED {
                 // What is behind one that is damaged is not known.
-                let Ok(checkpoint) = self.frame(at) else { break };
+                let Ok(checkpoint) = self.frame_of(at, |kind| kind == RECORDED) else { break };
                 if put_checkpoint(&mut index, &checkpoint).is_err() {
                     break;
                 }
@@ -225,8 +225,15 @@ impl CaptureFile {
     }
 
     fn frame(&mut self, at: u64) -> io::Result<Vec<u8>> {
-        let (length, stored, _) = split_head(self.head(at)?);
-        self.file.seek(SeekFrom::Start(at + HEAD_BYTES))?;
+        self.frame_of(at, |kind| kind == PLAIN)
+    }
+
+    fn frame_of(&mut self, at: u64, is_expected: impl Fn(u32) -> bool) -> io::Result<Vec<u8>> {
+        let (length, stored, kind) = split_head(self.head(at)?);
+        if !is_expected(kind) {
+            return Err(damaged());
+        }
+        self.file.seek(SeekFrom::Start(at.checked_add(HEAD_BYTES).ok_or_else(damaged)?))?;
         let mut bytes = Vec::new();
         (&mut self.file).take(u64::from(stored)).read_to_end(&mut bytes)?;
         limits::inflate(&bytes, u64::from(length))
