@@ -170,20 +170,23 @@ fn logs<W: Write>(spec: &ReadSpec, watch: &Watch<'_, W>) -> Result<Vec<Log>, Cap
 
 /// What a log without statements lacks.
 fn useless(account: &Account) -> CaptureError {
-    let (why, remedy) = if !account.unknown_severities.is_empty() {
-        ("it is in another language than English", "set lc_messages = 'C' and log again")
+    let (code, why, remedy) = if !account.unknown_severities.is_empty() {
+        ("capture.log.language", "it is in another language than English", "set lc_messages = 'C' and log again")
     } else if account.lone_durations > 0 {
         (
+            "capture.log.without_statements",
             "it has durations without statements",
             "set log_statement = 'all' beside log_duration, or log_min_duration_statement = 0",
         )
     } else {
         (
+            "capture.log.without_statements",
             "statements were not logged",
             "set log_statement = 'all' and log_duration = on, or log_min_duration_statement = 0",
         )
     };
     CaptureError::new(format!("the log has no statement that could be sent again: {why}"), remedy)
+        .coded(code, json!({"entries": account.entries, "severities": account.unknown_severities}))
 }
 
 /// Says how far a reading is, and notices when it is to end.

@@ -101,7 +101,9 @@ pub(crate) fn detect(input: &mut Input<'_>, given: Option<&Prefix>) -> io::Resul
     let lines: Vec<&str> = head.lines().take(LINES_LOOKED_AT).collect();
     let (wrapping, texts) = taken_out(&lines);
     if let Some(given) = given {
-        return Ok(Some(Format::Stderr { prefix: given.clone(), wrapping }));
+        let strict = texts.iter().any(|line| given.read(line).is_some());
+        let prefix = if strict { given.clone() } else { given.clone().of_any_language() };
+        return Ok(Some(Format::Stderr { prefix, wrapping }));
     }
     if lines.iter().any(|line| json::is_entry(line)) {
         return Ok(Some(Format::Json));
@@ -110,7 +112,9 @@ pub(crate) fn detect(input: &mut Input<'_>, given: Option<&Prefix>) -> io::Resul
         return Ok(Some(Format::Csv));
     }
     let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-    Ok(known_prefix(&texts).map(|prefix| Format::Stderr { prefix, wrapping }))
+    let found = known_prefix(&texts, |prefix| prefix);
+    let found = found.or_else(|| known_prefix(&texts, Prefix::of_any_language));
+    Ok(found.map(|prefix| Format::Stderr { prefix, wrapping }))
 }
 
 /// What lines are wrapped in, and what they are without it.
@@ -128,9 +132,9 @@ fn taken_out<'a>(lines: &[&'a str]) -> (Wrapping, Vec<Cow<'a, str>>) {
 }
 
 /// The known prefix that fits the most lines; of several, the first.
-fn known_prefix(lines: &[&str]) -> Option<Prefix> {
+fn known_prefix(lines: &[&str], variant: fn(Prefix) -> Prefix) -> Option<Prefix> {
     let candidates: Vec<&&str> = lines.iter().filter(|line| !line.starts_with('\t') && !line.is_empty()).collect();
-    let prefixes = KNOWN_PREFIXES.iter().filter_map(|text| Prefix::parse(text).ok());
+    let prefixes = KNOWN_PREFIXES.iter().filter_map(|text| Prefix::parse(text).ok()).map(variant);
     let fitting = |prefix: &Prefix| candidates.iter().filter(|line| prefix.read(line).is_some()).count();
     let mut best: Option<(usize, Prefix)> = None;
     for prefix in prefixes {

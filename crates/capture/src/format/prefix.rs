@@ -33,6 +33,8 @@ enum Part {
 pub(crate) struct Prefix {
     text: String,
     parts: Vec<Part>,
+    /// Any word in capitals counts as a severity: the log is in another language, and that is to be said.
+    of_any_language: bool,
 }
 
 /// A line behind its prefix.
@@ -72,7 +74,12 @@ impl Prefix {
         if !parts.iter().any(|part| matches!(part, Part::Escape('p' | 'c'))) {
             return Err("it has no process (`%p`) and no session (`%c`)".to_owned());
         }
-        Ok(Self { text: text.to_owned(), parts })
+        Ok(Self { text: text.to_owned(), parts, of_any_language: false })
+    }
+
+    /// The same for a log in another language.
+    pub(crate) fn of_any_language(self) -> Self {
+        Self { of_any_language: true, ..self }
     }
 
     /// As it is set.
@@ -92,7 +99,8 @@ impl Prefix {
 
     /// The same, and how many parts were tried.
     fn read_counted<'a>(&self, line: &'a str) -> (Option<Line<'a>>, u32) {
-        let mut attempt = Attempt { line, head: &line[..line.floor_char_boundary(HEAD_BYTES)], tries: 0 };
+        let head = &line[..line.floor_char_boundary(HEAD_BYTES)];
+        let mut attempt = Attempt { line, head, of_any_language: self.of_any_language, tries: 0 };
         (attempt.parts(&self.parts, 0, Entry::default()), attempt.tries)
     }
 }
@@ -102,6 +110,7 @@ struct Attempt<'a> {
     line: &'a str,
     /// The part of it that the prefix can be in.
     head: &'a str,
+    of_any_language: bool,
     tries: u32,
 }
 
@@ -188,7 +197,10 @@ impl<'a> Attempt<'a> {
         let message = &rest[word.len() + 3..];
         let word = word.trim_start_matches(' ');
         let addition = ADDITIONS.contains(&word);
-        if !addition && !SEVERITIES.contains(&word) && word != "DEBUG5" {
+        let is_word =
+            || !word.is_empty() && word.chars().all(|letter| letter.is_alphabetic() && !letter.is_lowercase());
+        let is_known = addition || SEVERITIES.contains(&word) || word == "DEBUG5";
+        if !is_known && !(self.of_any_language && is_word()) {
             return None;
         }
         entry.severity = Cow::Borrowed(word);
@@ -357,6 +369,17 @@ mod tests {
         let wanted = ("10.0.0.5".to_owned(), "app".to_owned(), "shop".to_owned(), 100);
         assert_eq!(entry_of(&laden("LOG", 2000)), Some(wanted));
         assert_eq!(entry_of(&laden("FEHLER", 2000)), None);
+    }
+
+    #[test]
+    fn words_of_other_languages_are_severities_only_where_the_log_is_in_one() {
+        let prefix = Prefix::parse("%m [%p] ").unwrap();
+        for word in ["FEHLER", "ОШИБКА", "エラー"] {
+            let line = format!("2026-11-25 07:04:42.123 UTC [41] {word}:  x");
+            assert_eq!(prefix.read(&line), None);
+            assert_eq!(prefix.clone().of_any_language().read(&line).unwrap().entry.severity, word);
+        }
+        assert_eq!(prefix.of_any_language().read("2026-11-25 07:04:42.123 UTC [41] now: and:  x"), None);
     }
 
     #[test]
