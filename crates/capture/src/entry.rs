@@ -70,6 +70,15 @@ impl Entry<'_> {
     }
 }
 
+/// At most so many bytes of a text from its beginning, up to the end of a letter.
+pub fn beginning(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// The client's host of `host:port` or `host(port)`.
 pub(crate) fn host_of(written: &str) -> &str {
     if let Some((host, _)) = written.split_once('(') {

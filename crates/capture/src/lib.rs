@@ -26,6 +26,7 @@ mod time;
 pub use account::Account;
 pub use assemble::takes_parameters;
 pub use call::{Call, Ending, Protocol, SessionFacts};
+pub use entry::beginning;
 pub use error::CaptureError;
 pub use file::{CaptureFile, Contents, Cursor, Writer};
 pub use message::has_password;

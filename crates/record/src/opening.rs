@@ -1,6 +1,6 @@
 //! How a connection begins, before its messages have tags (PostgreSQL's documentation, "StartupMessage").
 
-use pgdyno_capture::SessionFacts;
+use pgdyno_capture::{SessionFacts, beginning};
 use pgdyno_relay::Passage;
 
 use crate::messages::Fields;
@@ -57,9 +57,7 @@ pub(crate) fn startup_length(bytes: &[u8]) -> usize {
 
 /// A name as a server keeps it.
 pub(crate) fn name_of(bytes: &[u8]) -> String {
-    let mut name = String::from_utf8_lossy(bytes).into_owned();
-    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
-    name
+    beginning(&String::from_utf8_lossy(bytes), NAME_BYTES_MAX).to_owned()
 }
 
 /// Whose session it is. None if it is one of replication, whose stream is not of statements.

@@ -77,10 +77,9 @@ impl Store {
 
     /// Writes all that came, so that it can be read however the process ends.
     pub(crate) fn checkpoint(&mut self) {
-        if self.failed.is_none() && self.account.calls > 0 {
-            if let Err(error) = self.writer.checkpoint(&self.account) {
-                self.fails(error);
-            }
+        let wanted = self.failed.is_none() && self.account.calls > 0;
+        if let Some(error) = wanted.then(|| self.writer.checkpoint(&self.account)).and_then(Result::err) {
+            self.fails(error);
         }
     }
 

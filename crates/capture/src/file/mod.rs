@@ -10,6 +10,7 @@
 //! came since the one before, and the index where the checkpoints are; both are JSON. A recording that was killed has no index: its
 //! checkpoints are found by going through the frames. Nothing that a file says is believed: see `limits`.
 
+mod encode;
 mod limits;
 mod read;
 mod room;

@@ -10,13 +10,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
+use super::encode::{bytes_of, encode, put_bytes};
 use super::room::Room;
-use super::{
-    ANSWER, CHECKPOINT, CUT, Checkpoint, DONE, Delta, FAILED, INLINE, Index, Last, MAGIC, MORE, NAMED, PLAIN, RECORDED,
-    ROWS, UNNAMED, WITHOUT_VALUES,
-};
+use super::{CHECKPOINT, Checkpoint, Delta, Index, Last, MAGIC, PLAIN, RECORDED};
 use crate::account::Account;
-use crate::call::{Call, Ending, Protocol, SessionFacts};
+use crate::call::{Call, SessionFacts};
 use crate::error::CaptureError;
 
 /// A session's calls are written when they take this much.
@@ -172,7 +170,7 @@ impl Writer {
         let number = self.text(&call.text)?;
         let buffer = self.buffers.get_mut(&session).ok_or(io::ErrorKind::NotFound)?;
         let before = buffer.bytes.len();
-        encode(call, number, buffer);
+        encode(call, number, &mut buffer.last, &mut buffer.bytes);
         self.buffered += buffer.bytes.len() - before;
         self.calls += 1;
         buffer.changed = true;
@@ -377,14 +375,6 @@ fn new_file(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// What a call takes in a block or in the table of texts, at most.
-fn bytes_of(call: &Call) -> usize {
-    let values: usize = call.values.iter().flatten().map(String::len).sum();
-    let answer: usize = call.answer.iter().map(|(name, value)| name.len() + value.len()).sum();
-    let numbers = 16 + call.values.len() + call.answer.len() + call.rows.as_ref().map_or(0, Vec::len);
-    call.text.len() + call.name.len() + values + answer + 10 * numbers
-}
-
 /// Of two hashes with different beginnings, as one of 64 bits would meet itself in a billion texts.
 fn digest(text: &str) -> u128 {
     let half = |seed: u8| {
@@ -393,84 +383,4 @@ fn digest(text: &str) -> u128 {
         hasher.finish()
     };
     (u128::from(half(0)) << 64) | u128::from(half(1))
-}
-
-fn put(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-fn encode(call: &Call, text: Option<u32>, buffer: &mut Buffer) {
-    let out = &mut buffer.bytes;
-    let mut flags = match call.protocol {
-        Protocol::Text => 0,
-        Protocol::Unnamed => UNNAMED,
-        Protocol::Named => NAMED,
-    };
-    flags |= match call.ending {
-        Ending::Unknown => 0,
-        Ending::Done(_) => DONE,
-        Ending::Failed(_) => FAILED,
-    };
-    let more = [(ROWS, call.rows.is_some()), (ANSWER, !call.answer.is_empty())];
-    let more = more.into_iter().fold(0, |bits, (bit, set)| if set { bits | bit } else { bits });
-    let facts = [(WITHOUT_VALUES, call.without_values), (CUT, call.cut), (INLINE, text.is_none()), (MORE, more != 0)];
-    for (bit, set) in facts {
-        flags |= if set { bit } else { 0 };
-    }
-    out.push(flags);
-    let delta = call.due_us.wrapping_sub(buffer.last.due_us);
-    put(out, ((delta << 1) ^ (delta >> 63)).cast_unsigned());
-    put(out, u64::from(call.transaction.wrapping_sub(buffer.last.transaction)));
-    buffer.last = Last { due_us: call.due_us, transaction: call.transaction };
-    match text {
-        Some(number) => put(out, u64::from(number)),
-        None => put_bytes(out, call.text.as_bytes()),
-    }
-    match call.ending {
-        Ending::Unknown => (),
-        Ending::Done(us) => put(out, us),
-        Ending::Failed(state) => out.extend_from_slice(&state),
-    }
-    if call.protocol == Protocol::Named {
-        put_bytes(out, call.name.as_bytes());
-    }
-    if call.protocol != Protocol::Text {
-        put(out, call.values.len() as u64);
-        for value in &call.values {
-            match value {
-                None => put(out, 0),
-                Some(value) => {
-                    put(out, value.len() as u64 + 1);
-                    out.extend_from_slice(value.as_bytes());
-                }
-            }
-        }
-    }
-    if more != 0 {
-        out.push(more);
-    }
-    if let Some(rows) = &call.rows {
-        put(out, rows.len() as u64);
-        let mut last = 0;
-        for at in rows {
-            put(out, at.saturating_sub(last));
-            last = *at;
-        }
-    }
-    if !call.answer.is_empty() {
-        put(out, call.answer.len() as u64);
-        for (name, value) in &call.answer {
-            put_bytes(out, name.as_bytes());
-            put_bytes(out, value.as_bytes());
-        }
-    }
 }

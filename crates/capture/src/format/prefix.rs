@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use crate::entry::{Entry, host_of, transaction_of};
+use crate::entry::{Entry, beginning, host_of, transaction_of};
 use crate::time::instant;
 
 /// What may follow a prefix, from `elog.c`. The first begin an entry, the others belong to the one before.
@@ -99,7 +99,7 @@ impl Prefix {
 
     /// The same, and how many parts were tried.
     fn read_counted<'a>(&self, line: &'a str) -> (Option<Line<'a>>, u32) {
-        let head = &line[..line.floor_char_boundary(HEAD_BYTES)];
+        let head = beginning(line, HEAD_BYTES);
         let mut attempt = Attempt { line, head, of_any_language: self.of_any_language, tries: 0 };
         (attempt.parts(&self.parts, 0, Entry::default()), attempt.tries)
     }
@@ -192,15 +192,14 @@ impl<'a> Attempt<'a> {
 
     fn severity(&self, at: usize, mut entry: Entry<'a>) -> Option<Line<'a>> {
         let rest = &self.line[at..];
-        let near = &rest[..rest.floor_char_boundary(SEVERITY_BYTES)];
-        let (word, _) = near.split_once(":  ")?;
+        let (word, _) = beginning(rest, SEVERITY_BYTES).split_once(":  ")?;
         let message = &rest[word.len() + 3..];
         let word = word.trim_start_matches(' ');
         let addition = ADDITIONS.contains(&word);
         let is_word =
             || !word.is_empty() && word.chars().all(|letter| letter.is_alphabetic() && !letter.is_lowercase());
         let is_known = addition || SEVERITIES.contains(&word) || word == "DEBUG5";
-        if !is_known && !(self.of_any_language && is_word()) {
+        if !(is_known || self.of_any_language && is_word()) {
             return None;
         }
         entry.severity = Cow::Borrowed(word);
