@@ -348,7 +348,7 @@ def test_a_full_disk_ends_no_session_and_what_was_recorded_can_be_used(
         said = relay.process.stderr.readline() if relay.process.stderr is not None else ""
         assert "the capture is full" in said and "clients stay connected" in said
         session.execute("SELECT 'still there'")
-        found = relay.end(EXIT_HOST, "has only the beginning")
+        found = relay.end(EXIT_HOST, "error[capture.record.full]")
     kept = found["account"]["calls"]
     assert 0.1 * BEYOND < kept < BEYOND
     (filling,) = sent(output, "filling")

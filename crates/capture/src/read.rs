@@ -260,12 +260,13 @@ impl<W: Write> Reader<'_, '_, W> {
         *watch.position.borrow_mut() = Some(position);
         let name = log.path.display().to_string();
         self.assembler.account.files.push((name.clone(), log.format.name()));
+        self.assembler.place = (name, 1);
         let lines = Rc::clone(&input.line);
         let (fractions, follows) = (log.format.has_fractions(), log.format.says_entries_behind());
         let result = log.format.read::<Stop>(&mut input, &mut |found| {
             // An entry that is told at its end ends with the line before.
             let behind = follows && matches!(found, Found::Entry(_));
-            self.assembler.place = (name.clone(), lines.get() + u64::from(!behind));
+            self.assembler.place.1 = lines.get() + u64::from(!behind);
             self.found(found, fractions)
         });
         let ended = result.and_then(|()| self.spread.flush(&mut self.assembler).map_err(Stop::Unwritten));

@@ -8,6 +8,11 @@
 //! Of answers only their ends and errors are looked at, and keys that they give. Messages of authentication are skipped without being kept. TLS is answered with
 //! "no", as what is encrypted cannot be recorded.
 
+#[cfg(panic = "abort")]
+compile_error!(
+    "a bug in reading one session would end the recording of all: their panics are caught, which needs unwinding"
+);
+
 mod answer;
 mod answered;
 mod asked;
