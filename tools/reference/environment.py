@@ -60,7 +60,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
 """Name -> (what holds without it, meaning)."""
 
 INTERNAL = {"PGDYNO_COMPLETE", "PGDYNO_BUILD_HASH", "PGDYNO_FUZZ_S"}
-"""Between the shell and click, between cargo and the engine that it builds, and of tests in Rust: how long their fuzzing goes on."""
+"""Between the shell and click, between cargo and the engine that it builds, and of tests in Rust: for how many seconds they fuzz."""
 
 INTRODUCTION = """
 Environment variables that pgdyno uses. Those of PostgreSQL's own programs (`PGHOST`, `PGPASSFILE`,
