@@ -21,6 +21,7 @@ use crate::file_system;
 use crate::follow::PathFollower;
 use crate::fs::{Exported, FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::lane::Mode;
+use crate::last_words;
 use crate::log_buffer::LogBuffer;
 use crate::loop_device::{LoopDevice, LowPlace, Proofs};
 use crate::overhead::BaseOverhead;
@@ -68,6 +69,7 @@ impl Attached {
         let place = LowPlace::reserve()?;
         let folder = VolumeDir::of(&spec.state_dir, &spec.name)?;
         folder.create()?;
+        last_words::attached(folder.path());
         let begin = || {
             let layer = folder.layer(&spec.store);
             let (size_bytes, image) = (storage.total.size_bytes, spec.image.as_deref());
@@ -90,6 +92,7 @@ impl Attached {
                 listener: None,
             }),
             Err(error) => {
+                last_words::detached(folder.path());
                 let _ = fs::remove_dir_all(folder.path());
                 Err(error)
             }
@@ -218,6 +221,7 @@ impl Attached {
                 .remove()
                 .context(|| "the volume's files cannot be removed".to_owned(), "run `pgdyno doctor --clean`"),
         };
+        last_words::detached(self.folder.path());
         let _ = fs::remove_dir_all(self.folder.path());
         result.and(kept)
     }

@@ -15,6 +15,8 @@ pub(crate) enum Command {
     Detach { name: String, save_image: Option<PathBuf>, answer: UnixStream },
     /// Volumes are to be frozen at one instant, each into a folder; a process waits for the answer.
     Snapshot { targets: BTreeMap<String, PathBuf>, answer: UnixStream },
+    /// A test has asked a thread to panic, which may be the main one.
+    Panic,
     /// A signal asks for the end.
     Terminate,
     /// A FUSE session ended: another process unmounted it, or this one did.

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::ask::{error_document, send};
 use crate::command::Command;
 use crate::fault;
+use crate::last_words::{self, Thread};
 use crate::modify::{Elastic, History, Seen, Wanted};
 use crate::pipeline::Pipeline;
 use crate::precautions;
@@ -64,6 +65,8 @@ pub(crate) enum Request {
     Pending { for_ns: u64 },
     /// Freezes volumes of the instance at one instant: each, by its name, becomes an image in that new folder.
     Snapshot { targets: BTreeMap<String, PathBuf> },
+    /// Makes the next thread of this kind panic, where the daemon was started for tests.
+    Panic { thread: Thread },
     /// Unmounts and ends; keeps the content as an image if a path is given.
     Detach {
         #[serde(default)]
@@ -309,6 +312,12 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
                 let until = pipeline.core.clock.now().saturating_add(for_ns);
                 pipeline.change(|volume| Change::Baseline { volume, until });
                 json!({"ok": {}})
+            }
+            Ok(Request::Panic { thread }) => {
+                let is_doomed = last_words::doom(thread);
+                let _ = commands.send(Command::Panic);
+                last_words::pass(Thread::Control);
+                json!({"ok": {"panics": is_doomed}})
             }
             Ok(Request::Snapshot { targets }) => {
                 if let Ok(answer) = stream.try_clone() {

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use pgdyno_host::{Context, Result};
 
+use crate::last_words::{self, Thread};
 use crate::pipeline::Pipeline;
 use crate::stats::{Completed, Totals};
 
@@ -134,6 +135,7 @@ fn follow(account: &DeviceAccount, beside_ns: u64, pipeline: &Pipeline, stopped:
         follower.device = (begin.ops[i], begin.ns[i]);
     }
     while matches!(stopped.recv_timeout(WINDOW), Err(RecvTimeoutError::Timeout)) {
+        last_words::pass(Thread::Follower);
         let Ok(device) = account.read() else { return };
         let Completed { modelled, held } = pipeline.completed();
         for (i, follower) in followers.iter_mut().enumerate() {

@@ -27,6 +27,7 @@ mod fs;
 mod host;
 mod instance_dir;
 mod lane;
+mod last_words;
 mod log_buffer;
 mod loop_device;
 mod minutes;

@@ -18,6 +18,7 @@ use pgdyno_volume::{Change, Io, Op, VolumeFault, VolumeId};
 use crate::core::Core;
 use crate::failure::{StoreFailure, StoreFailures};
 use crate::lane::Mode;
+use crate::last_words::{self, Thread};
 use crate::log_buffer::LogBuffer;
 use crate::minutes::Minutes;
 use crate::overhead::BaseOverhead;
@@ -107,6 +108,7 @@ impl Pipeline {
     pub(crate) fn submit(&self, offset: u64, payload: Payload<'_>) {
         let (op, len) = payload.shape();
         let mut state = self.core.lock();
+        last_words::pass(Thread::EventLoop);
         let lane = state.lane(self.lane);
         let Some(index) = lane.free.pop() else {
             lane.stats.refused_ops += 1;
@@ -181,6 +183,7 @@ impl Pipeline {
         let Some(disk) = &self.disk else { return };
         while let Some(index) = disk.pop() {
             let mut slot = self.slots.lock(index);
+            last_words::pass(Thread::Worker);
             self.move_data(&mut slot);
             if let Some(injected) = self.slots.transfer(index).end() {
                 slot.injected = injected;

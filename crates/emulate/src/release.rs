@@ -4,6 +4,7 @@
 //! The machine wakes a thread late, so the alarm is set earlier by a [`pgdyno_clock::WakeLead`].
 
 use crate::core::Core;
+use crate::last_words::{self, Thread};
 use crate::precautions;
 use crate::slots::{Answered, SlotIndex};
 
@@ -17,6 +18,7 @@ pub(crate) fn run(core: &Core) {
     let mut batch: Vec<(SlotIndex, u64, bool)> = Vec::with_capacity(BATCH);
     let mut state = core.lock();
     loop {
+        last_words::pass(Thread::Release);
         let now = core.clock.now();
         state.advance(now, None);
         while batch.len() < BATCH {

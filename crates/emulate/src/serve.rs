@@ -18,6 +18,7 @@ use crate::control;
 use crate::core::Core;
 use crate::file_system;
 use crate::instance_dir::{Entered, InstanceDir};
+use crate::last_words::{self, Thread};
 use crate::log_buffer::LogBuffer;
 use crate::precautions;
 use crate::release;
@@ -47,6 +48,7 @@ pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
     // It would keep the file system busy that the caller stands in; every path is absolute by now.
     std::env::set_current_dir("/")
         .context(|| "cannot leave the working directory".to_owned(), "run `pgdyno doctor`")?;
+    last_words::abort_on_panic();
     let (commands, inbox) = channel();
     watch_signals(commands.clone())?;
     let refused = precautions::protect_process();
@@ -237,6 +239,10 @@ impl Daemon {
                 }
                 Ok(Command::SessionEnded { name }) => {
                     self.volumes.remove(&name).map_or(Ok(()), |attached| attached.take_down(None))
+                }
+                Ok(Command::Panic) => {
+                    last_words::pass(Thread::Main);
+                    Ok(())
                 }
                 Ok(Command::Terminate) | Err(_) => {
                     let all = std::mem::take(&mut self.volumes).into_values();

@@ -14,6 +14,7 @@ use pgdyno_volume::{Instance, InstanceLimits};
 use serde::{Deserialize, Serialize};
 
 use crate::core::Core;
+use crate::last_words::{self, Thread};
 use crate::log_buffer::LogBuffer;
 use crate::precautions;
 
@@ -72,6 +73,7 @@ fn drain(core: &Core, file: &mut File, stopped: &Receiver<()>) -> io::Result<()>
     let mut bytes = LogBuffer::room();
     loop {
         let stop = !matches!(stopped.recv_timeout(DRAIN_INTERVAL), Err(RecvTimeoutError::Timeout));
+        last_words::pass(Thread::LogDrain);
         core.swap_log(&mut bytes);
         file.write_all(&bytes)?;
         bytes.clear();

@@ -295,7 +295,10 @@ def detach(name: str, save_image: Path | None) -> None:
         found.detach()
         click.echo(f"{name}: the remains of an interrupted attach are removed")
         return
+    reason = found.panic
     found.detach(save_image.absolute() if save_image is not None else None)
+    if reason is not None:
+        click.echo(f"note: the volume's daemon had ended itself, because of a bug: {reason}", err=True)
     kept = f"; its content is in {save_image}" if save_image is not None else ""
     click.echo(f"{name} is detached{kept}")
     base = None if save_image is None else snapshot_file.base_of(save_image)

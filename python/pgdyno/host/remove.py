@@ -23,6 +23,7 @@ from pgdyno.host.waiting import wait_until
 LOG_FILE = "daemon.log"
 CLAIM_FILE = "claim.json"
 FACTS_FILE = "volume.json"
+PANIC_FILE = "panic.txt"
 _TOOLS = ("mkfs.ext4", "mke2fs", "mkfs.xfs", "resize2fs", "xfs_growfs", "mount", "losetup", "pgdyno-engine")
 """What a daemon starts on its device."""
 ORDERLY_S = 10.0

@@ -28,7 +28,7 @@ from pgdyno.host.journal import Journal
 from pgdyno.host.mount_options import require_known_options
 from pgdyno.host.named import find_named
 from pgdyno.host.process import ProcessIdentity, boot_id, identity
-from pgdyno.host.remove import FACTS_FILE, LOG_FILE, exists, remove_volume, serves_others, write_claim
+from pgdyno.host.remove import FACTS_FILE, LOG_FILE, PANIC_FILE, exists, remove_volume, serves_others, write_claim
 from pgdyno.host.snapshot_delete import collect
 from pgdyno.host.unfinished import Unfinished, unfinished
 from pgdyno.host.waiting import wait_until
@@ -141,6 +141,14 @@ class AttachedVolume:
         """What its daemon wrote; it lasts as long as the volume."""
         return paths.claims_dir(self.state_dir) / self.name / LOG_FILE
 
+    @property
+    def panic(self) -> str | None:
+        """The reason for which its daemon has ended itself; ``None`` while it serves, and where it was killed."""
+        try:
+            return (paths.volumes_dir(self.state_dir) / self.name / PANIC_FILE).read_text(errors="replace").strip()
+        except OSError:
+            return None
+
     def keep(self) -> None:
         """Let the volume outlive this command: from now on it goes only by :meth:`detach`."""
         if self._entry is not None:
@@ -220,9 +228,13 @@ class AttachedVolume:
 
     def _require_daemon(self) -> None:
         if self.daemon.ending():
+            reason = self.panic
             raise HostError(
-                f"the daemon of volume `{self.name}` (process {self.daemon.pid}) is dead, and its content with it",
+                f"the daemon of volume `{self.name}` (process {self.daemon.pid}) is dead, and its content with it"
+                + (f"; it ended itself, because of a bug: {reason}" if reason else ""),
                 remedy=f"run `pgdyno volume detach {self.name}` to remove what is left of it",
+                code="volume.daemon.dead",
+                data={"volume": self.name, "pid": self.daemon.pid, "panic": reason},
             )
 
 
