@@ -1,7 +1,6 @@
 //! The control socket: one JSON line asks, one JSON line answers. Private to the user who attached the volume.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -17,8 +16,9 @@ use pgdyno_volume::{Change, FrequencyRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::ask::{error_document, send};
+use crate::ask::error_document;
 use crate::command::Command;
+use crate::conversations::{self, Conversation};
 use crate::fault;
 use crate::last_words::{self, Thread};
 use crate::modify::{Elastic, History, Seen, Wanted};
@@ -26,6 +26,8 @@ use crate::pipeline::Pipeline;
 use crate::precautions;
 use crate::state_dir::VolumeDir;
 
+/// What is shown of a line that is no request.
+const SHOWN_BYTES: usize = 200;
 /// As long as minutes are kept.
 const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 
@@ -229,63 +231,56 @@ impl Served {
 pub(crate) fn serve(folder: &VolumeDir, served: Served, commands: Sender<Command>) -> Result<Listener> {
     let served = Arc::new(served);
     let closing = Arc::new(AtomicBool::new(false));
-    let listener = Listener(closing.clone());
-    accept(&folder.socket(), move |stream| {
-        if closing.load(Ordering::Acquire) {
-            return false;
-        }
-        let (served, commands) = (served.clone(), commands.clone());
-        let talk = move || converse(&stream, &served, &commands);
-        std::thread::Builder::new().name("control".to_owned()).spawn(talk).is_ok()
-    })?;
-    Ok(listener)
+    listen(&folder.socket(), closing.clone(), move |asker| converse(asker, &served, &commands))?;
+    Ok(Listener(closing))
 }
 
 /// Serves an instance's socket: one line, the specification of a volume that joins; the answer comes when it is attached.
 pub(crate) fn serve_instance(socket: &Path, commands: Sender<Command>) -> Result<()> {
-    accept(socket, move |stream| {
-        let commands = commands.clone();
-        let talk = move || {
-            let mut line = String::new();
-            let read = BufReader::new(&stream).read_line(&mut line);
-            match read.and_then(|_| Ok(serde_json::from_str(&line)?)) {
+    listen(socket, Arc::default(), move |asker| {
+        asker.each_line(|line| {
+            match serde_json::from_slice(line) {
                 Ok(spec) => {
-                    let _ = commands.send(Command::Join { spec: Box::new(spec), answer: stream });
+                    let _ = commands.send(Command::Join { spec: Box::new(spec), answer: asker.clone() });
                 }
                 Err(error) => {
                     let message = format!("the specification of the volume that joins cannot be read: {error}");
                     let refused = Fault::new(message, "use the same version of pgdyno for all volumes");
-                    let _ = send(&stream, &error_document(&refused));
+                    let _ = asker.answer(&error_document(&refused));
                 }
             }
-        };
-        std::thread::Builder::new().name("control".to_owned()).spawn(talk).is_ok()
+            false
+        });
     })
 }
 
-/// Listens on `path` and hands every connection to `talk`, until that says `false`.
-fn accept(path: &Path, mut talk: impl FnMut(UnixStream) -> bool + Send + 'static) -> Result<()> {
+/// Listens on `path` and serves its connections until `closing`.
+fn listen(
+    path: &Path,
+    closing: Arc<AtomicBool>,
+    talk: impl Fn(&Arc<Conversation>) + Clone + Send + 'static,
+) -> Result<()> {
     let remedy = "use a shorter state directory, at most about 60 characters";
     let listener = UnixListener::bind(path).context(|| format!("cannot listen on {}", path.display()), remedy)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
         .context(|| format!("cannot make {} private", path.display()), remedy)?;
     let accept = move || {
         precautions::ordinary_priority();
-        for stream in listener.incoming().flatten() {
-            if !talk(stream) {
-                return;
-            }
-        }
+        conversations::serve(&listener, &closing, talk);
     };
     let started = std::thread::Builder::new().name("control".to_owned()).spawn(accept);
     started.map(|_| ()).context(|| "cannot start the control thread".to_owned(), "raise the limit on processes")
 }
 
-fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
+fn converse(asker: &Arc<Conversation>, served: &Served, commands: &Sender<Command>) {
+    asker
+        .each_line(|line| answer(line, asker, served, commands).is_none_or(|document| asker.answer(&document).is_ok()));
+}
+
+/// The answer to a request; `None`: the main thread gives it.
+fn answer(line: &[u8], asker: &Arc<Conversation>, served: &Served, commands: &Sender<Command>) -> Option<Value> {
     let pipeline = &served.pipeline;
-    for line in BufReader::new(stream).lines() {
-        let Ok(line) = line else { return };
-        let answer = match serde_json::from_str(&line) {
+    Some(match serde_json::from_slice(line) {
             Ok(Request::Stats { histograms }) => served.stats(histograms),
             Ok(Request::Minutes) => served.minutes(),
             Ok(Request::Health) => json!({"store_failure": pipeline.store_failure(), "faults": fault::seen(pipeline),
@@ -320,24 +315,21 @@ fn converse(stream: &UnixStream, served: &Served, commands: &Sender<Command>) {
                 json!({"ok": {"panics": is_doomed}})
             }
             Ok(Request::Snapshot { targets }) => {
-                if let Ok(answer) = stream.try_clone() {
-                    let _ = commands.send(Command::Snapshot { targets, answer });
-                }
-                continue;
+                let _ = commands.send(Command::Snapshot { targets, answer: asker.clone() });
+                return None;
             }
             Ok(Request::Detach { save_image }) => {
-                if let Ok(answer) = stream.try_clone() {
-                    let _ = commands.send(Command::Detach { name: served.name.clone(), save_image, answer });
-                }
-                continue;
+                let _ = commands.send(Command::Detach { name: served.name.clone(), save_image, answer: asker.clone() });
+                return None;
             }
             Err(error) => error_document(&Fault::new(
-                format!("{line:?} is not a request: {error}"),
+                format!("{:?} is not a request: {error}", beginning_of(line)),
                 "ask with {\"command\": \"stats\" | \"minutes\" | \"health\" | \"credit\" | \"instance_credit\" | \"modify\" | \"mark\" | \"fail\" | \"heal\" | \"pending\" | \"snapshot\" | \"detach\"}",
-            )),
-        };
-        if send(stream, &answer).is_err() {
-            return;
-        }
-    }
+            ).coded("volume.request.unknown", Value::Null)),
+    })
+}
+
+/// As much of a line as an error shows.
+fn beginning_of(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]).trim_end().to_owned()
 }

@@ -11,11 +11,12 @@ use pgdyno_host::{Context, Fault, Result};
 use pgdyno_volume::Instance;
 use serde_json::{Value, json};
 
-use crate::ask::{error_document, is_awaited, send};
+use crate::ask::error_document;
 use crate::attached::Attached;
 use crate::command::Command;
 use crate::control;
 use crate::core::Core;
+use crate::descriptors;
 use crate::file_system;
 use crate::instance_dir::{Entered, InstanceDir};
 use crate::last_words::{self, Thread};
@@ -52,6 +53,7 @@ pub fn serve(spec: &ServeSpec, ready: impl FnOnce(&Value)) -> Result<()> {
     let (commands, inbox) = channel();
     watch_signals(commands.clone())?;
     let refused = precautions::protect_process();
+    descriptors::fill();
     let instance = InstanceFacts { refused, ..instance };
     let mut daemon = Daemon::begin(instance, place, commands)?;
     match daemon.attach(spec, &storage) {
@@ -219,26 +221,27 @@ impl Daemon {
                 Ok(Command::Join { spec, answer }) => {
                     let joined = self.join(&spec);
                     let text = joined.as_ref().map_or_else(error_document, |facts| json!({"ready": facts}));
-                    let heard = send(&answer, &text).is_ok();
+                    let heard = answer.answer(&text).is_ok();
                     // The process that asked was killed meanwhile, and no other one would detach the volume.
                     let unwanted = if heard || joined.is_err() { None } else { self.volumes.remove(&spec.name) };
                     unwanted.map_or(Ok(()), |attached| attached.take_down(None))
                 }
                 // It was taken back: the process that asked was interrupted before it began.
-                Ok(Command::Snapshot { answer, .. }) if !is_awaited(&answer) => Ok(()),
+                Ok(Command::Snapshot { answer, .. }) if !answer.is_awaited() => Ok(()),
                 Ok(Command::Snapshot { targets, answer }) => {
                     let taken = snapshot::take(&self.volumes, &targets);
-                    let _ = send(&answer, &taken.unwrap_or_else(|error| error_document(&error)));
+                    let _ = answer.answer(&taken.unwrap_or_else(|error| error_document(&error)));
                     Ok(())
                 }
-                Ok(Command::Detach { answer, .. }) if !is_awaited(&answer) => Ok(()),
+                Ok(Command::Detach { answer, .. }) if !answer.is_awaited() => Ok(()),
                 Ok(Command::Detach { name, save_image, answer }) => {
-                    let (text, done) = self.detach(&name, save_image.as_deref());
-                    let _ = send(&answer, &text);
+                    let (text, done) = descriptors::spend(|| self.detach(&name, save_image.as_deref()));
+                    let _ = answer.answer(&text);
                     done
                 }
                 Ok(Command::SessionEnded { name }) => {
-                    self.volumes.remove(&name).map_or(Ok(()), |attached| attached.take_down(None))
+                    let attached = self.volumes.remove(&name);
+                    descriptors::spend(|| attached.map_or(Ok(()), |attached| attached.take_down(None)))
                 }
                 Ok(Command::Panic) => {
                     last_words::pass(Thread::Main);
@@ -247,7 +250,8 @@ impl Daemon {
                 Ok(Command::Terminate) | Err(_) => {
                     let all = std::mem::take(&mut self.volumes).into_values();
                     // Every one of them, whatever becomes of the others; the first error is returned.
-                    let ended: Vec<Result<()>> = all.map(|attached| attached.take_down(None)).collect();
+                    let ended: Vec<Result<()>> =
+                        descriptors::spend(|| all.map(|attached| attached.take_down(None)).collect());
                     ended.into_iter().collect()
                 }
             };
@@ -310,7 +314,7 @@ fn watch_signals(commands: Sender<Command>) -> Result<()> {
         // As long as a signal needs; a read that fails ends the daemon too.
         let mut signal = [0_u8; 128];
         loop {
-            let _ = rustix::io::read(&signals, &mut signal);
+            let _ = rustix::io::retry_on_intr(|| rustix::io::read(&signals, &mut signal[..]));
             if commands.send(Command::Terminate).is_err() {
                 return;
             }
