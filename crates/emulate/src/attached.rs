@@ -5,19 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fuser::{BackgroundSession, Config, MountOption, Session};
 use pgdyno_catalog::Storage;
 use pgdyno_host::{Context, Fault, Result};
+use pgdyno_volume::VolumeFault;
 use serde_json::{Value, json};
 
 use crate::calibrate::calibrate;
+use crate::claims::Claims;
 use crate::command::Command;
 use crate::control::{self, Listener, Served};
 use crate::core::Core;
 use crate::fault;
-use crate::file_system;
+use crate::file_system::{self, FileSystem};
 use crate::follow::PathFollower;
 use crate::fs::{Exported, FILE_NAME, FUSE_MAGIC, VolumeFs};
 use crate::lane::Mode;
@@ -38,6 +40,8 @@ const DISK_WORKERS: usize = 32;
 const GONE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A device that is claimed is refused after that, if what claims it can be seen.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(1);
+/// Looking at all processes takes some milliseconds.
+const CLAIM_INTERVAL: Duration = Duration::from_millis(100);
 /// How long the kernel may take to let go of a device after its last mount has ended: more than a second on a busy machine.
 const LET_GO_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -53,6 +57,8 @@ pub(crate) struct Attached {
     place: Option<LowPlace>,
     device: Option<LoopDevice>,
     mount: Option<PathBuf>,
+    file_system: Option<FileSystem>,
+    mount_options: String,
     follower: Option<PathFollower>,
     listener: Option<Listener>,
 }
@@ -88,6 +94,8 @@ impl Attached {
                 place: Some(place),
                 device: None,
                 mount: None,
+                file_system: None,
+                mount_options: spec.mount_options.clone(),
                 follower: None,
                 listener: None,
             }),
@@ -116,6 +124,7 @@ impl Attached {
             None => file_system::found(&path, spec.file_system)?,
             Some(kind) => Some(file_system::format(&path, kind, storage.stripes())?),
         };
+        self.file_system = kind;
         if let Some(target) = &spec.mount {
             file_system::mount(&path, target, kind, &spec.mount_options)?;
             self.mount = Some(target.clone());
@@ -163,18 +172,61 @@ impl Attached {
         self.pipeline.require_savable(target)
     }
 
-    /// From here on nothing is delayed and no fault is in force: detaching takes as long as it takes.
-    pub(crate) fn hurry(&self) {
+    /// Refuses to detach what a program uses, or what is mounted elsewhere, before anything is changed. What looks at the device for a
+    /// moment, as `lsblk` does, is waited for.
+    fn require_unused(&self) -> Result<()> {
+        let Some(device) = &self.device else { return Ok(()) };
+        let begun = Instant::now();
+        loop {
+            let claims = Claims::of(&device.path, self.mount.as_deref());
+            if claims.is_empty() {
+                return Ok(());
+            }
+            if begun.elapsed() > CLAIM_TIMEOUT {
+                return Err(claims.refusal(&device.path));
+            }
+            std::thread::sleep(CLAIM_INTERVAL);
+        }
+    }
+
+    /// Unmounts it and makes sure that nobody uses the device. Where that fails the volume is as it was: mounted, with its limits and its
+    /// faults; what could not be put back the error says.
+    pub(crate) fn let_go(&mut self) -> Result<()> {
+        self.require_unused()?;
+        let healed = self.hurry();
+        let mount = self.mount.clone().filter(|target| file_system::is_mount_point(target));
+        let freed = self.unmount().and_then(|()| self.require_unclaimed());
+        let Err(mut refusal) = freed else { return Ok(()) };
+        if let (Some(target), None, Some(device)) = (mount, &self.mount, &self.device) {
+            match file_system::mount(&device.path, &target, self.file_system, &self.mount_options) {
+                Ok(()) => self.mount = Some(target),
+                Err(error) => {
+                    let lost = format!("; it is not mounted on {} any more: {}", target.display(), error.message);
+                    refusal.message.push_str(&lost);
+                }
+            }
+        }
+        self.stay(healed);
+        Err(refusal)
+    }
+
+    /// From here on nothing is delayed and no fault is in force: detaching takes as long as it takes. The faults that were.
+    fn hurry(&self) -> Vec<(usize, VolumeFault)> {
+        let (_, faults) = self.pipeline.faults();
         self.pipeline.heal();
         self.pipeline.set_mode(Mode::Bypass);
+        faults
     }
 
-    /// It stays after all.
-    pub(crate) fn stay(&self) {
+    /// It stays after all, with its faults.
+    fn stay(&self, faults: Vec<(usize, VolumeFault)>) {
         self.pipeline.set_mode(Mode::Model);
+        for (member, fault) in faults {
+            self.pipeline.fail_again(member, fault);
+        }
     }
 
-    pub(crate) fn unmount(&mut self) -> Result<()> {
+    fn unmount(&mut self) -> Result<()> {
         let Some(target) = &self.mount else { return Ok(()) };
         // Another process may have unmounted it, or removed the folder with it.
         if file_system::is_mount_point(target) {
@@ -185,13 +237,13 @@ impl Attached {
     }
 
     /// Refuses to remove what another process has mounted, or built a device on: all that is on it would be lost.
-    pub(crate) fn require_unclaimed(&self) -> Result<()> {
+    fn require_unclaimed(&self) -> Result<()> {
         self.device.as_ref().map_or(Ok(()), |device| device.require_unclaimed(CLAIM_TIMEOUT, LET_GO_TIMEOUT))
     }
 
     /// Takes everything down, as far as it is up. The first error is returned, but nothing is left out for it.
     pub(crate) fn take_down(mut self, save_image: Option<&Path>) -> Result<()> {
-        self.hurry();
+        drop(self.hurry());
         let mut result = self.unmount();
         if let Some(target) = self.mount.take() {
             file_system::unmount_lazily(&target);
@@ -215,7 +267,10 @@ impl Attached {
             let _ = thread.join();
         }
         let kept = match save_image {
-            Some(target) => self.pipeline.save(target),
+            Some(target) => self.pipeline.save(target).inspect(|()| {
+                // The content is safe whatever else went wrong.
+                result = std::mem::replace(&mut result, Ok(())).map_err(|error| with_image(error, target));
+            }),
             None => self
                 .pipeline
                 .remove()
@@ -225,6 +280,14 @@ impl Attached {
         let _ = fs::remove_dir_all(self.folder.path());
         result.and(kept)
     }
+}
+
+/// The error of a detach whose content was kept all the same.
+fn with_image(error: Fault, target: &Path) -> Fault {
+    let Fault { message, remedy, of_host, .. } = error;
+    let message = format!("{message}; the content is complete in {}", target.display());
+    Fault { of_host, ..Fault::new(message, remedy) }
+        .coded("volume.detach.incomplete", json!({"image": target, "image_complete": true}))
 }
 
 /// An event loop that was taking a request in (the release of the loop device's file, which nothing waits for) when the

@@ -283,7 +283,7 @@ pub(crate) fn is_mount_point(target: &Path) -> bool {
 }
 
 /// A path as it is, from a list whose columns spaces part (`proc(5)`, mountinfo).
-fn unescaped(text: &str) -> String {
+pub(crate) fn unescaped(text: &str) -> String {
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     escapes.iter().fold(text.to_owned(), |text, (escape, meant)| text.replace(escape, meant))
 }

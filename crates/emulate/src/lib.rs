@@ -14,6 +14,7 @@ mod alarm;
 mod ask;
 mod attached;
 mod calibrate;
+mod claims;
 mod client;
 mod clock;
 mod command;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pgdyno_crash::Cache;
 use pgdyno_host::{Context, Fault, Result};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::precautions::{run, tool};
 use crate::store::BLOCK_BYTES;
@@ -134,7 +135,9 @@ impl LoopDevice {
     pub(crate) fn require_unclaimed(&self, timeout: Duration, patience: Duration) -> Result<()> {
         let claimed = || {
             let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&self.path);
-            opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+            // A descriptor that is not to be had does not say that nobody has the device.
+            let unknown = [libc::EBUSY, libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EINTR];
+            opened.is_err_and(|error| error.raw_os_error().is_some_and(|errno| unknown.contains(&errno)))
         };
         let begun = Instant::now();
         if wait_until(patience, || !claimed() || (begun.elapsed() > timeout && self.is_used())) && !claimed() {
@@ -143,7 +146,8 @@ impl LoopDevice {
         Err(Fault::new(
             format!("{} is mounted, or part of another device", self.path.display()),
             "unmount it (`lsblk` on the device says where), and detach again",
-        ))
+        )
+        .coded("volume.detach.claimed", json!({"device": self.path})))
     }
 
     /// Whether a mount of this process's namespace, or a device that is built on it, is there to be seen.
@@ -172,7 +176,8 @@ impl LoopDevice {
         Err(Fault::new(
             format!("{} is still in use", path.display()),
             "close what holds it open (`fuser -v` on the device names it), then run `pgdyno doctor --clean`",
-        ))
+        )
+        .coded("volume.detach.device_in_use", json!({"device": path})))
     }
 
     /// Sets the queue up as a cloud volume's and reads everything back.

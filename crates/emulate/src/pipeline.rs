@@ -13,7 +13,7 @@ use pgdyno_clock::process_cpu_ns;
 use pgdyno_crash::{Cache, LoggedVolume};
 use pgdyno_host::{Fault, Result};
 use pgdyno_volume::log::Record;
-use pgdyno_volume::{Change, Io, Op, VolumeFault, VolumeId};
+use pgdyno_volume::{Change, Effect, Io, Op, VolumeFault, VolumeId};
 
 use crate::core::Core;
 use crate::failure::{StoreFailure, StoreFailures};
@@ -299,6 +299,13 @@ impl Pipeline {
         for fault in faults {
             let (from, until) = (now.saturating_add(fault.from), now.saturating_add(fault.until));
             self.change_member(member, |volume| Change::Fault { volume, fault: VolumeFault { from, until, ..*fault } });
+        }
+    }
+
+    /// Puts a fault back that was healed, with its own instants; a loss is never healed.
+    pub(crate) fn fail_again(&self, member: usize, fault: VolumeFault) {
+        if fault.effect != Effect::Lose && fault.until > self.core.clock.now() {
+            self.change_member(Some(member), |volume| Change::Fault { volume, fault });
         }
     }
 

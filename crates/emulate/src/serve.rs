@@ -267,13 +267,7 @@ impl Daemon {
             return (error_document(&gone), Ok(()));
         };
         let savable = save_image.map_or(Ok(()), |target| attached.require_savable(target));
-        let unmounted = savable.and_then(|()| {
-            attached.hurry();
-            attached.unmount()?;
-            attached.require_unclaimed()
-        });
-        if let Err(error) = unmounted {
-            attached.stay();
+        if let Err(error) = savable.and_then(|()| attached.let_go()) {
             self.volumes.insert(name.to_owned(), attached);
             return (error_document(&error), Ok(()));
         }

@@ -307,7 +307,11 @@ def detach(name: str, save_image: Path | None) -> None:
 
 
 def _row(volume: AttachedVolume, state: str) -> list[str]:
+    from pgdyno.host import mounts
+
     mount = str(volume.mount) if volume.mount is not None else "-"
+    if volume.mount is not None and state.startswith("serving") and not mounts.is_mount_point(volume.mount):
+        mount = f"not mounted (was {mount})"
     return [volume.name, str(volume.spec["spec"]), volume.block_device, mount, state]
 
 
