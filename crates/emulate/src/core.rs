@@ -8,7 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 
 use pgdyno_clock::{WakeLead, process_cpu_ns, realtime_ns};
 use pgdyno_volume::log::Record;
@@ -68,6 +69,8 @@ pub(crate) struct State {
 pub(crate) struct Core {
     pub(crate) clock: Clock,
     state: Mutex<State>,
+    /// A slot is free for which requests wait.
+    slot_freed: Condvar,
     /// Wakes the release thread.
     pub(crate) alarm: Alarm,
     /// Weak, so that the buffers of a volume go when it is detached.
@@ -95,7 +98,14 @@ impl Core {
             stopping: false,
         };
         let slots = [const { OnceLock::new() }; LANES];
-        Ok(Self { clock, state: Mutex::new(state), alarm: Alarm::new()?, slots, write_log: OnceLock::new() })
+        Ok(Self {
+            clock,
+            state: Mutex::new(state),
+            slot_freed: Condvar::new(),
+            alarm: Alarm::new()?,
+            slots,
+            write_log: OnceLock::new(),
+        })
     }
 
     /// Makes a lane for a volume that `attach` adds to the model; its specification goes into the log. `None` when there
@@ -126,6 +136,7 @@ impl Core {
 
     /// Gives a lane its slots.
     pub(crate) fn serve_lane(&self, lane: usize, slots: &Arc<Slots>) {
+        self.lock().lane(lane).failed = slots.failed().clone();
         let _ = self.slots[lane].set(Arc::downgrade(slots));
     }
 
@@ -138,6 +149,32 @@ impl Core {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("the state's holder does not panic")
+    }
+
+    /// A slot of a lane for a new request. Where all are taken the thread waits, and with it the kernel: what it has taken in is never
+    /// refused.
+    pub(crate) fn take_slot<'a>(
+        &'a self,
+        lane: usize,
+        mut state: MutexGuard<'a, State>,
+    ) -> (MutexGuard<'a, State>, SlotIndex) {
+        loop {
+            if let Some(index) = state.lane(lane).free.pop() {
+                return (state, index);
+            }
+            state.lane(lane).waiting += 1;
+            state = self.slot_freed.wait(state).expect("the state's holder does not panic");
+            state.lane(lane).waiting -= 1;
+        }
+    }
+
+    /// Counts a request that was answered and frees its slot.
+    pub(crate) fn finish(&self, state: &mut State, index: SlotIndex, released: (u64, bool, bool)) {
+        let (released_at, overrun, failed) = released;
+        state.finish(index, released_at, overrun, failed);
+        if state.lane(index.lane()).waiting > 0 {
+            self.slot_freed.notify_all();
+        }
     }
 
     /// Sets the alarm if something is due before it goes off. Under the lock, so that alarms are set in the order in
@@ -278,7 +315,7 @@ impl State {
     }
 
     /// Counts a request that was answered and frees its slot.
-    pub(crate) fn finish(&mut self, index: SlotIndex, released_at: u64, overrun: bool, failed: bool) {
+    fn finish(&mut self, index: SlotIndex, released_at: u64, overrun: bool, failed: bool) {
         self.keep_minutes(released_at);
         let Schedule { op, len, submitted_at, done_at, target, held, .. } = self.schedule[index.place()];
         let released = Released { op, len, submitted_at, done_at, target, released_at, held, overrun, failed };
@@ -314,6 +351,7 @@ impl State {
         let lane = &mut self.lanes[lane];
         let path_ns = [Op::Read, Op::Write].map(|op| lane.path_ns(op, 8 << 10));
         let mut record = lane.stats.record(&model, instance.as_ref(), now, path_ns, daemon_cpu_ns);
+        record.failed_ops = lane.failed.load(Ordering::Relaxed);
         record.restore_credits_millionths = lane.credits.map(|credits| credits.balance_millionths(now));
         record.restore_credits_most_millionths = lane.credits.map(|credits| credits.capacity_millionths());
         record

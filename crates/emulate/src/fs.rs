@@ -16,6 +16,7 @@ use pgdyno_volume::Op;
 
 use crate::command::Command;
 use crate::pipeline::{Payload, Pipeline};
+use crate::slots::SLOTS;
 use crate::store::BLOCK_BYTES;
 
 /// Name of the exported file.
@@ -24,8 +25,11 @@ pub(crate) const FILE_NAME: &str = "volume";
 pub(crate) const FUSE_MAGIC: u64 = 0x6573_5546;
 /// The file grows when the volume is modified, so its size is asked for; requests for data do not ask.
 const ASK_AGAIN: Duration = Duration::ZERO;
-/// Above the loop device's 128; the default of 12 would cap the queue depth.
-const MAX_BACKGROUND: u16 = 256;
+/// Slots of requests that are answered and not counted yet: a batch of the release thread, one of each worker.
+const ANSWERED: usize = 64;
+/// Above the loop device's 128; the default of 12 would cap the queue depth. The kernel keeps the rest back, so that no event loop waits
+/// for a slot.
+const MAX_BACKGROUND: u16 = (SLOTS - ANSWERED) as u16;
 /// The exported file.
 pub(crate) const FILE: INodeNo = INodeNo(2);
 
@@ -172,7 +176,10 @@ impl Filesystem for VolumeFs {
         match self.exported.admit(Op::Read, offset, size) {
             Admission::Admitted => self.exported.pipeline.submit(offset, Payload::Read(reply, size)),
             Admission::PastTheEnd => reply.data(&[]),
-            Admission::Refused => reply.error(Errno::EINVAL),
+            Admission::Refused => {
+                self.exported.pipeline.refused();
+                reply.error(Errno::EINVAL);
+            }
         }
     }
 
@@ -190,7 +197,10 @@ impl Filesystem for VolumeFs {
     ) {
         match self.exported.admit(Op::Write, offset, u32::try_from(data.len()).unwrap_or(u32::MAX)) {
             Admission::Admitted => self.exported.pipeline.submit(offset, Payload::Write(reply, data)),
-            _ => reply.error(Errno::EINVAL),
+            _ => {
+                self.exported.pipeline.refused();
+                reply.error(Errno::EINVAL);
+            }
         }
     }
 

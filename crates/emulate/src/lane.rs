@@ -1,5 +1,8 @@
 //! What the core keeps of one volume.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use pgdyno_volume::{Op, RestoreCredits, VolumeId};
 
 use crate::minutes::Minutes;
@@ -27,6 +30,10 @@ pub(crate) struct Lane {
     /// What the path of reads and of writes costs beyond `overhead` now. As everything here in the model's time.
     pub(crate) correction_ns: [i64; 2],
     pub(crate) free: Vec<SlotIndex>,
+    /// Requests that wait for a slot.
+    pub(crate) waiting: usize,
+    /// Requests that are answered with an I/O error, since it was armed.
+    pub(crate) failed: Arc<AtomicU64>,
     pub(crate) stats: HostStats,
     /// From when it was armed on.
     pub(crate) minutes: Option<Minutes<CounterRecord>>,
@@ -43,6 +50,8 @@ impl Lane {
             overhead: BaseOverhead::default(),
             correction_ns: [0; 2],
             free,
+            waiting: 0,
+            failed: Arc::default(),
             stats: HostStats::new(),
             minutes: None,
             credits: None,

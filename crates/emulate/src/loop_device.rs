@@ -16,6 +16,8 @@ use crate::precautions::{run, tool};
 use crate::store::BLOCK_BYTES;
 use crate::wait::wait_until;
 
+/// Requests that a device keeps in flight: the loop module's own default, and half of a volume's slots.
+const IN_FLIGHT: u64 = 128;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
@@ -89,6 +91,8 @@ pub(crate) struct Proofs {
     pub(crate) max_sectors_kb: String,
     pub(crate) write_cache: String,
     pub(crate) logical_block_size: String,
+    /// Requests in flight at most.
+    pub(crate) nr_requests: String,
 }
 
 impl LoopDevice {
@@ -190,6 +194,8 @@ impl LoopDevice {
             ("write_cache", write_cache(cache).to_owned()),
             ("rotational", "0".to_owned()),
             ("add_random", "0".to_owned()),
+            // A loop module with another `hw_queue_depth` would have as many.
+            ("nr_requests", IN_FLIGHT.to_string()),
             // The account that the release follows.
             ("iostats", "1".to_owned()),
         ] {
@@ -210,6 +216,7 @@ impl LoopDevice {
             max_sectors_kb: read(queue("max_sectors_kb")),
             write_cache: read(queue("write_cache")),
             logical_block_size: read(queue("logical_block_size")),
+            nr_requests: read(queue("nr_requests")),
         };
         proofs.check(file, unit_kib, cache)?;
         Ok(proofs)
@@ -229,6 +236,9 @@ impl Proofs {
             if *found != wanted {
                 return Err(wrong(name, found, &wanted));
             }
+        }
+        if self.nr_requests.parse().is_ok_and(|most: u64| most > IN_FLIGHT) {
+            return Err(wrong("nr_requests", &self.nr_requests, &format!("at most {IN_FLIGHT}")));
         }
         if self.scheduler != "absent" && !self.scheduler.contains("[none]") && self.scheduler != "none" {
             return Err(wrong("scheduler", &self.scheduler, "none"));
@@ -253,6 +263,7 @@ fn wrong(name: &str, found: &str, wanted: &str) -> Fault {
         format!("the device is not set up as required: {name} is {found:?}, not {wanted:?}"),
         "run `pgdyno doctor --clean` and attach again; if that does not help, this kernel does not support emulated volumes",
     )
+    .coded("volume.device.not_as_required", json!({"attribute": name, "is": found, "required": wanted}))
 }
 
 /// Writes a queue's attribute through a process of its own: the kernel first waits for the device's requests, which this
@@ -289,5 +300,44 @@ fn make_node(path: &Path, number: u32) -> io::Result<()> {
     match made {
         Err(error) if error != rustix::io::Errno::EXIST => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proofs(nr_requests: &str, logical_block_size: &str, dio: &str) -> Proofs {
+        let [fuse_magic, backing_file, scheduler] = ["0x65735546", "/x/volume", "[none]"].map(str::to_owned);
+        let [wbt_lat_usec, max_sectors_kb, write_cache] = ["0", "256", "write through"].map(str::to_owned);
+        let [nr_requests, logical_block_size, dio] = [nr_requests, logical_block_size, dio].map(str::to_owned);
+        Proofs {
+            fuse_magic,
+            backing_file,
+            dio,
+            scheduler,
+            wbt_lat_usec,
+            max_sectors_kb,
+            write_cache,
+            logical_block_size,
+            nr_requests,
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_not_what_the_code_relies_on_is_refused_by_name() {
+        let check = |proofs: Proofs| proofs.check(Path::new("/x/volume"), 256, Cache::None);
+        for depth in ["128", "64", "absent"] {
+            check(proofs(depth, "4096", "1")).expect("as it must be");
+        }
+        for (wrong, attribute) in [
+            (proofs("512", "4096", "1"), "nr_requests"),
+            (proofs("128", "512", "1"), "logical_block_size"),
+            (proofs("128", "4096", "0"), "dio"),
+        ] {
+            let fault = check(wrong).expect_err(attribute);
+            assert_eq!(fault.code, "volume.device.not_as_required");
+            assert_eq!(fault.data["attribute"], attribute);
+        }
     }
 }

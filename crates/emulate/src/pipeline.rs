@@ -6,8 +6,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use fuser::{Errno, ReplyData, ReplyWrite};
+use fuser::{ReplyData, ReplyWrite};
 use pgdyno_catalog::Storage;
 use pgdyno_clock::process_cpu_ns;
 use pgdyno_crash::{Cache, LoggedVolume};
@@ -64,13 +65,6 @@ impl Payload<'_> {
             Self::Read(..) => None,
         }
     }
-
-    fn refuse(self) {
-        match self {
-            Self::Read(reply, _) => reply.error(Errno::EAGAIN),
-            Self::Write(reply, _) => reply.error(Errno::EAGAIN),
-        }
-    }
 }
 
 impl Pipeline {
@@ -107,14 +101,9 @@ impl Pipeline {
     /// Takes a request in. It is answered here when it is due at once, else by the release thread.
     pub(crate) fn submit(&self, offset: u64, payload: Payload<'_>) {
         let (op, len) = payload.shape();
-        let mut state = self.core.lock();
+        let state = self.core.lock();
         last_words::pass(Thread::EventLoop);
-        let lane = state.lane(self.lane);
-        let Some(index) = lane.free.pop() else {
-            lane.stats.refused_ops += 1;
-            drop(state);
-            return payload.refuse();
-        };
+        let (mut state, index) = self.core.take_slot(self.lane, state);
         let mut slot = self.slots.take(index);
         let now = self.core.clock.now();
         let due = state.submit(now, index, Io { id: index.id(), op, offset, len });
@@ -205,18 +194,23 @@ impl Pipeline {
     fn finish(&self, index: SlotIndex, overrun: bool, answered: Answered) {
         if let Answered::Sent { failed } = answered {
             let released_at = self.core.clock.now();
-            self.core.lock().finish(index, released_at, overrun, failed);
+            self.core.finish(&mut self.core.lock(), index, (released_at, overrun, failed));
         }
     }
 
     pub(crate) fn zero(&self, offset: u64, len: u64) -> std::io::Result<()> {
         let noted = self.logged.as_ref().map(|(log, volume)| (log, log.discard(*volume, offset, len)));
         self.noted(self.store.zero(offset, len))
-            .inspect_err(|_| self.core.lock().lane(self.lane).stats.failed_ops += 1)?;
+            .inspect_err(|_| _ = self.slots.failed().fetch_add(1, Ordering::Relaxed))?;
         if let Some((log, Some(request))) = noted {
             log.answer(request);
         }
         Ok(())
+    }
+
+    /// Counts a request that was refused: it is no whole blocks, or reaches past the end.
+    pub(crate) fn refused(&self) {
+        self.core.lock().lane(self.lane).stats.refused_ops += 1;
     }
 
     pub(crate) fn size_bytes(&self) -> u64 {
@@ -251,6 +245,7 @@ impl Pipeline {
         lane.credits = restored.credits(now);
         lane.overhead = overhead.on(&self.core.clock);
         lane.stats = HostStats::new();
+        lane.failed.store(0, Ordering::Relaxed);
         lane.mode = Mode::Model;
         lane.minutes = Some(minutes);
         state.keep_sample(self.lane, now, process_cpu_ns());

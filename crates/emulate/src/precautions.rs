@@ -36,7 +36,7 @@ pub(crate) fn protect_process() -> Vec<String> {
     note(&mut refused, "threads are not marked as I/O flushers (needs CAP_SYS_RESOURCE)", check(flusher));
     // SAFETY: no memory is passed. ONFAULT: what is touched stays, what is only reserved is not populated.
     let locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
-    note(&mut refused, "memory is not locked", check(locked));
+    note(&mut refused, "memory is not locked", check(locked).and_then(|()| require_locked()));
     note(&mut refused, "a volume cannot be frozen often: files are limited", all_files());
     note(&mut refused, "the process may be killed for memory", fs::write("/proc/self/oom_score_adj", "-1000"));
     // SAFETY: as above.
@@ -45,6 +45,13 @@ pub(crate) fn protect_process() -> Vec<String> {
     ordinary_priority();
     note(&mut refused, "threads are not ahead of ordinary ones", set_nice(BEST_NICE));
     refused
+}
+
+/// That the kernel has locked something, as it says: this process is in memory, so a part of it is.
+fn require_locked() -> std::io::Result<()> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:")).map(str::trim);
+    if locked == Some("0 kB") { Err(std::io::Error::other("the kernel has locked none of it")) } else { Ok(()) }
 }
 
 /// As many open files as the host allows at most: a volume has one for each of its layers.

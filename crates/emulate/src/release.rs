@@ -36,7 +36,7 @@ pub(crate) fn run(core: &Core) {
             });
             state = core.lock();
             for (index, released_at, failed) in batch.drain(..) {
-                state.finish(index, released_at, false, failed);
+                core.finish(&mut state, index, (released_at, false, failed));
             }
             continue;
         }

@@ -3,7 +3,7 @@
 //! A slot is locked while its data is moved. From memory that takes microseconds, and a release that comes early waits; from a
 //! disk it takes longer, so a release asks [`Transfer`] first and leaves the answer to the worker: other requests are due.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use fuser::{Errno, ReplyData, ReplyWrite};
@@ -12,7 +12,7 @@ use pgdyno_volume::{IoId, Op};
 use crate::store::AlignedBuffer;
 use crate::write_log::Recorder;
 
-/// Slots of a volume: twice what a loop device keeps in flight.
+/// Slots of a volume: twice what a loop device keeps in flight, which is proved when it is attached. Who finds none waits for one.
 pub(crate) const SLOTS: usize = 256;
 
 /// The number of an outstanding request: its lane, which is its volume, and its slot in that lane.
@@ -144,6 +144,8 @@ pub(crate) struct Slots {
     /// Workers move the data.
     on_disk: bool,
     write_log: Option<Arc<Recorder>>,
+    /// Requests that are answered with an I/O error: counted before the answer goes out.
+    failed: Arc<AtomicU64>,
 }
 
 impl Slots {
@@ -162,7 +164,12 @@ impl Slots {
             moving: None,
         };
         let place = || Place { transfer: Transfer::default(), slot: Mutex::new(slot()) };
-        Self { places: (0..SLOTS).map(|_| place()).collect(), on_disk, write_log }
+        Self { places: (0..SLOTS).map(|_| place()).collect(), on_disk, write_log, failed: Arc::default() }
+    }
+
+    /// How many requests are answered with an I/O error.
+    pub(crate) fn failed(&self) -> &Arc<AtomicU64> {
+        &self.failed
     }
 
     fn place(&self, index: SlotIndex) -> &Place {
@@ -209,7 +216,7 @@ impl Slots {
         Answered::Sent { failed }
     }
 
-    /// Whether the answer is an I/O error. Before it goes out it is noted in the write log; a write that failed stays
+    /// Whether the answer is an I/O error, which is counted. Before it goes out it is noted in the write log; a write that failed stays
     /// undecided there.
     fn settle(&self, slot: &mut Slot) -> bool {
         let failed = std::mem::take(&mut slot.failed) | std::mem::take(&mut slot.injected);
@@ -218,6 +225,9 @@ impl Slots {
             && !failed
         {
             log.answer(request);
+        }
+        if failed {
+            self.failed.fetch_add(1, Ordering::Relaxed);
         }
         failed
     }

@@ -62,8 +62,6 @@ pub(crate) struct HostStats {
     late_ops: [u64; 2],
     pub(crate) overrun_ops: u64,
     pub(crate) refused_ops: u64,
-    /// Reads, writes and discards that were answered with an I/O error; none of them is among the completed.
-    pub(crate) failed_ops: u64,
     in_flight: u64,
     in_flight_max: u64,
     queue_time_ns: u128,
@@ -98,7 +96,6 @@ impl HostStats {
             late_ops: [0; 2],
             overrun_ops: 0,
             refused_ops: 0,
-            failed_ops: 0,
             in_flight: 0,
             in_flight_max: 0,
             queue_time_ns: 0,
@@ -120,7 +117,6 @@ impl HostStats {
         self.integrate(now);
         self.in_flight = self.in_flight.saturating_sub(1);
         if request.failed {
-            self.failed_ops += 1;
             return;
         }
         let latency_ns = request.released_at.saturating_sub(request.submitted_at);
@@ -196,7 +192,7 @@ impl HostStats {
             late_write_ops: self.late_ops[1],
             overrun_ops: self.overrun_ops,
             refused_ops: self.refused_ops,
-            failed_ops: self.failed_ops,
+            failed_ops: 0,
             path_read_ns: path_ns[0],
             path_write_ns: path_ns[1],
             daemon_cpu_ns,
@@ -265,8 +261,9 @@ pub(crate) struct CounterRecord {
     late_write_ops: u64,
     overrun_ops: u64,
     refused_ops: u64,
-    /// Answered with an I/O error, because what keeps the content failed: it is full, or its disk is broken.
-    failed_ops: u64,
+    /// Reads, writes and discards that are answered with an I/O error, counted before the answer: who has seen an error finds it here.
+    /// None of them is among the completed.
+    pub(crate) failed_ops: u64,
     /// What the path of 8 KiB costs now, and how much earlier than its instant an answer goes out therefore.
     path_read_ns: u64,
     path_write_ns: u64,
@@ -346,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_counted_as_failed_and_not_as_done() {
+    fn what_failed_is_not_counted_as_done() {
         let mut stats = HostStats::new();
         stats.submitted(1_000);
         stats.submitted(2_000);
         stats.released(&write(1_000, 5_000), 5_000);
         stats.released(&Released { failed: true, ..write(2_000, 6_000) }, 6_000);
         let record = stats.record(&Counters::default(), None, 7_000, [0; 2], 0);
-        assert_eq!((record.write_ops, record.write_bytes, record.failed_ops), (1, 8192, 1));
+        assert_eq!((record.write_ops, record.write_bytes), (1, 8192));
         assert_eq!((record.write_time_ns, record.queue_length), (4_000, 0));
         let counted: u64 = stats.histograms().write_latency_us_log2.iter().sum();
         assert_eq!(counted, 1, "a failed request has no latency");

@@ -226,7 +226,7 @@ FAMILIES: tuple[Family, ...] = (
         "refused_operations",
         "counter",
         "",
-        "Operations refused because too many were outstanding.",
+        "Requests refused because they were no whole blocks, or reached past the end of the volume.",
         _by("", {"": "refused_ops"}),
     ),
     Family(
