@@ -20,7 +20,7 @@ pytestmark = pytest.mark.needs_fuse
 
 DEPTH = 600
 """More than the 256 slots of a volume."""
-EACH = 3
+EACH = 20
 BLOCK = 4096
 ERRORS = 3_000
 
