@@ -161,6 +161,7 @@ impl Served {
             "name": facts["name"], "spec": facts["spec"]["spec"], "counters": counters, "modification": progress,
             "instance": self.pipeline.core.instance_counters(), "store_failure": self.pipeline.store_failure(),
             "faults": fault::seen(&self.pipeline),
+            "submit_log": self.pipeline.core.submit_log.get().map(|log| log.report()),
             "write_log": self.pipeline.core.write_log.get().map(|log| log.progress())});
         if let Some(histograms) = histograms {
             answer["histograms"] = json!(histograms);

@@ -22,6 +22,7 @@ use crate::log_buffer::LogBuffer;
 use crate::minutes::MinuteClock;
 use crate::slots::{Answered, Due, SLOTS, SlotIndex, Slots};
 use crate::stats::{CounterRecord, Released};
+use crate::submit_log::LogState;
 use crate::write_log::Recorder;
 
 /// As many volumes as the largest instance attaches; the numbers of their requests fit into 16 bits.
@@ -75,6 +76,8 @@ pub(crate) struct Core {
     pub(crate) alarm: Alarm,
     /// Weak, so that the buffers of a volume go when it is detached.
     slots: [OnceLock<Weak<Slots>>; LANES],
+    /// What has become of the submit log, if there is one.
+    pub(crate) submit_log: OnceLock<Arc<LogState>>,
     /// Set before the first volume comes, if at all.
     pub(crate) write_log: OnceLock<Arc<Recorder>>,
 }
@@ -104,6 +107,7 @@ impl Core {
             slot_freed: Condvar::new(),
             alarm: Alarm::new()?,
             slots,
+            submit_log: OnceLock::new(),
             write_log: OnceLock::new(),
         })
     }
@@ -218,10 +222,9 @@ impl Core {
         self.lock().model.instance_counters()
     }
 
-    pub(crate) fn swap_log(&self, empty: &mut Vec<u8>) {
-        if let Some(log) = &mut self.lock().log {
-            log.swap(empty);
-        }
+    /// Exchanges what the log has for `empty`. Whether it has overflowed.
+    pub(crate) fn swap_log(&self, empty: &mut Vec<u8>) -> bool {
+        self.lock().log.as_mut().is_some_and(|log| log.swap(empty))
     }
 }
 

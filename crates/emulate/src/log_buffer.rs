@@ -34,8 +34,9 @@ impl LogBuffer {
         self.bytes.extend_from_slice(&if last { Record::Overflow } else { *record }.encode());
     }
 
-    /// Exchanges the filled buffer for `empty`; both keep their memory.
-    pub(crate) fn swap(&mut self, empty: &mut Vec<u8>) {
+    /// Exchanges the filled buffer for `empty`; both keep their memory. Whether the log has overflowed.
+    pub(crate) fn swap(&mut self, empty: &mut Vec<u8>) -> bool {
         std::mem::swap(&mut self.bytes, empty);
+        self.full
     }
 }

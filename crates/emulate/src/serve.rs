@@ -273,9 +273,12 @@ impl Daemon {
         }
         let mut result = attached.take_down(save_image);
         if self.volumes.is_empty() {
-            result = result.and(self.close());
+            let closed = self.close();
+            result = result.and(closed);
         }
-        (result.as_ref().map_or_else(error_document, |()| json!({"ok": {"save_image": save_image}})), result)
+        let full = self.volumes.is_empty().then(|| self.core.write_log.get()).flatten().filter(|log| log.is_full());
+        let ok = json!({"ok": {"save_image": save_image, "write_log_full": full.map(|log| log.path())}});
+        (result.as_ref().map_or_else(error_document, |()| ok), result)
     }
 
     /// Ends what all volumes share. Calling it again does nothing.
@@ -285,10 +288,10 @@ impl Daemon {
         if let Some(release) = self.release.take() {
             let _ = release.join();
         }
-        let submitted = self.log.take().map_or(Ok(()), |log| {
-            log.finish().context(|| "the submit log is incomplete".to_owned(), "free some space")
-        });
-        submitted.and(self.save_write_log())
+        let submitted = self.log.take().map_or(Ok(()), LogWriter::finish);
+        // Both are written, whatever becomes of the other.
+        let saved = self.save_write_log();
+        submitted.and(saved)
     }
 
     /// Writes the write log when the last volume is gone.

@@ -15,6 +15,7 @@ use pgdyno_host::{Context, Fault, Result};
 use serde::Serialize;
 
 use crate::store::Mapping;
+use crate::submit_log::incomplete;
 
 /// Bytes of data for which there is an event's room: with fewer on average the events fill up first. A write has an
 /// event for itself and one for its answer, and is 4 KiB at least.
@@ -167,6 +168,11 @@ impl Recorder {
         self.lock().progress()
     }
 
+    /// Whether it has ended at its limit, before what came last.
+    pub(crate) fn is_full(&self) -> bool {
+        self.lock().full
+    }
+
     /// Writes the file. Nothing is recorded after this.
     pub(crate) fn save(&self) -> Result<()> {
         let recorded = &*self.lock();
@@ -182,7 +188,7 @@ impl Recorder {
             recorded.data.save(&mut file)?;
             file.flush()
         };
-        save().context(|| format!("cannot write the write log {}", self.path.display()), "free some space")
+        save().map_err(|error: std::io::Error| incomplete("write", &self.path, &error.to_string()))
     }
 }
 

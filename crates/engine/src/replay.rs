@@ -33,7 +33,7 @@ pub(crate) fn replay(log: &Path) -> Result<Value, Failure> {
     Ok(json!({
         "spec": spec, "seed": header.seed, "model_hash": header.model_hash, "submits": result.submits,
         "grants": result.grants, "identical": result.identical, "first_difference": difference,
-        "complete": !result.overflowed && !result.unknown_volume,
+        "complete": result.closed && !result.overflowed && !result.unknown_volume,
     }))
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn ideal(log: &Path, depth: usize, target: &Path) -> Result<Value, Fa
             written = out.write_all(&record.encode());
         }
     });
-    written.and_then(|()| out.flush()).map_err(failed)?;
+    written.and_then(|()| out.write_all(&Record::End.encode())).and_then(|()| out.flush()).map_err(failed)?;
     Ok(json!({"spec": spec, "seed": header.seed, "model_hash": header.model_hash, "submits": submits, "depth": depth}))
 }
 

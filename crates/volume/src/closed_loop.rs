@@ -56,7 +56,7 @@ pub fn closed_loop(
             }
             Record::Grant { .. } => {}
             // A volume that came later, or became another, is not there: what follows is of other volumes.
-            Record::Attach { .. } | Record::Modify { .. } | Record::Overflow => break,
+            Record::Attach { .. } | Record::Modify { .. } | Record::Overflow | Record::End => break,
         }
     }
     while host.outstanding > 0 && host.step(instance, &mut emit) {}

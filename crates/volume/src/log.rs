@@ -72,6 +72,8 @@ pub enum Record {
     },
     /// The log stops here because its writer could not keep up.
     Overflow,
+    /// The log is whole: it was closed when its last volume was detached. One without it was cut off.
+    End,
 }
 
 impl Record {
@@ -123,6 +125,7 @@ impl Record {
             }
             Self::Grant { id, done_at, failing } => pack(4, u8::from(failing), 0, 0, [done_at, id.0, 0, 0, 0]),
             Self::Overflow => pack(5, 0, 0, 0, [0; 5]),
+            Self::End => pack(24, 0, 0, 0, [0; 5]),
             Self::Text { len, bytes } => {
                 let mut record = pack(17, len, 0, 0, [0; 5]);
                 record[8..].copy_from_slice(&bytes);
@@ -156,6 +159,7 @@ impl Record {
             3 => Self::Change { now: word(0), change: Change::Credit { volume, level_ppm: small } },
             4 => Self::Grant { id: IoId(word(1)), done_at: word(0), failing: bytes[1] == 1 },
             5 => Self::Overflow,
+            24 => Self::End,
             16 => Self::Change { now: word(0), change: Change::InstanceCredit { level_ppm: small } },
             17 => {
                 let text = bytes[8..].try_into().expect("a text's bytes");

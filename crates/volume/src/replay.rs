@@ -21,6 +21,8 @@ pub struct Replay {
     pub unknown_volume: bool,
     /// Whether the log ends early because its writer could not keep up.
     pub overflowed: bool,
+    /// Whether the log was closed: one that is cut off was not.
+    pub closed: bool,
 }
 
 /// Feeds the log's submits and changes to `instance` and compares, up to the first difference. Of a log during which
@@ -56,7 +58,8 @@ pub fn replay_with(
     let mut text = TextReader::default();
     let mut granted = Granted::new();
     let mut events = Vec::new();
-    for record in records {
+    let mut records = records;
+    while let Some(record) = records.next() {
         match record {
             Record::Submit { now, volume, io } => {
                 result.submits += 1;
@@ -89,12 +92,17 @@ pub fn replay_with(
                     Some(replayed) if replayed == (done_at, failing) => result.identical += 1,
                     replayed => {
                         result.first_difference = Some((id, done_at, replayed.map(|(done_at, _)| done_at)));
+                        result.closed = records.any(|record| record == Record::End);
                         break;
                     }
                 }
             }
             Record::Overflow => {
                 result.overflowed = true;
+                break;
+            }
+            Record::End => {
+                result.closed = true;
                 break;
             }
         }

@@ -214,6 +214,8 @@ def stats(name: str, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
+    if answer.get("submit_log") and not answer["submit_log"]["complete"]:
+        click.echo(f"warning: the submit log is incomplete: {answer['submit_log']['error']}", err=True)
     if answer.get("store_failure"):
         click.echo(f"warning: {volume_notes.store_failure(answer['store_failure'])}", err=True)
     for fault in volume_notes.faults(answer.get("faults") or ()):
@@ -296,7 +298,12 @@ def detach(name: str, save_image: Path | None) -> None:
         click.echo(f"{name}: the remains of an interrupted attach are removed")
         return
     reason = found.panic
-    found.detach(save_image.absolute() if save_image is not None else None)
+    answer = found.detach(save_image.absolute() if save_image is not None else None)
+    if answer.get("write_log_full"):
+        click.echo(
+            f"warning: the write log {answer['write_log_full']} ended at its limit (--write-log-limit): what came later is not in it",
+            err=True,
+        )
     if reason is not None:
         click.echo(f"note: the volume's daemon had ended itself, because of a bug: {reason}", err=True)
     kept = f"; its content is in {save_image}" if save_image is not None else ""

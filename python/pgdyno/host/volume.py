@@ -159,28 +159,43 @@ class AttachedVolume:
     def _work_timeout_s(self) -> float:
         return WORK_TIMEOUT_S * int(self.facts.get("dilation") or 1)
 
-    def detach(self, save_image: Path | None = None) -> None:
+    def detach(self, save_image: Path | None = None) -> dict[str, Any]:
         """Unmount, take the device away, end the daemon; ``save_image`` keeps the content as an image first.
+
+        Returns what the daemon said, empty of one that is dead: ``write_log_full`` is the path of a write log that has ended at its
+        limit. A :class:`HostError` with the code ``volume.log.incomplete`` comes after the volume is gone: a log of it is cut off.
 
         A volume whose daemon is dead is removed too, unless its content was to be saved. :class:`HostError` when the daemon
         does not answer. :class:`Interrupted` says whether an interrupted detach left the volume attached.
         """
         if save_image is not None:
             self._require_daemon()
+        answer: dict[str, Any] = {}
+        incomplete: PgdynoError | None = None
         if self.alive:
-            self._ask_to_detach(save_image)
+            try:
+                answer = self._ask_to_detach(save_image)
+            except PgdynoError as error:
+                if error.code != "volume.log.incomplete":
+                    raise
+                incomplete = error
         self._remove()
+        if incomplete is not None:
+            raise incomplete
+        return answer
 
-    def _ask_to_detach(self, save_image: Path | None) -> None:
+    def _ask_to_detach(self, save_image: Path | None) -> dict[str, Any]:
         save = ["--save-image", str(save_image)] if save_image is not None else []
         command = ["volume", "detach", self.name, "--state-dir", str(self.state_dir), *save]
         try:
             self._ask("health")  # an unmount may take minutes, and a daemon that hangs is known in seconds
-            _engine.run_json(command, timeout_s=self._work_timeout_s)
-        except PgdynoError:
-            # Another command's detach may be at its end: the volume is not found any more, its daemon still ends.
-            if not wait_until(lambda: not self.alive, 5.0) or save_image is not None:
+            answer: dict[str, Any] = _engine.run_json(command, timeout_s=self._work_timeout_s).get("ok") or {}
+        except PgdynoError as error:
+            # Another command's detach may be at its end: the volume is not found any more, its daemon still ends. What the daemon
+            # itself said, which has a code, is passed on.
+            if not wait_until(lambda: not self.alive, 5.0) or save_image is not None or error.code:
                 raise
+            answer = {}
         except KeyboardInterrupt:
             # The daemon drops an order whose sender is gone, unless it has begun.
             if not wait_until(lambda: not self.alive, 2.0):
@@ -196,6 +211,7 @@ class AttachedVolume:
                 remedy="" if save_image is None else f"its content is in {save_image} if that directory exists",
             ) from None
         wait_until(lambda: not self.alive or self._shares(), 5.0)
+        return answer
 
     def _shares(self) -> bool:
         """Whether its daemon serves other volumes too."""
