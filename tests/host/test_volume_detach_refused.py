@@ -60,7 +60,7 @@ def process_of(command: list[str], cwd: Path | None = None, pass_fds: tuple[int,
 
 @contextmanager
 def with_the_device_open(attached: volume.AttachedVolume) -> Iterator[int]:
-    with open(attached.block_device, "rb") as device, bystander(pass_fds=(device.fileno(),)) as pid:
+    with Path(attached.block_device).open("rb") as device, bystander(pass_fds=(device.fileno(),)) as pid:
         device.close()
         yield pid
 
@@ -174,7 +174,7 @@ def test_a_copy_that_the_kernel_takes_along_is_in_nobodys_way(state: Path) -> No
 def test_an_image_that_is_complete_is_said_to_be_though_the_device_stays(state: Path) -> None:
     """A program that has mapped the device and closed its descriptor is found by no list of descriptors."""
     attached = volume.attach("null:size=64MiB", mount=None, name="v")
-    with open(attached.block_device, "r+b", buffering=0) as device:
+    with Path(attached.block_device).open("r+b", buffering=0) as device:
         device.write(b"content")
         os.fsync(device.fileno())
     image = state.parent / "image"
@@ -184,7 +184,10 @@ def test_an_image_that_is_complete_is_said_to_be_though_the_device_stays(state: 
     assert error.code == "volume.detach.incomplete"
     assert error.data == {"image": str(image), "image_complete": True}
     attached.detach()
-    with volume.attached("null:size=64MiB", mount=None, image=image) as again, open(again.block_device, "rb") as device:
+    with (
+        volume.attached("null:size=64MiB", mount=None, image=image) as again,
+        Path(again.block_device).open("rb") as device,
+    ):
         assert device.read(7) == b"content"
 
 

@@ -16,6 +16,7 @@ from pgdyno.errors import EXIT_USAGE, InputError
 from pgdyno.host import volume
 from pgdyno.host.clean import clean
 
+from ..support.commands import pgdyno
 from ..support.direct import PAGE, moved
 from .needs import expect, needs_fuse
 
@@ -184,3 +185,11 @@ def test_the_providers_ranges_hold(bare: volume.AttachedVolume) -> None:
         bare.fail({"kind": {"error": {"offset": 1 << 30, "bytes": 1}}})
     bare.fail({"kind": {"scenario": "increasing"}})
     assert len(bare.heal()["faults"]) == 0
+
+
+@needs_fuse
+def test_a_fault_of_no_length_is_refused(bare: volume.AttachedVolume) -> None:
+    error = pgdyno("volume", "fail", "data", "pause", "--for", "0s", code=EXIT_USAGE).error
+    assert error is not None
+    assert error.code == "volume.fault.empty"
+    assert bare.stats()["faults"] == []

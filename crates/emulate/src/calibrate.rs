@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use pgdyno_clock::monotonic_ns;
 use pgdyno_host::{Context, Result};
@@ -21,6 +22,7 @@ use crate::overhead::{BaseOverhead, PathCost};
 use crate::pipeline::Pipeline;
 use crate::precautions::run_helper;
 use crate::store::AlignedBuffer;
+use crate::wait::wait_until;
 
 /// About an EBS volume's service time, so that the machine sleeps as it will during a run.
 const DELAY_NS: u64 = 500_000;
@@ -33,6 +35,10 @@ const MAX_ROUNDS: usize = 8;
 /// More than this is not the path but a machine that does something else just now: a release moved forward by it would come
 /// far too early. What is really missing is found while the volume is in use (`follow`).
 const MAX_PATH_NS: u64 = 250_000;
+/// Of the machine, whatever the state directory; it goes with the boot.
+const LOCK: &str = "/run/pgdyno/calibration.lock";
+/// More than ten volumes take one after the other on a busy machine.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const SMALL_BYTES: usize = 8 << 10;
 const LARGE_BYTES: usize = 128 << 10;
 
@@ -58,6 +64,7 @@ struct Medians {
 /// stay open as long as it waits, the kernel would not know that no process answers, and the wait would have no end.
 /// Returns the path, and whether the host was quiet enough for a figure that stands.
 pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<(BaseOverhead, bool)> {
+    let _alone = alone();
     pipeline.set_mode(Mode::Fixed(pipeline.core.clock.model_ns(DELAY_NS)));
     let measured = run_helper(&[OsStr::new("measure-path"), device.as_os_str()]);
     pipeline.set_mode(Mode::Bypass);
@@ -72,6 +79,16 @@ pub(crate) fn calibrate(pipeline: &Pipeline, device: &Path) -> Result<(BaseOverh
     // It is a part of the path.
     let beside_ns = medians.beside_ns.min(read.ns(SMALL_BYTES as u64));
     Ok((BaseOverhead { read, write, beside_ns }, medians.confirmed))
+}
+
+/// Keeps other daemons from calibrating as long as the file is open: they would measure each other. Where there can be no lock, or another
+/// one is held for too long, it is done without.
+fn alone() -> Option<File> {
+    let lock = Path::new(LOCK);
+    std::fs::create_dir_all(lock.parent()?).ok()?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(lock).ok()?;
+    let taken = || rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok();
+    wait_until(LOCK_TIMEOUT, taken).then_some(file)
 }
 
 /// The helper's side of the calibration: what requests to `device` take, as JSON. Writes put back what was read, so an

@@ -211,7 +211,7 @@ impl Core {
         self.clock.restart()
     }
 
-    /// Lets the release thread end once nothing is outstanding.
+    /// Lets the release thread end once nothing is due. All volumes are gone by then, and with them whoever waited.
     pub(crate) fn stop(&self) {
         self.lock().stopping = true;
         self.alarm.set(0);

@@ -208,6 +208,10 @@ def _inject(
         raise InputError("the fault hits neither reads nor writes", remedy="use for example --reads 50%")
     if duration is not None:
         fault["for_ns"] = round(parse_seconds(duration, "--for") * 1e9)
+        if fault["for_ns"] <= 0:
+            raise InputError(
+                "a fault of no length does nothing", remedy="use for example --for 2s", code="volume.fault.empty"
+            )
     found = volume.find(name)
     preflight.require_root("injecting faults into a volume")
     _print(name, found.fail(fault), as_json)

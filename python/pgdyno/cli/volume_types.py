@@ -88,8 +88,10 @@ def _properties(one: dict[str, Any], volume: VolumeSpec) -> dict[str, str]:
         "recommended for": one["uses"] or "-",
         "size": " to ".join(dict.fromkeys(_size(one["size_bytes"][end]) for end in ("minimum", "maximum"))),
         "IOPS": _iops(one),
+        "IOPS, this volume": _own(volume, "iops", "write_iops"),
         "IOPS for each GiB, at most": "-" if one["iops_per_gib_max"] is None else f"{one['iops_per_gib_max']:,}",
         "MiB/s": _rate(one["throughput_mib_per_s"], one["burst_throughput_mib_per_s_max"]),
+        "MiB/s, this volume": _own(volume, "throughput_mib_per_s"),
         "MiB/s for each IOPS, at most": "-" if each is None else f"{each:g}",
         "USD a month for a GiB": "-" if prices is None else f"{prices.gib_month_usd:g}",
         "USD a month for an IOPS": "-" if prices is None else _tiers(prices.iops_month_usd),
@@ -98,6 +100,12 @@ def _properties(one: dict[str, Any], volume: VolumeSpec) -> dict[str, str]:
         "durability": "gone with the instance" if one["volatile"] else one["durability"] or "-",
         "failures a year": "-" if not failures else f"{' to '.join(f'{end:g}' for end in dict.fromkeys(failures))} %",
     }
+
+
+def _own(volume: VolumeSpec, *names: str) -> str:
+    """What this volume sustains, of its own figures and size."""
+    limits = volume.document.get("limits") or {}
+    return " / ".join(f"{limits[name]:,}" for name in names if limits.get(name) is not None) or "-"
 
 
 def _tiers(tiers: Sequence[tuple[float, float]]) -> str:

@@ -55,7 +55,12 @@ pub(crate) fn open_images(image: Option<&Path>, size_bytes: u64, direct: bool) -
         if meta.size_bytes > size_bytes {
             let held = meta.size_bytes;
             return Err(Fault::new(
-                format!("the image {} is of a volume of {held} bytes, and this one has {size_bytes}", folder.display()),
+                format!(
+                    "the image {} is of a volume of {}, and this one has {}",
+                    folder.display(),
+                    in_words(held),
+                    in_words(size_bytes)
+                ),
                 "ask for a volume at least as large as the image",
             )
             .coded("image.too_large", json!({"image": folder, "image_bytes": held, "volume_bytes": size_bytes})));
@@ -186,4 +191,13 @@ pub(crate) fn require_base(folder: &Path) -> Result<()> {
         let remedy = "put that image back, or copy the files out of the volume and detach it without --save-image";
         Fault::new(message, remedy).coded("image.base.missing", json!({"base": folder}))
     })
+}
+
+/// In GiB or MiB where it is whole.
+fn in_words(bytes: u64) -> String {
+    match bytes {
+        _ if bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ => format!("{bytes} bytes"),
+    }
 }

@@ -131,6 +131,23 @@ impl FirstTouch {
         let elapsed = now.saturating_sub(self.restored_at);
         // A turn that begins at this instant is left to the request that comes now.
         let due = elapsed.checked_sub(1).map_or(0, |before| self.turns_in(before) + 1).min(self.held);
+        // What is there already is not on its way: after a long pause that is most, and goes a word at a time.
+        let there = due.min(self.turns_in(elapsed));
+        while self.begun < there {
+            let left = there - self.begun;
+            let word = &mut self.absent[self.next_word];
+            let blocks = u64::from(word.count_ones());
+            if blocks <= left {
+                *word = 0;
+                self.begun += blocks;
+                self.next_word += 1;
+            } else {
+                for _ in 0..left {
+                    *word &= *word - 1;
+                }
+                self.begun += left;
+            }
+        }
         while self.begun < due {
             while self.absent[self.next_word] == 0 {
                 self.next_word += 1;
@@ -181,4 +198,57 @@ impl FirstTouch {
 /// The word of a block, and its bit there.
 fn place(block: u64) -> (usize, u64) {
     (usize::try_from(block / 64).unwrap_or(usize::MAX), 1 << (block % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{IoId, Op, VolumeId};
+    use crate::params::QuantileTable;
+    use crate::seed::Purpose;
+
+    const BLOCK: u64 = 512 << 10;
+
+    /// Of so many blocks, 1,000 of which come in a second.
+    fn restored(blocks: u64) -> FirstTouch {
+        let fetch = QuantileTable::constant(0);
+        let params = FirstTouchParams { block_bytes: BLOCK, bytes_per_s: 1_000 * BLOCK, fetch };
+        let mut touch = FirstTouch::new(params, blocks * BLOCK, Stream::new(1, VolumeId(0), Purpose::FirstTouch));
+        touch.hold(0, 0, blocks * BLOCK);
+        touch
+    }
+
+    fn read(offset: u64) -> Io {
+        Io { id: IoId(0), op: Op::Read, offset, len: 4096 }
+    }
+
+    #[test]
+    fn blocks_that_came_while_nothing_was_asked_for_are_not_kept_as_on_their_way() {
+        let blocks = 1 << 20;
+        let mut touch = restored(blocks);
+        let room = touch.coming.capacity();
+        // A little before the end: 1,048.576 s.
+        let now = 1_048_000_000_000;
+        assert_eq!(touch.ready_at(now, &read(0)), now, "the first block is there");
+        assert!(touch.coming.len() <= 1, "{} are on their way", touch.coming.len());
+        assert_eq!(touch.coming.capacity(), room, "no memory is asked for under the lock");
+        assert_eq!(touch.begun, 1_048_000, "the next one has its turn now");
+        assert!(touch.ready_at(now, &read((blocks - 1) * BLOCK)) > now, "the last one is not");
+    }
+
+    /// As with requests that come all the time, to the nanosecond.
+    #[test]
+    fn a_pause_changes_nothing_of_what_comes_after_it() {
+        let mut asked_often = restored(4_000);
+        let mut asked_once = restored(4_000);
+        for ms in 0..1_777 {
+            asked_often.ready_at(ms * 1_000_000 + 1, &read(0));
+        }
+        for block in [1_776, 1_777, 1_778, 1_900, 3_999] {
+            let now = 1_777_300_000;
+            let io = read(block * BLOCK);
+            assert_eq!(asked_often.ready_at(now, &io), asked_once.ready_at(now, &io), "block {block}");
+            assert_eq!(asked_often.begun, asked_once.begun);
+        }
+    }
 }
