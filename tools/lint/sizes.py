@@ -1,4 +1,4 @@
-"""Files have at most 450 lines and functions at most 70, so that each can be read at once.
+"""Files have at most 700 lines and functions at most 70, so that each can be read at once.
 
 Functions of Rust are checked by clippy (``too-many-lines-threshold`` in ``clippy.toml``).
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools.lint import Finding, project_files, relative
 
-FILE_LINES = 450
+FILE_LINES = 700
 FUNCTION_LINES = 70
 
 

@@ -28,6 +28,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Region of the objects of `pgdyno load --via aws_s3`, unless `--s3-region` is given; takes precedence over `AWS_DEFAULT_REGION`.",
     ),
     "AWS_DEFAULT_REGION": ("unset", "The same, where `AWS_REGION` is not set."),
+    "PGDYNO_TEST_PANIC": (
+        "unset",
+        "For pgdyno's own tests: a volume's daemon that is attached with it can be asked to panic, which ends it.",
+    ),
     "HAMMERDB_HOME": (
         "unset",
         'Folder of an installed HammerDB, which has `hammerdbcli` in it: it drives where a workload of kind `tpcc` or `tpch` has `engine = "hammerdb"`.',

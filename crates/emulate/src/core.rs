@@ -19,10 +19,10 @@ use crate::alarm::Alarm;
 use crate::clock::{Clock, Dilation};
 use crate::lane::{Lane, Mode};
 use crate::log_buffer::LogBuffer;
+use crate::log_state::LogState;
 use crate::minutes::MinuteClock;
 use crate::slots::{Answered, Due, SLOTS, SlotIndex, Slots};
 use crate::stats::{CounterRecord, Released};
-use crate::submit_log::LogState;
 use crate::write_log::Recorder;
 
 /// As many volumes as the largest instance attaches; the numbers of their requests fit into 16 bits.

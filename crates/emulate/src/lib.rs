@@ -32,6 +32,7 @@ mod instance_dir;
 mod lane;
 mod last_words;
 mod log_buffer;
+mod log_state;
 mod loop_device;
 mod minutes;
 mod modify;

@@ -2,9 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,11 +12,11 @@ use pgdyno_host::{Context, Fault, Result};
 use pgdyno_volume::log::{MAGIC, RECORD_BYTES, Record};
 use pgdyno_volume::{Instance, InstanceLimits};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::core::Core;
 use crate::last_words::{self, Thread};
 use crate::log_buffer::LogBuffer;
+use crate::log_state::LogState;
 use crate::precautions;
 
 const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
@@ -43,36 +42,6 @@ impl LogHeader {
     }
 }
 
-/// What has become of the log while it is recorded, for those who ask.
-#[derive(Debug)]
-pub(crate) struct LogState {
-    path: PathBuf,
-    /// The error number of the first write that failed, with which the log ends; 0 while there was none.
-    errno: AtomicI32,
-    /// The writer could not keep up, and the log ends there.
-    overflowed: AtomicBool,
-}
-
-impl LogState {
-    fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), errno: AtomicI32::new(0), overflowed: AtomicBool::new(false) }
-    }
-
-    /// Why the log is incomplete; `None` while it is not.
-    fn fault(&self) -> Option<String> {
-        let errno = self.errno.load(Ordering::Relaxed);
-        if errno != 0 {
-            return Some(io::Error::from_raw_os_error(errno).to_string());
-        }
-        self.overflowed.load(Ordering::Relaxed).then(|| "its file was too slow, and the buffer overflowed".to_owned())
-    }
-
-    pub(crate) fn report(&self) -> Value {
-        let fault = self.fault();
-        json!({"path": self.path, "complete": fault.is_none(), "error": fault})
-    }
-}
-
 /// The thread that writes the log.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
@@ -94,8 +63,7 @@ impl LogWriter {
             .name("submit-log".to_owned())
             .spawn(move || {
                 if let Err(error) = drain(&core, &mut file, &stopped, &noted) {
-                    noted.errno.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
-                    eprintln!("the submit log {} ends here: {error}", noted.path.display());
+                    noted.failed(&error);
                 }
             })
             .context(|| "cannot start the log's thread".to_owned(), "raise the limit on processes")?;
@@ -106,15 +74,8 @@ impl LogWriter {
     pub(crate) fn finish(self) -> Result<()> {
         drop(self.stop);
         let _ = self.thread.join();
-        self.state.fault().map_or(Ok(()), |why| Err(incomplete("submit", &self.state.path, &why)))
+        self.state.require_complete()
     }
-}
-
-/// The volume is detached and its log has not all of it.
-pub(crate) fn incomplete(which: &'static str, path: &Path, why: &str) -> Fault {
-    let message = format!("the volume is detached, but its {which} log {} is incomplete: {why}", path.display());
-    Fault::of_host(message, "name a file on a disk with more space, and measure again")
-        .coded("volume.log.incomplete", json!({"log": which, "path": path, "reason": why, "detached": true}))
 }
 
 fn drain(core: &Core, file: &mut File, stopped: &Receiver<()>, state: &LogState) -> io::Result<()> {
@@ -123,11 +84,12 @@ fn drain(core: &Core, file: &mut File, stopped: &Receiver<()>, state: &LogState)
     loop {
         let stop = !matches!(stopped.recv_timeout(DRAIN_INTERVAL), Err(RecvTimeoutError::Timeout));
         last_words::pass(Thread::LogDrain);
-        state.overflowed.store(core.swap_log(&mut bytes), Ordering::Relaxed);
+        let overflowed = core.swap_log(&mut bytes);
+        state.overflowed(overflowed);
         file.write_all(&bytes)?;
         bytes.clear();
         if stop {
-            if !state.overflowed.load(Ordering::Relaxed) {
+            if !overflowed {
                 file.write_all(&Record::End.encode())?;
             }
             return file.sync_all();

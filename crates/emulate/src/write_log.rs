@@ -14,8 +14,8 @@ use pgdyno_crash::{EVENT_BYTES, Event, Header, LoggedVolume, MAGIC, What, WriteL
 use pgdyno_host::{Context, Fault, Result};
 use serde::Serialize;
 
+use crate::log_state::incomplete;
 use crate::store::Mapping;
-use crate::submit_log::incomplete;
 
 /// Bytes of data for which there is an event's room: with fewer on average the events fill up first. A write has an
 /// event for itself and one for its answer, and is 4 KiB at least.

@@ -226,7 +226,7 @@ FAMILIES: tuple[Family, ...] = (
         "refused_operations",
         "counter",
         "",
-        "Requests refused because they were no whole blocks, or reached past the end of the volume.",
+        "Requests that were refused: not of whole blocks, or past the end of the volume.",
         _by("", {"": "refused_ops"}),
     ),
     Family(
