@@ -54,7 +54,9 @@ pub(crate) fn abort_on_panic() {
 fn write_reason(info: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let place = info.location().map(ToString::to_string).unwrap_or_default();
-    let reason = info.payload_as_str().unwrap_or("no reason");
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let reason = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason");
     // As Rust says it, by which Python finds it in the log.
     let text = format!("thread '{}' panicked at {place}:\n{reason}\n", thread.name().unwrap_or("without a name"));
     let _ = std::io::stderr().write_all(text.as_bytes());
