@@ -67,7 +67,7 @@ def test_a_panic_ends_requests_with_an_error_and_leaves_its_reason(
     assert caught.value.code == "volume.daemon.dead"
     assert "to panic" in caught.value.data["panic"]
     # Its last thread may still be on its way out.
-    expect(lambda: volume.states(state)["doomed"]["state"] == "dead", "it is dead")
+    expect(lambda: volume.states(state)["doomed"]["state"] == "dead" and not doomed.alive, "it is dead")
     assert "to panic" in doomed.log_path.read_text()
     if thread == "release":
         assert run(["volume", "detach", "doomed"]) == 0
