@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pgdyno_host as host;
 use serde_json::Value;
 
 use crate::server_error::ServerError;
@@ -74,5 +75,11 @@ impl Fault {
     pub fn of(error: &ServerError) -> Self {
         let absent = error.ends_session() || error.sqlstate.starts_with("08");
         Self { absent, server_error: Some(Box::new(error.clone())), ..Self::refused(&error.sqlstate, &error.message) }
+    }
+}
+
+impl From<host::Fault> for Fault {
+    fn from(fault: host::Fault) -> Self {
+        Self { code: fault.code, data: fault.data, ..Self::new(fault.message, fault.remedy) }
     }
 }

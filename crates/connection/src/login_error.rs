@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use pgdyno_host as host;
+use rustix::io::Errno;
 use serde_json::json;
 
 use crate::deadline::Overdue;
@@ -20,7 +22,11 @@ pub enum LoginError {
 }
 
 impl From<io::Error> for LoginError {
+    /// What this machine does not give (descriptors, memory) is no fault of the server's.
     fn from(error: io::Error) -> Self {
+        if let Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) = Errno::from_io_error(&error) {
+            return Self::Refused(host::Fault::of_kernel("no connection can be opened", &error).into());
+        }
         Overdue::limit(&error).map_or_else(|| Self::Absent(error.to_string()), Self::Overdue)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::Fault;
+use pgdyno_host as host;
 use pgdyno_measure::{ClockShown, Line, say};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -125,5 +126,5 @@ pub(crate) fn wait(watched: &[&OwnedFd], until_ns: u64) -> Result<Option<usize>,
 }
 
 fn kernel(error: &io::Error) -> Fault {
-    Fault::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
+    host::Fault::of_kernel("standard input cannot be watched", error).into()
 }

@@ -3,6 +3,7 @@
 use pgdyno_connection::{Fault, ServerError};
 use pgdyno_measure::{EndedBy, Refused};
 use pgdyno_workload::{SqlState, StatementId, Workload};
+use serde_json::json;
 
 /// Of a statement, what a sentence quotes.
 const QUOTED_CHARACTERS: usize = 80;
@@ -20,6 +21,8 @@ pub(crate) enum Ending {
     },
     /// A script cannot go on.
     Script(Fault),
+    /// A lost connection cannot be opened again, now or later.
+    Session(Fault),
 }
 
 impl Ending {
@@ -27,29 +30,36 @@ impl Ending {
     pub(crate) fn fault(&self, workload: &Workload) -> Fault {
         match self {
             Self::Script(fault) => fault.clone(),
+            Self::Session(fault) => {
+                let sqlstate = fault.server_error.as_deref().map(|error| error.sqlstate.as_str());
+                let message = format!("a lost connection cannot be opened again: {}", fault.message);
+                Fault { message, ..fault.clone() }.coded("drive.reconnect.refused", json!({"sqlstate": sqlstate}))
+            }
             Self::Refused { sqlstate, error, .. } => {
                 let message = error.as_ref().map_or("", |error| error.message.as_str());
                 let Fault { message, remedy, .. } = Fault::refused(sqlstate.as_str(), message);
+                let remedy = of_script(sqlstate.as_str()).map_or(remedy, str::to_owned);
                 let (script, line, text) = self.place(workload);
+                let data = json!({"sqlstate": sqlstate.as_str(), "script": script, "line": line});
                 let line = line.map(|line| format!(":{line}")).unwrap_or_default();
                 let text = text.map(|text| format!(" ({})", quoted(text))).unwrap_or_default();
-                Fault::new(format!("{script}{line}{text}: {message}"), remedy)
+                Fault::new(format!("{script}{line}{text}: {message}"), remedy).coded("drive.statement.refused", data)
             }
         }
     }
 
     /// As it stands in the summary.
     pub(crate) fn ended_by(&self, workload: &Workload) -> EndedBy {
-        let Fault { message, remedy, .. } = self.fault(workload);
+        let Fault { message, remedy, code, data, .. } = self.fault(workload);
         let refused = match self {
-            Self::Script(_) => None,
+            Self::Script(_) | Self::Session(_) => None,
             Self::Refused { sqlstate, .. } => {
                 let (script, line, statement) = self.place(workload);
                 let (script, statement) = (script.to_owned(), statement.map(str::to_owned));
                 Some(Refused { script, line, statement, sqlstate: sqlstate.as_str().to_owned() })
             }
         };
-        EndedBy { message, remedy, refused }
+        EndedBy { message, remedy, code: code.into_owned(), data, refused }
     }
 
     fn place<'a>(&self, workload: &'a Workload) -> (&'a str, Option<u32>, Option<&'a str>) {
@@ -57,6 +67,23 @@ impl Ending {
         let name = workload.scripts().get(*script as usize).map_or("", |script| script.name.as_str());
         let Some(statement) = *statement else { return (name, None, None) };
         (name, workload.place_of(statement).map(|(_, at)| at.line), Some(workload.text_of(statement)))
+    }
+}
+
+/// The remedy for what only the script can be the cause of.
+fn of_script(sqlstate: &str) -> Option<&'static str> {
+    match sqlstate {
+        "08P01" => Some(
+            "correct the script: the server counts other parameters than were sent, as of a variable in quotes, which is text there; \
+             write it without quotes, or use --protocol simple",
+        ),
+        "0A000" | "42601" | "42702" | "42725" | "42803" | "42804" | "42846" | "42883" | "42P02" | "42P18" => {
+            Some("correct the script's statement")
+        }
+        state if ["22", "23", "25"].iter().any(|class| state.starts_with(class)) => {
+            Some("correct the script's statement or its values, or count such errors with --continue-on-error")
+        }
+        _ => None,
     }
 }
 

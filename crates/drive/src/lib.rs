@@ -13,12 +13,12 @@
 
 mod begin;
 mod clock;
-mod crews;
 mod ears;
 mod ending;
 mod link;
 mod reconnect;
 mod run;
+mod seats;
 mod spec;
 mod worker;
 

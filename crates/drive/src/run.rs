@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
+use pgdyno_host::{self as host, crew, raise_open_files};
 use pgdyno_measure::{Account, Line, Ready, Record, Second, Stretch, Summary, say};
 use pgdyno_workload::{StatementId, Workload};
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::begin::Teller;
 use crate::clock::{Clock, process_cpu_ns};
-use crate::crews::crews;
 use crate::ending::Ending;
+use crate::reconnect::Failures;
+use crate::seats::seats;
 use crate::spec::{BeginSpec, DriveSpec};
 use crate::worker::{Report, Shared, Worker};
 use pgdyno_connection::Fault;
@@ -45,7 +47,7 @@ pub fn check(spec: &DriveSpec) -> Result<Value, Fault> {
 /// client is connected, `second` for each second, `summary` at the end. Where the instant to begin at is given
 /// later, `line` reads further lines: with it, and with questions about the clock before it and after the summary.
 ///
-/// An error before anything was begun is returned, as of a server that cannot be reached. A statement that the server refuses
+/// An error before anything was begun is returned, as of a server that cannot be reached or a thread that cannot be had. A statement that the server refuses
 /// for a reason that will not go away ends the run before its time: what was done until then is in the summary, which says in
 /// `ended_by` why it ended, and that is returned too. Lost connections are opened again and are no error.
 pub fn run(
@@ -58,11 +60,11 @@ pub fn run(
     let signalled = pgdyno_signals::block().map_err(|error| kernel(&error))?;
     let to = server_of(spec, &workload)?;
     let connecting = Clock::start();
-    raise_limit();
+    raise_open_files();
     let sessions = connect(spec, to)?;
     let connect_ns = connecting.now();
     let server_version = sessions.first().map(|session| session.server_version.clone());
-    let crews = crews(spec, &workload, (protocol, retries), to, sessions)?;
+    let seats = seats(spec, &workload, (protocol, retries), to, sessions)?;
     let ring = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| kernel(&error.into()))?;
     let bell = ring.try_clone().map_err(|error| kernel(&error))?;
     let ready = |begin_ns| Ready { clients: spec.clients, connect_ns, server_version, begin_ns, seed: spec.seed };
@@ -82,9 +84,10 @@ pub fn run(
         groups: workload.groups().of.clone(),
         forgiven: retries.codes,
         stop: [signalled, ring],
+        failed: AtomicBool::new(false),
         end_ns,
-        drain_ns: end_ns + spec.drain_ms * NS_PER_MS,
-        grid_ns: spec.warmup_ms * NS_PER_MS,
+        drain_ns: end_ns.saturating_add(spec.drain_ms.saturating_mul(NS_PER_MS)),
+        grid_ns: spec.warmup_ms.saturating_mul(NS_PER_MS),
         continue_on_error: spec.continue_on_error,
         connects: workload.connects(),
     };
@@ -92,29 +95,32 @@ pub fn run(
     if let Some(ready) = ready {
         say(out, &Line::Ready(ready(Some(clock.monotonic_ns(0)))));
     }
-    std::thread::scope(|scope| {
-        let (report, reports) = channel();
-        for (index, crew) in crews.into_iter().enumerate() {
-            let worker = Worker::new(&shared, index, crew, report.clone()).map_err(|error| kernel(&error))?;
-            let thread = std::thread::Builder::new().name(format!("drive {index}"));
-            thread.spawn_scoped(scope, || worker.run()).map_err(|error| kernel(&error))?;
-        }
-        drop(report);
-        sum.add_up(&reports, out, || {
-            let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
-        })
-    })?;
+    let (report, reports) = channel();
+    let worker = |(index, seat)| Worker::new(&shared, index, seat, report.clone()).map_err(|error| kernel(&error));
+    let workers = seats.into_iter().enumerate().map(worker).collect::<Result<Vec<_>, Fault>>()?;
+    drop(report);
+    let stop = || {
+        let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
+    };
+    let halt = || {
+        shared.failed.store(true, Ordering::Relaxed);
+        stop();
+    };
+    crew(
+        "drive",
+        workers,
+        &halt,
+        |_, worker| worker.run(),
+        |_| {
+            sum.add_up(&reports, out, stop);
+            Ok::<(), Fault>(())
+        },
+    )?;
     let ending = sum.finish(out)?;
     if let Some(teller) = teller {
         teller.end(&shared.stop[0], out);
     }
     Ok(ending)
-}
-
-/// Each client takes a descriptor, and the usual limit of 1,024 is there for programs that use select(2).
-fn raise_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// Where clients connect to; none for those that need no session.
@@ -144,13 +150,14 @@ struct Sum<'a> {
     begin_late_ns: u64,
     woke_late_ns: u64,
     inputs: BTreeMap<&'static str, u64>,
+    failures: Failures,
     ending: Option<Ending>,
     cpu_before_ns: (u64, u64),
 }
 
 impl<'a> Sum<'a> {
     fn new(spec: &DriveSpec, workload: &'a Workload, clock: Clock, connect_ns: u64) -> Self {
-        let warmup_ns = spec.warmup_ms * NS_PER_MS;
+        let warmup_ns = spec.warmup_ms.saturating_mul(NS_PER_MS);
         Self {
             workload,
             clock,
@@ -164,14 +171,14 @@ impl<'a> Sum<'a> {
             begin_late_ns: 0,
             woke_late_ns: 0,
             inputs: BTreeMap::new(),
+            failures: Failures::default(),
             ending: None,
             cpu_before_ns: process_cpu_ns(),
         }
     }
 
-    /// Takes reports until all threads are done; the first one that ends or cannot go on stops the others.
-    fn add_up(&mut self, reports: &Receiver<Report>, out: &mut impl Write, stop: impl Fn()) -> Result<(), Fault> {
-        let mut failure = None;
+    /// Takes reports until all threads are done; the first that ends the run stops the others.
+    fn add_up(&mut self, reports: &Receiver<Report>, out: &mut impl Write, stop: impl Fn()) {
         for report in reports {
             match report {
                 Report::Second(thread, record) => {
@@ -185,7 +192,8 @@ impl<'a> Sum<'a> {
                     stop();
                     self.ending.get_or_insert(ending);
                 }
-                Report::End { last, scheduled, disconnected, begin_late_ns, woke_late_ns, inputs } => {
+                Report::End { last, scheduled, disconnected, begin_late_ns, woke_late_ns, inputs, failures } => {
+                    self.failures.add(failures);
                     inputs.into_iter().for_each(|(name, count)| *self.inputs.entry(name).or_default() += count);
                     self.scheduled += scheduled;
                     self.disconnected += disconnected;
@@ -193,13 +201,8 @@ impl<'a> Sum<'a> {
                     self.woke_late_ns = self.woke_late_ns.max(woke_late_ns);
                     self.rest(*last);
                 }
-                Report::Failure(error) => {
-                    stop();
-                    failure.get_or_insert(error);
-                }
             }
         }
-        failure.map_or(Ok(()), Err)
     }
 
     /// A second of which all threads have told.
@@ -252,6 +255,8 @@ impl<'a> Sum<'a> {
             process_user_ns: user - self.cpu_before_ns.0,
             process_system_ns: system - self.cpu_before_ns.1,
             clients_disconnected: self.disconnected,
+            reconnects_failed: self.failures.counts,
+            reconnect_error: self.failures.last,
             inputs: self.inputs,
             ended_by: self.ending.as_ref().map(|ending| ending.ended_by(self.workload)),
             unit: "us",
@@ -261,6 +266,6 @@ impl<'a> Sum<'a> {
     }
 }
 
-fn kernel(error: &std::io::Error) -> Fault {
-    Fault::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
+fn kernel(error: &io::Error) -> Fault {
+    host::Fault::of_kernel("clients cannot be watched", error).into()
 }

@@ -1,8 +1,11 @@
 //! What to drive, and how: one JSON document on standard input.
 
 use pgdyno_connection::{Fault, Server};
-use pgdyno_workload::{Pattern, Protocol, Refusal, Segment, Spacing, Think, Workload, WorkloadSpec};
+use pgdyno_workload::{
+    DURATION_MAX_MS, Pattern, Protocol, RATE_MAX_PER_S, Refusal, Segment, Spacing, Think, Workload, WorkloadSpec,
+};
 use serde::Deserialize;
+use serde_json::json;
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -168,11 +171,12 @@ impl DriveSpec {
             );
         }
         if self.duration_ms == 0 {
-            return refuse("the duration is zero", "give a duration");
+            return Err(Fault::new("the duration is zero", "give a duration").coded("drive.duration.zero", json!({})));
         }
+        self.check_times()?;
+        let most = RATE_MAX_PER_S * f64::from(threads_all);
         let rates: Vec<f64> = match &self.arrivals {
-            ArrivalsSpec::Closed => Vec::new(),
-            ArrivalsSpec::Think { ms, .. } => vec![*ms],
+            ArrivalsSpec::Closed | ArrivalsSpec::Think { .. } => Vec::new(),
             ArrivalsSpec::Fixed { rate_per_s } | ArrivalsSpec::Poisson { rate_per_s } => vec![*rate_per_s],
             ArrivalsSpec::Segments { segments, .. } => {
                 if segments.is_empty() || segments.iter().any(|segment| segment.duration_ms == 0) {
@@ -181,10 +185,25 @@ impl DriveSpec {
                 segments.iter().flat_map(|segment| [segment.rate_begin_per_s, segment.rate_end_per_s]).collect()
             }
         };
-        if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
-            return refuse("a rate or a time is negative or no number", "give positive rates and times");
+        rates.into_iter().try_for_each(|rate| check_rate(rate, most))
+    }
+
+    /// Refuses times that nanoseconds cannot count.
+    fn check_times(&self) -> Result<(), Fault> {
+        let mut times = vec![
+            ("warmup_ms", self.warmup_ms as f64),
+            ("duration_ms", self.duration_ms as f64),
+            ("drain_ms", self.drain_ms as f64),
+            ("late_max_ms", self.late_max_ms.unwrap_or(0) as f64),
+        ];
+        match &self.arrivals {
+            ArrivalsSpec::Think { ms, .. } => times.push(("think.ms", *ms)),
+            ArrivalsSpec::Segments { segments, .. } => {
+                times.extend(segments.iter().map(|segment| ("segments.duration_ms", segment.duration_ms as f64)));
+            }
+            _ => (),
         }
-        Ok(())
+        times.into_iter().try_for_each(|(key, ms)| check_time(key, ms))
     }
 
     /// The workload; what cannot be driven is refused.
@@ -213,7 +232,7 @@ impl DriveSpec {
 
     /// When nothing is begun any more, since the beginning of the warm-up.
     pub(crate) fn end_ns(&self) -> u64 {
-        (self.warmup_ms + self.duration_ms) * NS_PER_MS
+        self.warmup_ms.saturating_add(self.duration_ms).saturating_mul(NS_PER_MS)
     }
 
     /// The schedule of one thread: its share of the rate is that of its clients among all.
@@ -238,6 +257,36 @@ impl DriveSpec {
     }
 }
 
+/// Refuses a rate that is none, or more than the threads can begin: its backlog would only grow.
+fn check_rate(rate_per_s: f64, most_per_s: f64) -> Result<(), Fault> {
+    let data = json!({"rate_per_s": rate_per_s, "most_per_s": most_per_s});
+    if !rate_per_s.is_finite() || rate_per_s < 0.0 {
+        let message = format!("the rate {rate_per_s} is negative or no number");
+        return Err(Fault::new(message, "give a positive rate").coded("drive.rate.no_number", data));
+    }
+    if rate_per_s > most_per_s {
+        let message = format!("{rate_per_s} transactions a second are more than can be begun: {most_per_s} are");
+        let remedy = format!("ask for {most_per_s} a second at most: {RATE_MAX_PER_S} for each thread");
+        return Err(Fault::new(message, remedy).coded("drive.rate.too_high", data));
+    }
+    Ok(())
+}
+
+/// Refuses a time that is none, or too long for a schedule.
+fn check_time(key: &str, ms: f64) -> Result<(), Fault> {
+    let data = json!({"key": key, "ms": ms, "most_ms": DURATION_MAX_MS});
+    if !ms.is_finite() || ms < 0.0 {
+        let message = format!("{key} is {ms}, which is negative or no number");
+        return Err(Fault::new(message, "give a positive time").coded("drive.time.no_number", data));
+    }
+    if ms > DURATION_MAX_MS as f64 {
+        let message = format!("{key} is {ms}, which is longer than a schedule can be");
+        let remedy = format!("give {DURATION_MAX_MS} ms (1,000 days) at most");
+        return Err(Fault::new(message, remedy).coded("drive.time.too_long", data));
+    }
+    Ok(())
+}
+
 fn fault(Refusal { message, remedy }: Refusal) -> Fault {
     Fault::new(message, remedy)
 }
@@ -245,9 +294,62 @@ fn fault(Refusal { message, remedy }: Refusal) -> Fault {
 impl SegmentSpec {
     fn scaled(&self, share: f64) -> Segment {
         Segment {
-            duration_ns: self.duration_ms * NS_PER_MS,
+            duration_ns: self.duration_ms.saturating_mul(NS_PER_MS),
             rate_begin_per_s: self.rate_begin_per_s * share,
             rate_end_per_s: self.rate_end_per_s * share,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The code and data of the refusal, if a specification with these keys is refused.
+    fn refusal(keys: Value) -> Option<(String, Value)> {
+        let mut document = json!({
+            "workload": "idle", "clients": 4, "threads": 2, "arrivals": {"think": {"ms": 1.0}}, "duration_ms": 1000,
+        });
+        let Value::Object(keys) = keys else { unreachable!("keys are an object") };
+        document.as_object_mut().expect("it is an object").extend(keys);
+        let spec: DriveSpec = serde_json::from_value(document).expect("it is a specification");
+        spec.check().err().map(|fault| (fault.code.into_owned(), fault.data))
+    }
+
+    fn code(keys: Value) -> Option<String> {
+        refusal(keys).map(|(code, _)| code)
+    }
+
+    #[test]
+    fn a_rate_that_no_thread_can_begin_is_refused_also_in_a_ramp() {
+        let ramp = |rate_end_per_s: f64| {
+            json!({"arrivals": {"segments": {"poisson": true, "segments": [
+                {"duration_ms": 1000, "rate_begin_per_s": 1.0, "rate_end_per_s": rate_end_per_s}]}}})
+        };
+        for rate_per_s in [2.1e6, 1e9, 1e300] {
+            let most = Some(("drive.rate.too_high".to_owned(), json!({"rate_per_s": rate_per_s, "most_per_s": 2e6})));
+            assert_eq!(refusal(json!({"arrivals": {"fixed": {"rate_per_s": rate_per_s}}})), most);
+            assert_eq!(refusal(json!({"arrivals": {"poisson": {"rate_per_s": rate_per_s}}})), most);
+            assert_eq!(refusal(ramp(rate_per_s)), most);
+        }
+        assert_eq!(code(json!({"arrivals": {"fixed": {"rate_per_s": -1.0}}})).as_deref(), Some("drive.rate.no_number"));
+        assert_eq!(code(json!({"arrivals": {"fixed": {"rate_per_s": 2e6}}})), None);
+        assert_eq!(code(ramp(2e6)), None);
+    }
+
+    #[test]
+    fn a_time_that_nanoseconds_cannot_count_is_refused() {
+        for key in ["warmup_ms", "duration_ms", "drain_ms", "late_max_ms"] {
+            assert_eq!(code(json!({key: u64::MAX})).as_deref(), Some("drive.time.too_long"), "{key}");
+            assert_eq!(code(json!({key: DURATION_MAX_MS})), None, "{key}");
+        }
+        assert_eq!(code(json!({"arrivals": {"think": {"ms": 1e300}}})).as_deref(), Some("drive.time.too_long"));
+        assert_eq!(code(json!({"arrivals": {"think": {"ms": -1.0}}})).as_deref(), Some("drive.time.no_number"));
+        assert_eq!(code(json!({"duration_ms": 0})).as_deref(), Some("drive.duration.zero"));
+        let long = json!({"arrivals": {"segments": {"poisson": false, "segments": [
+            {"duration_ms": u64::MAX, "rate_begin_per_s": 1.0, "rate_end_per_s": 1.0}]}}});
+        assert_eq!(code(long).as_deref(), Some("drive.time.too_long"));
     }
 }

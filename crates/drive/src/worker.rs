@@ -9,10 +9,12 @@ mod turn;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use pgdyno_clock::{Events, SECOND_NS, Waiter, thread_cpu_ns};
 use pgdyno_connection::Fault;
+use pgdyno_host as host;
 use pgdyno_measure::Record;
 use pgdyno_workload::{Arrivals, Protocol, SqlState};
 use rustix::event::epoll;
@@ -21,13 +23,17 @@ use rustix::fd::{AsFd, OwnedFd};
 use crate::begin::Begun;
 use crate::clock::Clock;
 use crate::ending::Ending;
-use crate::reconnect::Reconnect;
+use crate::reconnect::{Failures, Reconnect};
 pub(crate) use slot::Slot;
 use slot::Waits;
 
 /// Ids of what is watched that are no clients.
 const STOP: u64 = u64::MAX;
 const RECONNECTED: u64 = u64::MAX - 1;
+/// That of the waiter's timer lies between.
+const SIGNAL: u64 = u64::MAX - 3;
+/// After a signal what has begun has no longer than this: somebody waits for the end.
+const SIGNAL_DRAIN_NS: u64 = 5 * SECOND_NS;
 /// Events that are taken at a time.
 const EVENTS_MAX: usize = 1024;
 
@@ -51,9 +57,9 @@ pub(crate) enum Report {
         woke_late_ns: u64,
         /// What its clients asked for, counted.
         inputs: BTreeMap<&'static str, u64>,
+        /// Attempts to connect again that failed.
+        failures: Failures,
     },
-    /// The run cannot go on, and has no figures.
-    Failure(Fault),
 }
 
 /// What all threads share.
@@ -67,8 +73,10 @@ pub(crate) struct Shared {
     pub forgiven: &'static [SqlState],
     /// How statements are sent.
     pub protocol: Protocol,
-    /// Readable when it is time to stop: signals, and an event of the one who adds up.
+    /// Readable when it is time to stop: a signal, and an event of the one who adds up.
     pub stop: [OwnedFd; 2],
+    /// A thread has failed, so that there will be no figures: the others end at once.
+    pub failed: AtomicBool,
     /// When nothing is begun any more.
     pub end_ns: u64,
     /// When those that have begun are given up.
@@ -85,7 +93,7 @@ impl Shared {
     fn ends_with(&self, ending: &Ending) -> bool {
         match ending {
             Ending::Refused { sqlstate, .. } => !self.continue_on_error && !self.forgiven.contains(sqlstate),
-            Ending::Script(_) => true,
+            Ending::Script(_) | Ending::Session(_) => true,
         }
     }
 }
@@ -111,7 +119,8 @@ pub(crate) struct Worker<'a> {
 }
 
 /// What a worker is made of.
-pub(crate) struct Crew {
+pub(crate) struct Seat {
+    pub waiter: Waiter,
     pub slots: Vec<Slot>,
     pub arrivals: Arrivals,
     pub reconnect: Option<Reconnect>,
@@ -120,20 +129,20 @@ pub(crate) struct Crew {
 
 impl<'a> Worker<'a> {
     /// Registers what can wake it.
-    pub(crate) fn new(shared: &'a Shared, index: usize, crew: Crew, report: Sender<Report>) -> io::Result<Self> {
-        let waiter = Waiter::new()?;
-        for stop in &shared.stop {
-            epoll::add(&waiter, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
+    pub(crate) fn new(shared: &'a Shared, index: usize, seat: Seat, report: Sender<Report>) -> io::Result<Self> {
+        let waiter = seat.waiter;
+        for (stop, id) in shared.stop.iter().zip([SIGNAL, STOP]) {
+            epoll::add(&waiter, stop, epoll::EventData::new_u64(id), epoll::EventFlags::IN)?;
         }
-        if let Some(reconnect) = &crew.reconnect {
+        if let Some(reconnect) = &seat.reconnect {
             epoll::add(&waiter, reconnect, epoll::EventData::new_u64(RECONNECTED), epoll::EventFlags::IN)?;
         }
-        for (client, slot) in crew.slots.iter().enumerate() {
+        for (client, slot) in seat.slots.iter().enumerate() {
             if let Some(link) = &slot.link {
                 epoll::add(&waiter, link.stream.as_fd(), data(client), epoll::EventFlags::IN)?;
             }
         }
-        let first = crew.record.begin_ns;
+        let first = seat.record.begin_ns;
         let second_end_ns = match shared.grid_ns.checked_sub(first + 1) {
             Some(before) => shared.grid_ns - before / SECOND_NS * SECOND_NS,
             None => first + SECOND_NS,
@@ -141,13 +150,13 @@ impl<'a> Worker<'a> {
         Ok(Self {
             shared,
             index,
-            busy: crew.slots.len(),
-            timers: (0..crew.slots.len()).map(|client| Reverse((first, client))).collect(),
-            slots: crew.slots,
-            arrivals: crew.arrivals,
+            busy: seat.slots.len(),
+            timers: (0..seat.slots.len()).map(|client| Reverse((first, client))).collect(),
+            slots: seat.slots,
+            arrivals: seat.arrivals,
             waiter,
-            reconnect: crew.reconnect,
-            record: Box::new(crew.record),
+            reconnect: seat.reconnect,
+            record: Box::new(seat.record),
             second_end_ns,
             cpu_ns: 0,
             end_ns: shared.end_ns,
@@ -159,16 +168,14 @@ impl<'a> Worker<'a> {
     }
 
     /// Until every client is done, or something went wrong.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self) -> Result<(), Fault> {
         let begun = Begun::at(self.shared.clock.monotonic_ns(0));
         self.cpu_ns = thread_cpu_ns();
         let first = self.run_one_due(self.shared.clock.now());
         let (begin_late_ns, woke_late_ns) = (begun.late_ns, begun.woke_late_ns);
         drop(begun);
-        if let Err(failure) = first.and_then(|_| self.serve()) {
-            let _ = self.report.send(Report::Failure(failure));
-            return;
-        }
+        first?;
+        self.serve()?;
         let now = self.shared.clock.now();
         self.end_stretch(now);
         let (scheduled, disconnected) = (self.arrivals.claimed(), self.disconnected);
@@ -176,8 +183,11 @@ impl<'a> Worker<'a> {
         for (name, count) in self.slots.iter().flat_map(|slot| slot.program.inputs()) {
             *inputs.entry(name).or_default() += count;
         }
-        let last = self.record;
-        let _ = self.report.send(Report::End { last, scheduled, disconnected, begin_late_ns, woke_late_ns, inputs });
+        let (last, failures) = (self.record, self.reconnect.map(|reconnect| reconnect.failures()).unwrap_or_default());
+        let end = Report::End { last, scheduled, disconnected, begin_late_ns, woke_late_ns, inputs, failures };
+        // It is received as long as there are workers.
+        let _ = self.report.send(end);
+        Ok(())
     }
 
     fn serve(&mut self) -> Result<(), Fault> {
@@ -229,12 +239,15 @@ impl<'a> Worker<'a> {
 
     fn event(&mut self, id: u64, flags: epoll::EventFlags) -> Result<(), Fault> {
         match id {
-            STOP => {
+            STOP | SIGNAL => {
                 // It stays readable for the other threads.
-                for stop in &self.shared.stop {
-                    let _ = epoll::delete(&self.waiter, stop);
-                }
+                let _ = epoll::delete(&self.waiter, &self.shared.stop[usize::from(id == STOP)]);
                 self.stop_now();
+                if self.shared.failed.load(Ordering::Relaxed) {
+                    self.drain_ns = 0;
+                } else if id == SIGNAL {
+                    self.drain_ns = self.drain_ns.min(self.shared.clock.now() + SIGNAL_DRAIN_NS);
+                }
                 Ok(())
             }
             RECONNECTED => self.take_connections(),
@@ -275,6 +288,5 @@ fn data(client: usize) -> epoll::EventData {
 }
 
 fn kernel(error: impl Into<io::Error>) -> Fault {
-    let why: io::Error = error.into();
-    Fault::new(format!("the kernel refused to watch a socket: {why}"), "look at the limit of open files")
+    host::Fault::of_kernel("a socket cannot be watched", &error.into()).into()
 }

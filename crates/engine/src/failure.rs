@@ -7,6 +7,15 @@ use serde_json::{Value, json};
 /// The exit code where the machine lacks something, or does not work as it should.
 pub(crate) const HOST: u8 = 3;
 
+/// The exit code of an error: that of the machine where its code says so, that of a bug, or that of what the user can correct.
+fn exit_of(code: &str) -> u8 {
+    match code {
+        "engine.panic" => 1,
+        code if code.starts_with("host.") => HOST,
+        _ => 2,
+    }
+}
+
 /// What went wrong and what to do; printed on standard error.
 pub(crate) struct Failure {
     pub message: String,
@@ -51,14 +60,19 @@ impl From<pgdyno_catalog::SpecError> for Failure {
 
 impl From<pgdyno_host::Fault> for Failure {
     fn from(fault: pgdyno_host::Fault) -> Self {
-        let exit = if fault.of_host { HOST } else { 2 };
+        let exit = if fault.of_host { HOST } else { exit_of(&fault.code) };
         Self { exit, code: fault.code, data: fault.data, ..Self::new(fault.message, fault.remedy) }
     }
 }
 
 impl From<pgdyno_load::LoadError> for Failure {
     fn from(error: pgdyno_load::LoadError) -> Self {
-        Self { code: error.code, data: error.data, ..Self::new(error.message, error.remedy) }
+        Self {
+            exit: exit_of(&error.code),
+            code: error.code,
+            data: error.data,
+            ..Self::new(error.message, error.remedy)
+        }
     }
 }
 
@@ -76,6 +90,11 @@ impl From<pgdyno_generate::Refusal> for Failure {
 
 impl From<pgdyno_connection::Fault> for Failure {
     fn from(error: pgdyno_connection::Fault) -> Self {
-        Self { code: error.code, data: error.data, ..Self::new(error.message, error.remedy) }
+        Self {
+            exit: exit_of(&error.code),
+            code: error.code,
+            data: error.data,
+            ..Self::new(error.message, error.remedy)
+        }
     }
 }

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
-use pgdyno_clock::{SECOND_NS, monotonic_ns};
+use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::{Connection, Fault, Server};
 use pgdyno_dataset::Table;
+use pgdyno_host::{self as host, crew, timespec};
 use pgdyno_measure::say;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::digest::Sent;
@@ -43,22 +45,24 @@ struct Shared<'a> {
     progress: Progress,
     /// The next job of each stage.
     next: Vec<AtomicUsize>,
-    /// Where sessions wait for one another at the end of a stage.
-    barrier: Barrier,
     /// Tables that are there for good.
     made: Vec<AtomicBool>,
     /// Whether what the tables stand in was made: then all in it is ours.
     made_around: AtomicBool,
+    /// The order to stop, for sessions too.
     stop: Arc<AtomicBool>,
-    failure: Mutex<Option<Fault>>,
     bell: OwnedFd,
 }
+
+/// A session with its number, and where it says what is done.
+type Seat = (usize, Connection, Sender<Done>);
+type Crew<'a> = host::Crew<'a, Fault>;
 
 /// Fills the server, or removes the tables. Writes JSON lines to `out`: `ready`, `progress` at each interval, `step` for
 /// each thing that is done, `summary` at the end.
 ///
 /// An error is returned, after what was made is removed again: a server that cannot be reached or refuses something, or
-/// SIGTERM or SIGINT.
+/// SIGTERM or SIGINT, a thread that the machine does not give, a panic in one.
 pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), Fault> {
     spec.check()?;
     let plan = Plan::new(spec);
@@ -72,28 +76,28 @@ pub fn run(spec: &FillSpec, out: &mut impl Write) -> Result<(), Fault> {
         plan: &plan,
         progress: Progress::new(&plan),
         next: plan.stages.iter().map(|_| AtomicUsize::new(0)).collect(),
-        barrier: Barrier::new(count),
         made: plan.tables.iter().map(|_| AtomicBool::new(false)).collect(),
         made_around: AtomicBool::new(false),
         stop,
-        failure: Mutex::new(None),
         bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| kernel(&error.into()))?,
     };
     let ready = json!({"server_version": server_version, "sessions": count, "begin_ns": shared.progress.begin_ns(),
         "rows_all": plan.rows_expected(), "tables": plan.tables.len()});
     say(out, &json!({"ready": ready}));
+    let (report, reports) = channel();
+    let seats: Vec<Seat> =
+        sessions.into_iter().enumerate().map(|(number, session)| (number, session, report.clone())).collect();
+    drop(report);
+    let interval_ns = spec.interval_ms.saturating_mul(NS_PER_MS);
     let mut done = Vec::new();
-    std::thread::scope(|scope| {
-        let (report, reports) = channel();
-        for (number, session) in sessions.into_iter().enumerate() {
-            let (shared, report) = (&shared, report.clone());
-            scope.spawn(move || shared.work(number, session, report));
-        }
-        drop(report);
-        shared.watch(spec.interval_ms * NS_PER_MS, &signalled, &reports, &mut done, out);
-    });
-    let failure = shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(failure) = failure {
+    let filled = crew(
+        "fill",
+        seats,
+        &|| shared.halt(),
+        |crew, seat| shared.work(crew, seat),
+        |crew| shared.watch(crew, interval_ns, &signalled, &reports, &mut done, out),
+    );
+    if let Err(failure) = filled {
         let made = plan.tables.iter().zip(&shared.made).filter(|(_, made)| made.load(Ordering::Relaxed));
         let names: Vec<&str> = made.map(|(table, _)| table.name.as_str()).collect();
         let around = shared.made_around.load(Ordering::Relaxed).then(|| spec.tables.set().drops());
@@ -113,19 +117,25 @@ fn open(server: &Server, stop: &Arc<AtomicBool>) -> Result<Connection, Fault> {
 
 impl Shared<'_> {
     /// One session: takes jobs of a stage until there are none, waits for the others, goes on with the next stage.
-    fn work(&self, number: usize, mut session: Connection, report: Sender<Done>) {
+    fn work(&self, crew: &Crew<'_>, seat: Seat) -> Result<(), Fault> {
+        let (number, mut session, report) = seat;
         for (stage, next) in self.plan.stages.iter().zip(&self.next) {
-            while !self.stop.load(Ordering::Relaxed) {
+            while !crew.stops() {
                 let Some(job) = stage.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                if let Err(error) = self.job(number, &mut session, job, &report) {
-                    // The first error is the one to tell; the others are told to stop by it.
-                    self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    self.stop.store(true, Ordering::Relaxed);
-                }
+                self.job(number, &mut session, job, &report)?;
             }
-            self.barrier.wait();
+            if !crew.meet() {
+                break;
+            }
         }
         drop(report);
+        self.ring();
+        Ok(())
+    }
+
+    /// Ends what sessions wait for, and wakes the one that watches them.
+    fn halt(&self) {
+        self.stop.store(true, Ordering::Relaxed);
         self.ring();
     }
 
@@ -142,7 +152,7 @@ impl Shared<'_> {
             }
             let end_ns = monotonic_ns();
             let done = Done { what: step.what, table: step.table, session: number, begin_ns, end_ns, rows };
-            // Whoever takes it lives as long as the sessions.
+            // It is received as long as there are sessions.
             let _ = report.send(done);
             self.ring();
         }
@@ -212,23 +222,21 @@ impl Shared<'_> {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// Says what happens until all sessions have ended; tells them to stop when a signal says so.
+    /// Says what happens until all sessions have ended; stops them when a signal comes.
     fn watch(
         &self,
+        crew: &Crew<'_>,
         interval_ns: u64,
         signalled: &OwnedFd,
         reports: &Receiver<Done>,
         done: &mut Vec<Done>,
         out: &mut impl Write,
-    ) {
+    ) -> Result<(), Fault> {
         let mut before = self.progress.seen();
-        let mut due_ns = self.progress.begin_ns() + interval_ns;
+        let mut due_ns = self.progress.begin_ns().saturating_add(interval_ns);
         loop {
-            let told = wait(&self.bell, (!self.stop.load(Ordering::Relaxed)).then_some(signalled), due_ns);
-            if told {
-                let stopped = Fault::new("interrupted", "run the command again");
-                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(stopped);
-                self.stop.store(true, Ordering::Relaxed);
+            if wait(&self.bell, (!crew.stops()).then_some(signalled), due_ns).map_err(|error| kernel(&error))? {
+                crew.fail(Fault::new("interrupted", "run the command again").coded("fill.interrupted", Value::Null));
             }
             let ended = loop {
                 match reports.try_recv() {
@@ -244,10 +252,11 @@ impl Shared<'_> {
                 let now = self.progress.seen();
                 say(out, &json!({"progress": self.progress.document(before, now)}));
                 before = now;
-                due_ns += interval_ns * (monotonic_ns().saturating_sub(due_ns) / interval_ns + 1);
+                let late = monotonic_ns().saturating_sub(due_ns) / interval_ns;
+                due_ns = due_ns.saturating_add(interval_ns.saturating_mul(late + 1));
             }
             if ended {
-                return;
+                return Ok(());
             }
         }
     }
@@ -308,22 +317,22 @@ fn all(session: &mut Connection, statements: &[String]) -> Result<(), Fault> {
 }
 
 /// Waits for the bell, a signal, or an instant. True when there was a signal.
-fn wait(bell: &OwnedFd, signalled: Option<&OwnedFd>, until_ns: u64) -> bool {
-    let left_ns = until_ns.saturating_sub(monotonic_ns());
-    let left = Timespec { tv_sec: (left_ns / SECOND_NS) as i64, tv_nsec: (left_ns % SECOND_NS) as i64 };
+fn wait(bell: &OwnedFd, signalled: Option<&OwnedFd>, until_ns: u64) -> std::io::Result<bool> {
+    let left = timespec(until_ns.saturating_sub(monotonic_ns()));
     let mut watched: Vec<PollFd<'_>> =
         [Some(bell), signalled].into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    if poll(&mut watched, Some(&left)).is_err() {
-        return false; // interrupted
-    }
+    match poll(&mut watched, Some(&left)) {
+        Err(Errno::INTR) => return Ok(false),
+        other => other?,
+    };
     let told = watched.get(1).is_some_and(|signal| !signal.revents().is_empty());
     let mut rung = [0_u8; 8];
     let _ = rustix::io::read(bell, &mut rung);
-    told
+    Ok(told)
 }
 
 fn kernel(error: &std::io::Error) -> Fault {
-    Fault::new(format!("the kernel refused a descriptor or a thread: {error}"), "look at the limits of both")
+    host::Fault::of_kernel("the sessions cannot be watched", error).into()
 }
 
 #[cfg(test)]

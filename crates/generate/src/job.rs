@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pgdyno_dataset::{DataFile, Refusal};
+use pgdyno_dataset::DataFile;
+use pgdyno_host::Fault;
 use serde_json::{Value, json};
 
 use crate::sink::Sink;
@@ -93,10 +94,10 @@ impl Job {
 
     /// The next block that nobody makes. It has to be handed in, as those behind it wait for it. None when all are taken, or
     /// when it is time to stop.
-    pub(crate) fn take(&self, stopped: impl Fn() -> bool) -> Result<Option<u64>, Refusal> {
+    pub(crate) fn take(&self, stopped: impl Fn() -> bool) -> Result<Option<u64>, Fault> {
         let mut state = self.lock();
         while state.taken - state.written >= self.ahead && !stopped() {
-            state = self.written.wait(state).expect("no thread panics while it writes");
+            state = self.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if stopped() || state.taken == self.blocks() {
             return Ok(None);
@@ -110,7 +111,7 @@ impl Job {
     }
 
     /// Makes a block that was taken, and writes it with those that waited for it.
-    pub(crate) fn make(&self, number: u64) -> Result<Written, Refusal> {
+    pub(crate) fn make(&self, number: u64) -> Result<Written, Fault> {
         let block = self.block(number);
         let mut state = self.lock();
         state.waiting.insert(number, block);
@@ -143,7 +144,7 @@ impl Job {
         Block { text, rows }
     }
 
-    fn write(&self, state: &mut State) -> Result<Written, Refusal> {
+    fn write(&self, state: &mut State) -> Result<Written, Fault> {
         let mut written = Written::default();
         while let Some(block) = state.waiting.remove(&state.written) {
             // What cannot be written stays the next to be written, so that nothing comes behind it.
@@ -174,6 +175,7 @@ impl Job {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no thread panics while it writes")
+        // Behind a block of which a thread has panicked none is written, and the file never becomes whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use pgdyno_dataset::{DataFile, Refusal};
+use pgdyno_dataset::DataFile;
+use pgdyno_host::{self as host, Fault, crew};
 use pgdyno_measure::say;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::job::{Job, Made};
@@ -41,12 +43,15 @@ pub struct GenerateSpec {
     pub threads: usize,
 }
 
+/// Where a thread says what became whole.
+type Report = Sender<Made>;
+type Crew<'a> = host::Crew<'a, Fault>;
+
 struct Shared {
     /// The largest files come first.
     jobs: Vec<Job>,
     /// The first that nobody has begun.
     next: AtomicUsize,
-    stop: AtomicBool,
     rows: AtomicU64,
     bytes: AtomicU64,
     /// Bytes that are expected of all files, for the share that is done.
@@ -57,46 +62,39 @@ struct Shared {
 /// end.
 ///
 /// # Errors
-/// What is wrong with the order, and what the kernel refuses; SIGTERM and SIGINT. A file that is not whole is removed.
-pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), Refusal> {
+/// What is wrong with the order, and what the kernel refuses; SIGTERM and SIGINT; a panic. A file that is not whole is removed.
+pub fn run(spec: &GenerateSpec, out: &mut impl Write) -> Result<(), Fault> {
     let jobs = jobs(spec)?;
-    let signalled = pgdyno_signals::block()
-        .map_err(|error| Refusal::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
+    let signalled = pgdyno_signals::block().map_err(|error| Fault::of_kernel("signals cannot be watched", &error))?;
     std::fs::create_dir_all(&spec.out).map_err(|error| refused(&spec.out, &error))?;
     let expected = jobs.iter().map(Job::bytes_expected).sum::<u64>().max(1);
     let blocks = jobs.iter().map(Job::blocks).sum::<u64>();
-    let shared = Shared {
-        jobs,
-        next: AtomicUsize::new(0),
-        stop: AtomicBool::new(false),
-        rows: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-        expected,
-    };
+    let shared =
+        Shared { jobs, next: AtomicUsize::new(0), rows: AtomicU64::new(0), bytes: AtomicU64::new(0), expected };
     let begin = Instant::now();
     let threads = spec.threads.clamp(1, usize::try_from(blocks).unwrap_or(usize::MAX));
-    let done = std::thread::scope(|scope| {
-        let (report, reports) = channel();
-        for _ in 0..threads {
-            let (shared, report) = (&shared, report.clone());
-            scope.spawn(move || shared.work(&report));
-        }
-        drop(report);
-        shared.listen(&reports, &signalled, begin, out)
-    })?;
+    let (report, reports) = channel();
+    let seats: Vec<Report> = vec![report; threads];
+    let (_, done) = crew(
+        "generate",
+        seats,
+        &|| shared.jobs.iter().for_each(Job::wake),
+        |crew, report| shared.work(crew, &report),
+        |crew| shared.listen(crew, &reports, &signalled, begin, out),
+    )?;
     say(out, &json!({"summary": summary(spec, &done, begin)}));
     Ok(())
 }
 
 /// The files that are asked for. Nothing is opened yet.
-fn jobs(spec: &GenerateSpec) -> Result<Vec<Job>, Refusal> {
+fn jobs(spec: &GenerateSpec) -> Result<Vec<Job>, Fault> {
     let named = |file: &DataFile, name: &str| {
         let name = name.trim_end_matches(".gz");
         name == file.name || name.strip_suffix(&*file.suffix) == Some(&format!("{}.", file.name))
     };
     if let Some(unknown) = spec.files.iter().find(|name| spec.set.iter().all(|file| !named(file, name))) {
         let names: Vec<&str> = spec.set.iter().map(|file| file.name).collect();
-        return Err(Refusal::new(format!("there is no file {unknown}"), format!("take {}", names.join(", "))));
+        return Err(Fault::new(format!("there is no file {unknown}"), format!("take {}", names.join(", "))));
     }
     let wanted = |file: &&DataFile| spec.files.is_empty() || spec.files.iter().any(|name| named(file, name));
     let mut jobs: Vec<Job> = spec
@@ -113,88 +111,63 @@ fn jobs(spec: &GenerateSpec) -> Result<Vec<Job>, Refusal> {
         && let Some(there) = jobs.iter().map(Job::path).find(|path| path.symlink_metadata().is_ok())
     {
         let remedy = "name another folder, or replace what is there with --overwrite";
-        return Err(Refusal::new(format!("{} is there already", there.display()), remedy));
+        return Err(Fault::new(format!("{} is there already", there.display()), remedy));
     }
     jobs.sort_by_key(|job| std::cmp::Reverse(job.bytes_expected()));
     Ok(jobs)
 }
 
-/// Whoever waits for a block of a thread that has panicked would wait for ever.
-struct StopOnPanic<'a>(&'a Shared);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop();
-        }
-    }
-}
-
 impl Shared {
     /// One thread: files that nobody has begun, then blocks of those that others have.
-    fn work(&self, report: &Sender<Result<Made, Refusal>>) {
-        let _guard = StopOnPanic(self);
-        let fresh = std::iter::from_fn(|| self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)));
-        for job in fresh.chain(&self.jobs) {
-            if let Err(refusal) = self.help(job, report) {
-                self.stop();
-                // Whoever takes it lives as long as this thread.
-                let _ = report.send(Err(refusal));
-                return;
-            }
-        }
+    fn work(&self, crew: &Crew<'_>, report: &Report) -> Result<(), Fault> {
+        let mut fresh = std::iter::from_fn(|| self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)));
+        fresh.try_for_each(|job| self.help(crew, job, report))?;
+        self.jobs.iter().try_for_each(|job| self.help(crew, job, report))
     }
 
     /// Makes blocks of a file until there are none to take.
-    fn help(&self, job: &Job, report: &Sender<Result<Made, Refusal>>) -> Result<(), Refusal> {
-        while let Some(number) = job.take(|| self.stop.load(Ordering::Relaxed))? {
+    fn help(&self, crew: &Crew<'_>, job: &Job, report: &Report) -> Result<(), Fault> {
+        while let Some(number) = job.take(|| crew.stops())? {
             let written = job.make(number)?;
             self.rows.fetch_add(written.rows, Ordering::Relaxed);
             self.bytes.fetch_add(written.bytes, Ordering::Relaxed);
             if let Some(made) = written.made {
-                let _ = report.send(Ok(made));
+                // It is received as long as this thread works.
+                let _ = report.send(made);
             }
         }
         Ok(())
     }
 
-    fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.jobs.iter().for_each(Job::wake);
-    }
-
     /// Says what becomes whole and how far the rest is, until all threads have ended.
     fn listen(
         &self,
-        reports: &Receiver<Result<Made, Refusal>>,
+        crew: &Crew<'_>,
+        reports: &Receiver<Made>,
         signalled: &OwnedFd,
         begin: Instant,
         out: &mut impl Write,
-    ) -> Result<BTreeMap<PathBuf, Made>, Refusal> {
-        let (mut done, mut failure, mut told) = (BTreeMap::new(), None, begin);
+    ) -> Result<BTreeMap<PathBuf, Made>, Fault> {
+        let (mut done, mut told) = (BTreeMap::new(), begin);
         loop {
             match reports.recv_timeout(LOOK) {
-                Ok(Ok(made)) => {
+                Ok(made) => {
                     say(out, &json!({"file": made.document()}));
                     done.insert(made.path.clone(), made);
                 }
-                // The first error is the one to tell; the others are told to stop by it.
-                Ok(Err(error)) => {
-                    failure.get_or_insert(error);
-                }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) => return Ok(done),
             }
-            if is_told(signalled) {
-                failure.get_or_insert_with(|| Refusal::new("interrupted", "run the command again"));
-                self.stop();
+            if !crew.stops() && is_told(signalled)? {
+                crew.fail(
+                    Fault::new("interrupted", "run the command again").coded("generate.interrupted", Value::Null),
+                );
             }
             if told.elapsed() >= TELL {
                 told = Instant::now();
                 say(out, &json!({"progress": self.progress(begin)}));
             }
         }
-        failure.map_or(Ok(done), Err)
     }
 
     fn progress(&self, begin: Instant) -> Value {
@@ -221,8 +194,12 @@ fn summary(spec: &GenerateSpec, done: &BTreeMap<PathBuf, Made>, begin: Instant) 
 }
 
 /// Whether a signal has come.
-fn is_told(signalled: &OwnedFd) -> bool {
+fn is_told(signalled: &OwnedFd) -> Result<bool, Fault> {
     let mut watched = [PollFd::new(signalled, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty()
+    match poll(&mut watched, Some(&now)) {
+        Ok(_) => Ok(!watched[0].revents().is_empty()),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(Fault::of_kernel("signals cannot be watched", &error.into())),
+    }
 }

@@ -6,11 +6,18 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pgdyno_dataset::Refusal;
+use pgdyno_host::Fault;
+use rustix::io::Errno;
+use serde_json::json;
 
 /// What the kernel refused of a file or a folder.
-pub(crate) fn refused(path: &Path, error: &std::io::Error) -> Refusal {
-    Refusal::new(format!("{} cannot be written: {error}", path.display()), "name another folder, or free some space")
+pub(crate) fn refused(path: &Path, error: &std::io::Error) -> Fault {
+    let what = format!("{} cannot be written", path.display());
+    if let Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM) = Errno::from_io_error(error) {
+        return Fault::of_kernel(&what, error);
+    }
+    Fault::new(format!("{what}: {error}"), "name another folder, or free some space")
+        .coded("generate.file.unwritable", json!({"path": path, "errno": error.raw_os_error()}))
 }
 
 /// Where lines go.
@@ -27,7 +34,7 @@ enum To {
 
 impl Sink {
     /// A file that is compressed if its name ends in `.gz`: quickly, as this makes data and does not keep it.
-    pub(crate) fn create(path: &Path) -> Result<Self, Refusal> {
+    pub(crate) fn create(path: &Path) -> Result<Self, Fault> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
@@ -38,7 +45,7 @@ impl Sink {
         Ok(Self { path: path.to_owned(), partial, to: Some(to) })
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let written = match &mut self.to {
             Some(To::Plain(file)) => file.write_all(bytes),
             Some(To::Gzip(encoder)) => encoder.write_all(bytes),
@@ -48,7 +55,7 @@ impl Sink {
     }
 
     /// Ends it, and gives it its name; whatever was there of that name is replaced. Returns its bytes on disk.
-    pub(crate) fn finish(mut self) -> Result<u64, Refusal> {
+    pub(crate) fn finish(mut self) -> Result<u64, Fault> {
         let ended = match self.to.take() {
             Some(To::Plain(file)) => Ok(file),
             Some(To::Gzip(encoder)) => encoder.finish(),

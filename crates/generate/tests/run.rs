@@ -110,6 +110,36 @@ fn blocks_are_in_their_order_whoever_makes_them() {
     assert!(std::fs::read(folder.0.join("uneven.tbl")).unwrap() == wanted, "the file of one thread");
 }
 
+/// Rows of which one cannot be made.
+#[derive(Debug)]
+struct Broken;
+
+impl Rows for Broken {
+    fn units(&self) -> u64 {
+        20_000
+    }
+
+    fn write(&self, unit: u64, out: &mut Vec<u8>) -> u64 {
+        assert!(unit != 10_000, "row {unit} cannot be made");
+        out.extend_from_slice(format!("{unit}\n").as_bytes());
+        1
+    }
+}
+
+#[test]
+fn a_panic_ends_all_threads_with_its_message_and_leaves_no_file() {
+    let folder = Folder::new("broken");
+    let file =
+        DataFile { name: "broken", suffix: "tbl".into(), head: None, bytes_per_row: 3000, rows: Arc::new(Broken) };
+    let spec = GenerateSpec { threads: 4, ..asked(vec![file], &folder) };
+    let error = run(&spec, &mut Vec::new()).unwrap_err();
+    assert_eq!(
+        (error.code.as_ref(), error.data["message"].as_str()),
+        ("engine.panic", Some("row 10000 cannot be made"))
+    );
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+}
+
 #[test]
 fn a_file_that_is_there_stays_unless_it_may_be_replaced() {
     let folder = Folder::new("there");

@@ -1,9 +1,14 @@
 //! The error of a command: what happened and what to do.
 
+use std::any::Any;
 use std::borrow::Cow;
-use std::io;
+use std::{io, thread};
 
-use serde_json::Value;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use serde_json::{Value, json};
+
+use crate::crew::message_of;
 
 /// A condition that the user can do something about.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -40,6 +45,43 @@ impl Fault {
     /// An error of the machine.
     pub fn of_host(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { of_host: true, ..Self::new(message, remedy) }
+    }
+
+    /// What the kernel did not give, as `what` says: a thread, a descriptor, memory. The code is `host.threads`,
+    /// `host.descriptors`, `host.memory`, or `host.kernel` for all else; the data are the number of the error and this process's
+    /// limit, where there is one.
+    pub fn of_kernel(what: &str, error: &io::Error) -> Self {
+        let limit = |of| getrlimit(of).current;
+        let (code, limit, remedy) = match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::MFILE) => (
+                "host.descriptors",
+                limit(Resource::Nofile),
+                "allow this process more open files: raise `ulimit -n`, or ask for fewer connections",
+            ),
+            Some(Errno::NFILE) => {
+                ("host.descriptors", None, "the machine has no more open files: raise `sysctl fs.file-max`")
+            }
+            Some(Errno::AGAIN) => (
+                "host.threads",
+                limit(Resource::Nproc),
+                "allow more threads: raise `ulimit -u`, pids.max of the control group or `sysctl kernel.threads-max`, or ask for \
+                 fewer",
+            ),
+            Some(Errno::NOMEM | Errno::NOBUFS) => {
+                ("host.memory", limit(Resource::As), "free some memory, raise `ulimit -v`, or ask for less at a time")
+            }
+            _ => ("host.kernel", None, "look at the kernel's messages: `dmesg`"),
+        };
+        let data = json!({"errno": error.raw_os_error(), "limit": limit});
+        Self::of_host(format!("{what}: {error}"), remedy).coded(code, data)
+    }
+
+    /// A panic of the calling thread. Its code is `engine.panic`, its data the thread and the message.
+    pub fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        let (message, thread) = (message_of(panic), thread::current());
+        let thread = thread.name().unwrap_or("unnamed");
+        Self::new(format!("a thread ({thread}) ended unexpectedly: {message}"), "this is a bug in pgdyno: report it")
+            .coded("engine.panic", json!({"thread": thread, "message": message}))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::account::Account;
 use crate::latency::Figures;
@@ -150,6 +151,10 @@ pub struct Summary {
     pub process_system_ns: u64,
     /// Clients that had no connection when the time was over.
     pub clients_disconnected: u64,
+    /// Attempts to open a lost connection again that failed, by what the server (SQLSTATE) or the machine said.
+    pub reconnects_failed: BTreeMap<String, u64>,
+    /// What the last of them met.
+    pub reconnect_error: Option<String>,
     /// What clients asked for since the beginning, counted by the workload; empty where it counts nothing.
     pub inputs: BTreeMap<&'static str, u64>,
     /// Why the run ended before its time.
@@ -165,6 +170,10 @@ pub struct EndedBy {
     pub message: String,
     /// What to do.
     pub remedy: String,
+    /// A stable name of the error; empty where it has none.
+    pub code: String,
+    /// What a program may want to know of it.
+    pub data: Value,
     /// The statement, if the server refused one.
     #[serde(flatten)]
     pub refused: Option<Refused>,

@@ -87,6 +87,14 @@ impl Record {
         }
     }
 
+    /// Counts so many transactions that were due and had not begun when the run ended. Of which script they would have been is
+    /// not known.
+    pub fn never_begun(&mut self, count: u64) {
+        if let Some(first) = self.scripts.first_mut() {
+            first.account.skipped_ended += count;
+        }
+    }
+
     /// Counts a statement that was answered, by its group.
     pub fn statement(&mut self, group: u32, ns: u64) {
         self.statements[group as usize].record(ns / NS_PER_US);

@@ -5,6 +5,16 @@ use crate::time::Nanos;
 
 const NANOS_PER_S: f64 = 1e9;
 
+/// Transactions per second that a host may ask of each thread's schedule. A thread begins about a million of the cheapest a
+/// second; a schedule beyond that only piles up a backlog.
+pub const RATE_MAX_PER_S: f64 = 1e6;
+/// The longest duration of a schedule, or of a part of it, in milliseconds: a thousand days. Sums of some stay far below the
+/// 584 years that nanoseconds in 64 bits can count.
+pub const DURATION_MAX_MS: u64 = 1000 * 86_400_000;
+/// Of a Poisson schedule so many arrivals that are left are counted one by one; the number of more is drawn at once, since
+/// its distribution is hardly another than the normal one then.
+const COUNTED_MAX: f64 = 1e6;
+
 /// How transactions arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
@@ -158,7 +168,7 @@ impl Arrivals {
     }
 
     /// The next transaction for a client that is free at `now`. When all clients are done, a host takes what is left
-    /// of an open schedule by claiming until there is [`Claim::None`].
+    /// of an open schedule by [`Arrivals::rest`].
     pub fn claim(&mut self, now: Nanos) -> Claim {
         let claim = self.take(now);
         self.claimed += u64::from(claim != Claim::None);
@@ -183,23 +193,49 @@ impl Arrivals {
         self.claimed
     }
 
-    fn take(&mut self, now: Nanos) -> Claim {
-        let ended = self.has_ended(now);
-        if !self.is_open() {
-            return if ended { Claim::None } else { Claim::Begin(now) };
-        }
+    /// Claims all that is left before the end at once, and returns how many: they were due and are not begun any more. None of
+    /// a closed loop, or of a schedule without an end. It takes no longer for more of them.
+    pub fn rest(&mut self) -> u64 {
+        let (Some(end), Pattern::Open { spacing, segments }) = (self.until, &self.pattern) else { return 0 };
         if self.is_exhausted() {
+            return 0;
+        }
+        let left = expected_by(segments, end) - self.expected;
+        let mut count = 0;
+        match spacing {
+            Spacing::Poisson if left > COUNTED_MAX => {
+                let deviation = libm::sqrt(left) * self.random.normal();
+                // The next one is known.
+                count = 1 + (left + deviation).max(0.0) as u64;
+                self.next = Nanos::MAX;
+            }
+            Spacing::Poisson => (),
+            Spacing::Fixed => {
+                // The last ones are counted below, where nanoseconds decide.
+                let skipped = libm::floor((left - 2.0).max(0.0));
+                self.expected += skipped;
+                self.next = time_of(segments, self.expected).max(self.next);
+                count = skipped as u64;
+            }
+        }
+        while !self.is_exhausted() {
+            self.step();
+            count += 1;
+        }
+        self.claimed += count;
+        count
+    }
+
+    fn take(&mut self, now: Nanos) -> Claim {
+        if self.has_ended(now) || self.is_exhausted() {
             return Claim::None;
+        }
+        if !self.is_open() {
+            return Claim::Begin(now);
         }
         let at = self.next;
         self.step();
-        if ended {
-            Claim::Skip(at, Skip::Ended)
-        } else if self.is_too_late(at, now) {
-            Claim::Skip(at, Skip::Late)
-        } else {
-            Claim::Begin(at)
-        }
+        if self.is_too_late(at, now) { Claim::Skip(at, Skip::Late) } else { Claim::Begin(at) }
     }
 
     /// How long to think before the next transaction.
@@ -223,20 +259,35 @@ impl Arrivals {
 
 /// When the expected number of arrivals passes `expected`; never is `Nanos::MAX`.
 fn time_of(segments: &[Segment], mut expected: f64) -> Nanos {
-    let mut begin = 0;
+    let mut begin: Nanos = 0;
     for segment in segments {
         let seconds = segment.duration_ns as f64 / NANOS_PER_S;
         let arrivals = seconds * (segment.rate_begin_per_s + segment.rate_end_per_s) / 2.0;
         if expected <= arrivals && arrivals > 0.0 {
-            return begin + nanos(segment.seconds_to(expected));
+            return begin.saturating_add(nanos(segment.seconds_to(expected)));
         }
         expected -= arrivals;
-        begin += segment.duration_ns;
+        begin = begin.saturating_add(segment.duration_ns);
     }
     match segments.last() {
         Some(last) if last.rate_end_per_s > 0.0 => begin.saturating_add(nanos(expected / last.rate_end_per_s)),
         _ => Nanos::MAX,
     }
+}
+
+/// How many arrivals are expected before a time.
+fn expected_by(segments: &[Segment], time: Nanos) -> f64 {
+    let (mut begin, mut expected) = (0_u64, 0.0);
+    for segment in segments {
+        let left_ns = time.saturating_sub(begin);
+        expected += segment.arrivals_in(left_ns.min(segment.duration_ns));
+        if left_ns <= segment.duration_ns {
+            return expected;
+        }
+        begin = begin.saturating_add(segment.duration_ns);
+    }
+    let rate_per_s = segments.last().map_or(0.0, |last| last.rate_end_per_s);
+    expected + rate_per_s * time.saturating_sub(begin) as f64 / NANOS_PER_S
 }
 
 fn nanos(seconds: f64) -> Nanos {
@@ -247,6 +298,13 @@ impl Segment {
     /// A part with one rate.
     pub fn constant(duration_ns: Nanos, rate_per_s: f64) -> Self {
         Self { duration_ns, rate_begin_per_s: rate_per_s, rate_end_per_s: rate_per_s }
+    }
+
+    /// How many arrivals are expected in the first part of it.
+    fn arrivals_in(&self, part_ns: Nanos) -> f64 {
+        let (seconds, part) = (self.duration_ns as f64 / NANOS_PER_S, part_ns as f64 / NANOS_PER_S);
+        let slope = if seconds > 0.0 { (self.rate_end_per_s - self.rate_begin_per_s) / seconds } else { 0.0 };
+        part * (self.rate_begin_per_s + slope * part / 2.0)
     }
 
     /// When `arrivals` of this segment are to be expected: the root of a·t + (b − a)/(2·T)·t² in the form that keeps

@@ -32,7 +32,7 @@ mod value;
 mod workload;
 
 pub use answer::{Answer, ResultSet};
-pub use arrivals::{Arrivals, Claim, Pattern, Segment, Skip, Spacing, Think};
+pub use arrivals::{Arrivals, Claim, DURATION_MAX_MS, Pattern, RATE_MAX_PER_S, Segment, Skip, Spacing, Think};
 pub use client::*;
 pub use error::{Position, Refusal, RunError, ScriptError};
 pub use groups::Groups;

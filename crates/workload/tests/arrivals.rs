@@ -67,8 +67,9 @@ fn a_stall_leaves_a_backlog_and_not_a_gap() {
     let mut arrivals = fixed(vec![Segment::constant(SECOND, 10.0)]).until(2 * SECOND + 1);
     let run = drive(&workload, &Host::default(), identity(None), &mut arrivals);
     let begun: Vec<_> = run.finished.iter().filter(|(_, t)| t.verdict == Verdict::Succeeded).collect();
-    let skipped = run.finished.iter().filter(|(_, t)| t.verdict == Verdict::Skipped(Skip::Ended)).count();
-    assert_eq!(begun.len() + skipped, 20, "each scheduled transaction is counted once");
+    assert_eq!(begun.len(), run.finished.len());
+    assert_eq!(begun.len() as u64 + arrivals.rest(), 20, "each scheduled transaction is counted once");
+    assert_eq!((arrivals.claimed(), arrivals.rest()), (20, 0));
     assert!(begun.iter().all(|(end, t)| end - t.started == 200_000_000 + Host::STATEMENT_NS));
     let (end, last) = begun.last().unwrap();
     assert!(end - last.scheduled > SECOND, "the last one was due long before");
@@ -80,7 +81,7 @@ fn what_is_too_late_is_skipped_and_counted() {
     let mut arrivals = fixed(vec![Segment::constant(SECOND, 10.0)]).late_max_ns(SECOND / 10).until(10 * SECOND + 1);
     let run = drive(&workload, &Host::default(), identity(None), &mut arrivals);
     let late = |(_, t): &&(Nanos, Transaction)| t.verdict == Verdict::Skipped(Skip::Late);
-    assert_eq!(run.finished.len(), 100);
+    assert_eq!(run.finished.len() as u64 + arrivals.rest(), 100);
     assert!(run.finished.iter().filter(late).count() > 50);
     let waited = run.finished.iter().filter(|(_, t)| t.tries > 0).map(|(_, t)| t.started - t.scheduled).max();
     assert!(waited.unwrap() <= SECOND / 10);
@@ -158,7 +159,40 @@ fn a_lost_connection_fails_the_transaction_and_no_other() {
     assert!(matches!(client.next(9, Outcome::Ready, &mut arrivals), Next::Send(_)));
 }
 
+#[test]
+fn what_is_left_of_a_schedule_is_counted_at_once_however_much_it_is() {
+    let days = DURATION_MAX_MS * 1_000_000;
+    let steps = vec![Segment::constant(days / 2, RATE_MAX_PER_S), Segment::constant(days / 2, 1.0)];
+    let mean = RATE_MAX_PER_S * days as f64 / 2e9 + days as f64 / 2e9;
+    let mut even = fixed(steps.clone()).until(days);
+    assert!((even.rest() as f64 - mean).abs() <= 2.0, "the last may be due at the end itself");
+    assert_eq!((even.rest(), even.claim(0)), (0, Claim::None));
+    let mut drawn = Arrivals::new(Pattern::Open { spacing: Spacing::Poisson, segments: steps }, 1, 0).until(days);
+    let (count, sigma) = (drawn.rest() as f64, mean.sqrt());
+    assert!((count - mean).abs() < 6.0 * sigma && count.fract() == 0.0, "{count} of {mean}");
+    assert_eq!(drawn.claimed(), count as u64);
+}
+
 proptest! {
+    #[test]
+    fn what_is_left_is_as_much_as_would_be_claimed(
+        rates in prop::collection::vec(0.0f64..5_000.0, 2..6), begun in 0usize..2_000, end_ms in 0u64..6_000, poisson: bool,
+    ) {
+        let segments = rates.windows(2).map(|pair| Segment {
+            duration_ns: SECOND, rate_begin_per_s: pair[0], rate_end_per_s: pair[1],
+        });
+        let spacing = if poisson { Spacing::Poisson } else { Spacing::Fixed };
+        let pattern = Pattern::Open { spacing, segments: segments.collect() };
+        let mut one_by_one = Arrivals::new(pattern, 5, 1).ahead(0.25).until(end_ms * 1_000_000);
+        for _ in 0..begun {
+            one_by_one.claim(0);
+        }
+        let mut at_once = one_by_one.clone();
+        let claims = std::iter::from_fn(|| Some(one_by_one.claim(0))).take_while(|claim| *claim != Claim::None);
+        prop_assert_eq!(claims.count() as u64, at_once.rest());
+        prop_assert_eq!(at_once.claimed(), one_by_one.claimed());
+    }
+
     /// Scheduled = skipped + succeeded + failed, whatever the rate, the limit and the service time.
     #[test]
     fn every_scheduled_transaction_is_over_once(
@@ -174,10 +208,12 @@ proptest! {
         while let Claim::Begin(at) = all.claim(0) {
             scheduled.push(at);
         }
-        let run = drive(&workload, &Host::default(), identity(None), &mut arrivals());
+        let mut driven = arrivals();
+        let run = drive(&workload, &Host::default(), identity(None), &mut driven);
         let mut over: Vec<Nanos> = run.finished.iter().map(|(_, transaction)| transaction.scheduled).collect();
         over.sort_unstable();
-        prop_assert_eq!(over, scheduled);
+        prop_assert_eq!(&over[..], &scheduled[..over.len()]);
+        prop_assert_eq!(over.len() as u64 + driven.rest(), scheduled.len() as u64);
         for (end, transaction) in &run.finished {
             prop_assert!(transaction.scheduled <= transaction.started && transaction.started <= *end);
         }

@@ -1,7 +1,6 @@
 //! The end: nothing begins any more, what has begun is settled, and what is left of a schedule is counted.
 
 use pgdyno_connection::Fault;
-use pgdyno_workload::{Claim, Skip, Transaction, Verdict};
 
 use super::slot::Waits;
 use super::turn::TURN_TRANSACTIONS;
@@ -58,21 +57,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Counts what was scheduled and nobody was free for.
+    /// Counts what was scheduled and no client was free for.
     pub(super) fn take_rest(&mut self) {
-        if !self.arrivals.is_open() {
-            return;
-        }
-        let now = self.shared.clock.now();
-        loop {
-            let (scheduled, skip) = match self.arrivals.claim(now) {
-                Claim::Begin(at) => (at, Skip::Ended),
-                Claim::Skip(at, skip) => (at, skip),
-                Claim::None => return,
-            };
-            let verdict = Verdict::Skipped(skip);
-            let rest = Transaction { script: 0, ordinal: 0, scheduled, started: scheduled, tries: 0, verdict };
-            self.record.transaction(now, &rest);
-        }
+        self.record.never_begun(self.arrivals.rest());
     }
 }

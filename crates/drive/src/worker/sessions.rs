@@ -7,6 +7,7 @@ use rustix::fd::AsFd;
 
 use super::slot::Waits;
 use super::{Worker, data, kernel};
+use crate::ending::Ending;
 use crate::link::Link;
 
 impl Worker<'_> {
@@ -38,7 +39,15 @@ impl Worker<'_> {
         let Some(reconnect) = &self.reconnect else { return Ok(()) };
         reconnect.silence();
         let made: Vec<_> = std::iter::from_fn(|| reconnect.take()).collect();
-        for (client, session) in made {
+        for made in made {
+            let (client, session) = match made {
+                Ok(made) => made,
+                Err(fault) if fault.server_error.is_none() => return Err(fault),
+                Err(fault) => {
+                    self.end_run(Ending::Session(fault));
+                    return Ok(());
+                }
+            };
             let now = self.shared.clock.now();
             self.roll(now);
             let slot = &mut self.slots[client];

@@ -163,6 +163,8 @@ impl<'a> Sum<'a> {
             process_user_ns: process_cpu_ns(),
             process_system_ns: 0,
             clients_disconnected: 0,
+            reconnects_failed: BTreeMap::new(),
+            reconnect_error: None,
             inputs,
             ended_by: None,
             unit: "us",

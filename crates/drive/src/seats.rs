@@ -1,28 +1,30 @@
 //! Divides a load among the threads that drive it: of one driver, or of one of several that share it.
 
+use pgdyno_clock::Waiter;
 use pgdyno_connection::{Fault, Server, Session};
+use pgdyno_host as host;
 use pgdyno_measure::Record;
 use pgdyno_workload::{Arrivals, Identity, Protocol, Retries, Workload};
 
 use crate::link::Link;
 use crate::reconnect::Reconnect;
 use crate::spec::DriveSpec;
-use crate::worker::{Crew, Slot};
+use crate::worker::{Seat, Slot};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Divides clients and schedule among the threads.
-pub(crate) fn crews(
+/// Divides clients and schedule among the threads; of each what it needs is there, but for the thread.
+pub(crate) fn seats(
     spec: &DriveSpec,
     workload: &Workload,
     (protocol, retries): (Protocol, Retries),
     to: Option<&Server>,
     sessions: Vec<Session>,
-) -> Result<Vec<Crew>, Fault> {
+) -> Result<Vec<Seat>, Fault> {
     let mut sessions = sessions.into_iter();
     let of = spec.share();
     let mut next = of.clients_before;
-    let crew = |thread: u32| {
+    let seat = |thread: u32| {
         let last = u64::from(spec.clients) * u64::from(thread + 1) / u64::from(spec.threads);
         let numbers = next..of.clients_before + last as u32;
         next = numbers.end;
@@ -31,7 +33,7 @@ pub(crate) fn crews(
         let ahead = f64::from(of.threads_all - 1 - number) / f64::from(of.threads_all);
         let mut arrivals = Arrivals::new(spec.pattern(part), spec.seed, number).ahead(ahead).until(spec.end_ns());
         if let Some(late_max_ms) = spec.late_max_ms {
-            arrivals = arrivals.late_max_ns(late_max_ms * NS_PER_MS);
+            arrivals = arrivals.late_max_ns(late_max_ms.saturating_mul(NS_PER_MS));
         }
         let slot = |number| {
             let session = sessions.next();
@@ -40,14 +42,15 @@ pub(crate) fn crews(
                 Identity { seed: spec.seed, client: number, transactions_max: spec.transactions_max, retries };
             Slot::new(workload.client(identity), link)
         };
-        Ok(Crew {
+        Ok(Seat {
+            waiter: Waiter::new().map_err(|error| host::Fault::of_kernel("sockets cannot be watched", &error))?,
             slots: numbers.map(slot).collect(),
             arrivals,
             reconnect: to.map(Reconnect::start).transpose()?,
             record: Record::new(workload.scripts().len(), workload.groups().texts.len(), 0),
         })
     };
-    (0..spec.threads).map(crew).collect()
+    (0..spec.threads).map(seat).collect()
 }
 
 #[cfg(test)]
@@ -68,11 +71,11 @@ mod tests {
         let spec: DriveSpec = serde_json::from_value(document).expect("it is a specification");
         let workload = spec.workload().expect("it can be driven");
         let how = (spec.protocol(&workload).expect("one is known"), workload.retries(None));
-        let made = crews(&spec, &workload, how, None, Vec::new()).expect("they are made");
-        let of_thread = |crew: Crew| {
-            let mut arrivals = crew.arrivals;
+        let made = seats(&spec, &workload, how, None, Vec::new()).expect("they are made");
+        let of_thread = |seat: Seat| {
+            let mut arrivals = seat.arrivals;
             let claims = std::iter::from_fn(|| Some(arrivals.claim(0))).take_while(|claim| *claim != Claim::None);
-            (crew.slots.len(), claims.collect())
+            (seat.slots.len(), claims.collect())
         };
         made.into_iter().map(of_thread).collect()
     }

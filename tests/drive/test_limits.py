@@ -1,0 +1,112 @@
+"""A thread, a descriptor or memory that cannot be had: every command ends with the reason, and leaves nothing."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pgdyno.errors import HostError
+from pgdyno.host.waiting import wait_until
+from pgdyno.workload.load import fill
+from pgdyno.workload.tables import PgbenchTables
+
+from ..support import limits
+from ..support.commands import pgdyno
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pgdyno.postgres.cluster import Cluster
+
+    Limit = Callable[[int, Path], AbstractContextManager[None]]
+
+CLIENTS = 50
+PATIENCE_S = 20.0
+TABLES = "SELECT relname FROM pg_class WHERE relname LIKE 'pgbench%'"
+SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'pgdyno%'"
+
+
+def rows(cluster: Cluster, query: str, **where: str) -> list[tuple[object, ...]]:
+    """What a query brings."""
+    with cluster.connect(**where) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+@pytest.fixture
+def empty(cluster: Cluster) -> Cluster:
+    """A server on which no session of a command is left afterwards."""
+    assert not rows(cluster, SESSIONS)
+    return cluster
+
+
+def code_of(cluster: Cluster, limit: AbstractContextManager[None], *options: str) -> str:
+    """The code of the error by which a limited drive ends; no session stays."""
+    with limit:
+        ended = pgdyno("drive", "select-only", "--dsn", cluster.dsn, "--duration", "1s", "--warmup", "0s", *options)
+    assert ended.error is not None, ended.out
+    assert isinstance(ended.error, HostError), ended.err
+    assert wait_until(lambda: not rows(cluster, SESSIONS), PATIENCE_S)
+    return ended.error.code
+
+
+@pytest.mark.parametrize("limit", [limits.threads, limits.processes])
+@pytest.mark.parametrize("count", [2, 40, 70, 100])
+def test_a_drive_that_gets_too_few_threads_ends_before_it_begins(
+    dsn: str, cluster: Cluster, tmp_path: Path, limit: Limit, count: int
+) -> None:
+    """It has a thread for each client here, and as many that connect again."""
+    options = ("--clients", str(CLIENTS), "--threads", str(CLIENTS))
+    assert code_of(cluster, limit(count, tmp_path), *options) == "host.threads"
+
+
+@pytest.mark.parametrize("count", [8, 50, 60, 158, 230, 256])
+def test_a_drive_that_gets_too_few_descriptors_ends_before_it_begins(
+    dsn: str, cluster: Cluster, tmp_path: Path, count: int
+) -> None:
+    """A client has one, and each thread of these four: a timer, what it waits with, a bell and its copy."""
+    options = ("--clients", str(CLIENTS), "--threads", str(CLIENTS))
+    assert code_of(cluster, limits.files(count, tmp_path), *options) == "host.descriptors"
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "code"),
+    [
+        (limits.threads, 2, "host.threads"),
+        (limits.processes, 3, "host.threads"),
+        (limits.files, 6, "host.descriptors"),
+        (limits.files, 9, "host.descriptors"),
+    ],
+)
+def test_a_fill_that_gets_too_little_leaves_no_table(
+    cluster: Cluster, tmp_path: Path, limit: Limit, count: int, code: str
+) -> None:
+    before = rows(cluster, TABLES)
+    with limit(count, tmp_path), pytest.raises(HostError) as caught:
+        fill(cluster, PgbenchTables(4), connections=8, split=True, replace=False)
+    assert caught.value.code == code
+    assert rows(cluster, TABLES) == before
+    assert wait_until(lambda: not rows(cluster, SESSIONS), PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "code"),
+    [
+        (limits.threads, 3, "host.threads"),
+        (limits.processes, 3, "host.threads"),
+        (limits.files, 4, "host.descriptors"),
+    ],
+)
+def test_files_that_cannot_be_generated_are_not_left_half_made(
+    tmp_path: Path, limit: Limit, count: int, code: str
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    out.chmod(0o777)
+    with limit(count, tmp_path):
+        ended = pgdyno("generate", "tpch", "--scale", "0.01", "--threads", "8", "--out", out)
+    assert ended.error is not None
+    assert ended.error.code == code, ended.err
+    assert not list(out.glob("*.partial*"))
