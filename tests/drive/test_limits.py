@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import HostError
+from pgdyno.errors import EXIT_HOST, HostError
 from pgdyno.host.waiting import wait_until
 from pgdyno.workload.load import fill
 from pgdyno.workload.tables import PgbenchTables
 
 from ..support import limits
 from ..support.commands import pgdyno
+from .driven import refused, spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,21 +36,12 @@ def rows(cluster: Cluster, query: str, **where: str) -> list[tuple[object, ...]]
         return connection.execute(query.encode()).fetchall()
 
 
-@pytest.fixture
-def empty(cluster: Cluster) -> Cluster:
-    """A server on which no session of a command is left afterwards."""
-    assert not rows(cluster, SESSIONS)
-    return cluster
-
-
-def code_of(cluster: Cluster, limit: AbstractContextManager[None], *options: str) -> str:
+def code_of(cluster: Cluster, dsn: str, limit: AbstractContextManager[None]) -> str:
     """The code of the error by which a limited drive ends; no session stays."""
     with limit:
-        ended = pgdyno("drive", "select-only", "--dsn", cluster.dsn, "--duration", "1s", "--warmup", "0s", *options)
-    assert ended.error is not None, ended.out
-    assert isinstance(ended.error, HostError), ended.err
+        error = refused(dsn, spec(clients=CLIENTS, threads=CLIENTS), code=EXIT_HOST)
     assert wait_until(lambda: not rows(cluster, SESSIONS), PATIENCE_S)
-    return ended.error.code
+    return error["code"]
 
 
 @pytest.mark.parametrize("limit", [limits.threads, limits.processes])
@@ -58,17 +50,15 @@ def test_a_drive_that_gets_too_few_threads_ends_before_it_begins(
     dsn: str, cluster: Cluster, tmp_path: Path, limit: Limit, count: int
 ) -> None:
     """It has a thread for each client here, and as many that connect again."""
-    options = ("--clients", str(CLIENTS), "--threads", str(CLIENTS))
-    assert code_of(cluster, limit(count, tmp_path), *options) == "host.threads"
+    assert code_of(cluster, dsn, limit(count, tmp_path)) == "host.threads"
 
 
-@pytest.mark.parametrize("count", [8, 50, 60, 158, 230, 256])
+@pytest.mark.parametrize("count", [8, 50, 60, 158, 230, 250])
 def test_a_drive_that_gets_too_few_descriptors_ends_before_it_begins(
     dsn: str, cluster: Cluster, tmp_path: Path, count: int
 ) -> None:
-    """A client has one, and each thread of these four: a timer, what it waits with, a bell and its copy."""
-    options = ("--clients", str(CLIENTS), "--threads", str(CLIENTS))
-    assert code_of(cluster, limits.files(count, tmp_path), *options) == "host.descriptors"
+    """A client has one, and each thread four more: a timer, what it waits with, a bell and a copy of that."""
+    assert code_of(cluster, dsn, limits.files(count, tmp_path)) == "host.descriptors"
 
 
 @pytest.mark.parametrize(

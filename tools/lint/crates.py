@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "volume": set(),
     "catalog": {"volume"},
     "crash": set(),
-    "capture": {"signals"},
+    "capture": {"host", "signals"},
     "emulate": {"volume", "catalog", "crash", "host", "clock", "signals"},
     "host": set(),
     "clock": set(),

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
+use pgdyno_host as host;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 /// An error with what the user can do about it.
@@ -34,6 +36,9 @@ impl CaptureError {
 
     /// A file that cannot be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        if let Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM) = Errno::from_io_error(error) {
+            return host::Fault::of_kernel(&format!("{} cannot be read", path.display()), error).into();
+        }
         let remedy = match error.kind() {
             io::ErrorKind::NotFound => "name an existing file",
             io::ErrorKind::PermissionDenied => "run the command as a user who may read it",
@@ -59,5 +64,11 @@ impl CaptureError {
             format!("{} cannot be written: {error}", path.display())
         };
         Self::new(what, remedy).coded("capture.file.unwritable", json!({"path": path.to_string_lossy()}))
+    }
+}
+
+impl From<host::Fault> for CaptureError {
+    fn from(fault: host::Fault) -> Self {
+        Self { message: fault.message, remedy: fault.remedy, code: fault.code, data: fault.data }
     }
 }

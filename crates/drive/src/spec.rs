@@ -2,7 +2,7 @@
 
 use pgdyno_connection::{Fault, Server};
 use pgdyno_workload::{
-    DURATION_MAX_MS, Pattern, Protocol, RATE_MAX_PER_S, Refusal, Segment, Spacing, Think, Workload, WorkloadSpec,
+    OutOfBounds, Pattern, Protocol, Refusal, Segment, Spacing, Think, Workload, WorkloadSpec, check_rate, check_time,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -174,7 +174,6 @@ impl DriveSpec {
             return Err(Fault::new("the duration is zero", "give a duration").coded("drive.duration.zero", json!({})));
         }
         self.check_times()?;
-        let most = RATE_MAX_PER_S * f64::from(threads_all);
         let rates: Vec<f64> = match &self.arrivals {
             ArrivalsSpec::Closed | ArrivalsSpec::Think { .. } => Vec::new(),
             ArrivalsSpec::Fixed { rate_per_s } | ArrivalsSpec::Poisson { rate_per_s } => vec![*rate_per_s],
@@ -185,7 +184,7 @@ impl DriveSpec {
                 segments.iter().flat_map(|segment| [segment.rate_begin_per_s, segment.rate_end_per_s]).collect()
             }
         };
-        rates.into_iter().try_for_each(|rate| check_rate(rate, most))
+        rates.into_iter().try_for_each(|rate| check_rate(rate, threads_all)).map_err(out_of_bounds)
     }
 
     /// Refuses times that nanoseconds cannot count.
@@ -203,7 +202,7 @@ impl DriveSpec {
             }
             _ => (),
         }
-        times.into_iter().try_for_each(|(key, ms)| check_time(key, ms))
+        times.into_iter().try_for_each(|(key, ms)| check_time(key, ms)).map_err(out_of_bounds)
     }
 
     /// The workload; what cannot be driven is refused.
@@ -257,34 +256,9 @@ impl DriveSpec {
     }
 }
 
-/// Refuses a rate that is none, or more than the threads can begin: its backlog would only grow.
-fn check_rate(rate_per_s: f64, most_per_s: f64) -> Result<(), Fault> {
-    let data = json!({"rate_per_s": rate_per_s, "most_per_s": most_per_s});
-    if !rate_per_s.is_finite() || rate_per_s < 0.0 {
-        let message = format!("the rate {rate_per_s} is negative or no number");
-        return Err(Fault::new(message, "give a positive rate").coded("drive.rate.no_number", data));
-    }
-    if rate_per_s > most_per_s {
-        let message = format!("{rate_per_s} transactions a second are more than can be begun: {most_per_s} are");
-        let remedy = format!("ask for {most_per_s} a second at most: {RATE_MAX_PER_S} for each thread");
-        return Err(Fault::new(message, remedy).coded("drive.rate.too_high", data));
-    }
-    Ok(())
-}
-
-/// Refuses a time that is none, or too long for a schedule.
-fn check_time(key: &str, ms: f64) -> Result<(), Fault> {
-    let data = json!({"key": key, "ms": ms, "most_ms": DURATION_MAX_MS});
-    if !ms.is_finite() || ms < 0.0 {
-        let message = format!("{key} is {ms}, which is negative or no number");
-        return Err(Fault::new(message, "give a positive time").coded("drive.time.no_number", data));
-    }
-    if ms > DURATION_MAX_MS as f64 {
-        let message = format!("{key} is {ms}, which is longer than a schedule can be");
-        let remedy = format!("give {DURATION_MAX_MS} ms (1,000 days) at most");
-        return Err(Fault::new(message, remedy).coded("drive.time.too_long", data));
-    }
-    Ok(())
+fn out_of_bounds(error: OutOfBounds) -> Fault {
+    let data = json!({"key": error.key, "value": error.value, "most": error.most});
+    Fault::new(error.message, error.remedy).coded(error.code, data)
 }
 
 fn fault(Refusal { message, remedy }: Refusal) -> Fault {
@@ -303,7 +277,8 @@ impl SegmentSpec {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use pgdyno_workload::DURATION_MAX_MS;
+    use serde_json::Value;
 
     use super::*;
 
@@ -329,7 +304,10 @@ mod tests {
                 {"duration_ms": 1000, "rate_begin_per_s": 1.0, "rate_end_per_s": rate_end_per_s}]}}})
         };
         for rate_per_s in [2.1e6, 1e9, 1e300] {
-            let most = Some(("drive.rate.too_high".to_owned(), json!({"rate_per_s": rate_per_s, "most_per_s": 2e6})));
+            let most = Some((
+                "drive.rate.too_high".to_owned(),
+                json!({"key": "rate_per_s", "value": rate_per_s, "most": 2e6}),
+            ));
             assert_eq!(refusal(json!({"arrivals": {"fixed": {"rate_per_s": rate_per_s}}})), most);
             assert_eq!(refusal(json!({"arrivals": {"poisson": {"rate_per_s": rate_per_s}}})), most);
             assert_eq!(refusal(ramp(rate_per_s)), most);

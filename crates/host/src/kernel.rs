@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
 
@@ -14,7 +15,10 @@ pub fn raise_open_files() {
 /// Whether standard input, which is readable, has ended; what it says before is of no interest.
 #[must_use]
 pub fn stdin_ended() -> bool {
-    matches!(rustix::io::read(io::stdin(), &mut [0_u8; 256]), Ok(0) | Err(_))
+    match rustix::io::read(io::stdin(), &mut [0_u8; 256]) {
+        Ok(bytes) => bytes == 0,
+        Err(error) => error != Errno::INTR,
+    }
 }
 
 /// Nanoseconds as the kernel takes them; more than fit are the latest instant.

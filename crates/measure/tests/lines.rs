@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pgdyno_measure::*;
 use pgdyno_workload::{Failure, Groups, ScriptInfo, SqlState, Template, Transaction, Verdict};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/workload/driver_lines.jsonl");
 const SECOND_NS: u64 = 1_000_000_000;
@@ -34,6 +34,8 @@ fn lines() -> Vec<u8> {
     let ended_by = Some(EndedBy {
         message: "the server refused (23505): duplicate key".to_owned(),
         remedy: "look at the server's log".to_owned(),
+        code: "drive.statement.refused".to_owned(),
+        data: json!({"sqlstate": "23505", "script": "simple-update", "line": 2}),
         refused: Some(Refused {
             script: "simple-update".to_owned(),
             line: Some(2),
@@ -53,6 +55,8 @@ fn lines() -> Vec<u8> {
         process_user_ns: 2_000,
         process_system_ns: 1_000,
         clients_disconnected: 0,
+        reconnects_failed: BTreeMap::from([("53300".to_owned(), 2)]),
+        reconnect_error: Some("the server refused (53300): too many connections".to_owned()),
         inputs: BTreeMap::from([("payments", 3)]),
         ended_by,
         unit: "us",

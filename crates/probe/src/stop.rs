@@ -3,11 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use pgdyno_host::{Context, Result, stdin_ended, timespec};
+use pgdyno_host::{Fault, Result, stdin_ended, timespec};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
-
-const LIMITS: &str = "raise the limits on open files and on processes";
 
 /// Why a wait ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,18 +27,19 @@ pub(crate) struct Waiter {
 impl Waiter {
     /// Deadlines at `first_ns` and every `interval_ns` after it. Signals that stop are blocked from here on.
     pub(crate) fn new(first_ns: u64, interval_ns: u64, watch_stdin: bool) -> Result<Self> {
-        let refused = || "the kernel refused a timer".to_owned();
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
-            .context(refused, LIMITS)?;
+            .map_err(|error| refused(&error.into()))?;
         let grid = Itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
-        timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid).context(refused, LIMITS)?;
-        let signals =
-            pgdyno_signals::block().context(|| "the kernel refused a signal descriptor".to_owned(), LIMITS)?;
+        timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &grid).map_err(|error| refused(&error.into()))?;
+        let signals = pgdyno_signals::block().map_err(|error| refused(&error))?;
         Ok(Self { timer, signals, stdin_open: watch_stdin })
     }
 
     /// Sleeps until the next deadline, or until it is time to stop.
-    pub(crate) fn wait(&mut self) -> Turn {
+    ///
+    /// # Errors
+    /// What the kernel says of the wait itself, as that it has no memory for it.
+    pub(crate) fn wait(&mut self) -> Result<Turn> {
         loop {
             let stdin = io::stdin();
             let mut watched = vec![
@@ -50,17 +50,23 @@ impl Waiter {
             if !self.stdin_open {
                 watched.pop();
             }
-            if poll(&mut watched, None).is_err() {
-                continue; // interrupted
+            match poll(&mut watched, None) {
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(refused(&error.into())),
+                Ok(_) => (),
             }
             let happened: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
             if happened[1] || (happened.get(2) == Some(&true) && stdin_ended()) {
-                return Turn::Stop;
+                return Ok(Turn::Stop);
             }
             let mut passed = [0_u8; 8];
             if happened[0] && rustix::io::read(&self.timer, &mut passed) == Ok(8) {
-                return Turn::Due(u64::from_ne_bytes(passed));
+                return Ok(Turn::Due(u64::from_ne_bytes(passed)));
             }
         }
     }
+}
+
+fn refused(error: &io::Error) -> Fault {
+    Fault::of_kernel("deadlines and signals cannot be watched", error)
 }

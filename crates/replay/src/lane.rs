@@ -33,21 +33,16 @@ pub(crate) fn drive(
     file: CaptureFile,
     shared: &Shared,
     errands: &Errands,
-    report: Sender<Result<Tally, Fault>>,
-) {
-    let turns = match Turns::new(errands) {
-        Ok(turns) => turns,
-        Err(fault) => {
-            // Who listens has ended with another's fault.
-            let _ = report.send(Err(fault));
-            return;
-        }
-    };
+    report: Sender<Tally>,
+) -> Result<(), Fault> {
+    let turns = Turns::new(errands)?;
     let open = RefCell::default();
-    let found = drive_on(&turns, lanes, file, shared, &open);
-    let _ = report.send(found);
+    let tally = drive_on(&turns, lanes, file, shared, &open)?;
+    // It is received as long as there are lanes.
+    let _ = report.send(tally);
     drop(report);
     open.into_inner().into_iter().for_each(Link::close);
+    Ok(())
 }
 
 /// The same with the sessions that are `open` at the end.

@@ -1,23 +1,24 @@
 //! The whole of a replay: lanes beside each other, and what is said meanwhile.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use pgdyno_capture::CaptureFile;
 use pgdyno_clock::{monotonic_ns, process_cpu_ns};
 use pgdyno_connection::Fault;
+use pgdyno_host::{self as host, crew};
 use pgdyno_measure::say;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::asked::{Part, PartSpec};
-use crate::errands::{Errands, no_thread};
+use crate::errands::Errands;
 use crate::keys::{Exchange, KeysSpec};
 use crate::lane::drive;
 use crate::lanes::{Lane, lanes};
@@ -66,8 +67,7 @@ fn one_second_ms() -> u64 {
 /// # Errors
 /// A capture that cannot be read, and a machine that gives no threads. Statements that fail are counted.
 pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
-    let signalled = pgdyno_signals::block()
-        .map_err(|error| Fault::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
+    let signalled = pgdyno_signals::block().map_err(|error| unwatched(&error))?;
     let mut file = CaptureFile::open(&spec.capture).map_err(fault)?;
     let contents = file.contents();
     let part = Part::of(spec.part, &contents);
@@ -95,27 +95,32 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let calls = contents.account.calls.saturating_sub(not_chosen);
     let captured_s = part.seconds(shared.sessions.iter().filter(|session| shared.chosen(session)));
     let threads = threads(lanes.len(), calls as f64 * shared.speed / captured_s.max(f64::EPSILON));
-    let (ended, end_ns) = std::thread::scope(|scope| {
-        let (report, reports) = channel();
-        for number in 0..threads {
-            let own: Vec<&Lane> = lanes.iter().skip(number).step_by(threads).collect();
-            let (shared, report, errands) = (&shared, report.clone(), &errands);
-            let file = file.another().map_err(fault)?;
-            let thread = std::thread::Builder::new().name(format!("lanes {number}"));
-            let begun = thread.spawn_scoped(scope, move || {
-                drive(&own, file, shared, errands, report);
-            });
-            if let Err(error) = begun {
-                shared.stop.store(true, Ordering::Relaxed);
-                return Err(no_thread(&error));
-            }
-        }
-        drop(report);
-        shared.logged_in();
-        let limit = Duration::try_from_secs_f64(spec.limit_s).unwrap_or(Duration::MAX);
-        let mut following = Following { shared: &shared, lanes: lanes.len(), is_ready: false, limit, calls, out };
-        following.until_the_end(&reports, &signalled, &mut total).map(|ended| (ended, monotonic_ns()))
-    })?;
+    let (report, reports) = channel();
+    let seat = |number| {
+        let own: Vec<&Lane> = lanes.iter().skip(number).step_by(threads).collect();
+        Ok((own, file.another().map_err(fault)?, report.clone()))
+    };
+    let seats = (0..threads).map(seat).collect::<Result<Vec<_>, Fault>>()?;
+    drop(report);
+    let (_, (ended, end_ns)) = crew(
+        "lanes",
+        seats,
+        &|| shared.halt(),
+        |_, (own, file, report)| drive(&own, file, &shared, &errands, report),
+        |_| {
+            shared.logged_in();
+            let mut following = Following {
+                shared: &shared,
+                errands: &errands,
+                lanes: lanes.len(),
+                is_ready: false,
+                limit: Duration::try_from_secs_f64(spec.limit_s).unwrap_or(Duration::MAX),
+                calls,
+                out,
+            };
+            following.until_the_end(&reports, &signalled, &mut total).map(|ended| (ended, monotonic_ns()))
+        },
+    )?;
     for second in shared.seconds(|seconds| seconds.end(end_ns)) {
         say(out, &json!({"second": second.document()}));
     }
@@ -146,6 +151,7 @@ fn threads(lanes: usize, statements_per_s: f64) -> usize {
 /// What listens to the lanes while they work.
 struct Following<'a, W> {
     shared: &'a Shared,
+    errands: &'a Errands,
     lanes: usize,
     /// Whether it was said when the first statement is due.
     is_ready: bool,
@@ -159,28 +165,26 @@ impl<W: Write> Following<'_, W> {
     /// Adds up what lanes report until all have ended. Returns why they were stopped.
     fn until_the_end(
         &mut self,
-        reports: &Receiver<Result<Tally, Fault>>,
+        reports: &Receiver<Tally>,
         signalled: &OwnedFd,
         total: &mut Tally,
     ) -> Result<Option<&'static str>, Fault> {
         let (begin, mut ended) = (Instant::now(), None);
         loop {
             match reports.recv_timeout(LOOK) {
-                Ok(Ok(tally)) => total.add(&tally),
-                Ok(Err(error)) => {
-                    self.shared.stop.store(true, Ordering::Relaxed);
-                    return Err(error);
-                }
+                Ok(tally) => total.add(&tally),
                 Err(RecvTimeoutError::Timeout) => (),
                 Err(RecvTimeoutError::Disconnected) => {
                     self.tell();
                     return Ok(ended);
                 }
             }
-            if ended.is_none() && (is_told(signalled) || begin.elapsed() > self.limit) {
+            if let Some(fault) = self.errands.panic() {
+                return Err(fault);
+            }
+            if ended.is_none() && (is_told(signalled)? || begin.elapsed() > self.limit) {
                 ended = Some(if begin.elapsed() > self.limit { "the time is over" } else { "interrupted" });
-                self.shared.stop.store(true, Ordering::Relaxed);
-                self.shared.begin(monotonic_ns());
+                self.shared.halt();
             }
             self.tell();
         }
@@ -207,8 +211,17 @@ impl<W: Write> Following<'_, W> {
 }
 
 /// Whether a signal has come.
-pub(crate) fn is_told(signalled: &OwnedFd) -> bool {
+pub(crate) fn is_told(signalled: &OwnedFd) -> Result<bool, Fault> {
     let mut watched = [PollFd::new(signalled, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty()
+    match poll(&mut watched, Some(&now)) {
+        Ok(_) => Ok(!watched[0].revents().is_empty()),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(unwatched(&error.into())),
+    }
+}
+
+/// Signals that cannot be watched.
+pub(crate) fn unwatched(error: &io::Error) -> Fault {
+    host::Fault::of_kernel("signals cannot be watched", error).into()
 }

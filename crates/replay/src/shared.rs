@@ -109,6 +109,12 @@ impl Shared {
         });
     }
 
+    /// Stops all lanes, also those that wait for the beginning.
+    pub(crate) fn halt(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.begin(monotonic_ns());
+    }
+
     /// When the first statement is due; 0 until that is known.
     pub(crate) fn begin_ns(&self) -> u64 {
         self.begin_ns.load(Ordering::Acquire)

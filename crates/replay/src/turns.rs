@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use pgdyno_clock::{Events, Waiter, monotonic_ns};
 use pgdyno_connection::Fault;
+use pgdyno_host as host;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
@@ -247,7 +248,7 @@ impl Wake for Ring {
 }
 
 fn kernel(error: &io::Error) -> Fault {
-    Fault::new(format!("the kernel refused to watch a socket: {error}"), "look at the limit of open files")
+    host::Fault::of_kernel("sockets cannot be watched", error).into()
 }
 
 #[cfg(test)]

@@ -5,12 +5,6 @@ use crate::time::Nanos;
 
 const NANOS_PER_S: f64 = 1e9;
 
-/// Transactions per second that a host may ask of each thread's schedule. A thread begins about a million of the cheapest a
-/// second; a schedule beyond that only piles up a backlog.
-pub const RATE_MAX_PER_S: f64 = 1e6;
-/// The longest duration of a schedule, or of a part of it, in milliseconds: a thousand days. Sums of some stay far below the
-/// 584 years that nanoseconds in 64 bits can count.
-pub const DURATION_MAX_MS: u64 = 1000 * 86_400_000;
 /// Of a Poisson schedule so many arrivals that are left are counted one by one; the number of more is drawn at once, since
 /// its distribution is hardly another than the normal one then.
 const COUNTED_MAX: f64 = 1e6;

@@ -14,6 +14,7 @@
 
 mod answer;
 mod arrivals;
+mod bounds;
 mod client;
 mod error;
 mod groups;
@@ -32,7 +33,8 @@ mod value;
 mod workload;
 
 pub use answer::{Answer, ResultSet};
-pub use arrivals::{Arrivals, Claim, DURATION_MAX_MS, Pattern, RATE_MAX_PER_S, Segment, Skip, Spacing, Think};
+pub use arrivals::{Arrivals, Claim, Pattern, Segment, Skip, Spacing, Think};
+pub use bounds::{DURATION_MAX_MS, OutOfBounds, RATE_MAX_PER_S, check_rate, check_time};
 pub use client::*;
 pub use error::{Position, Refusal, RunError, ScriptError};
 pub use groups::Groups;

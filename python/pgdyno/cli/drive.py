@@ -161,7 +161,10 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
     if result.ended_by is not None:
         # Not as an error of input: transactions may be committed.
         raise PgdynoError(
-            f"{result.ended_by['message']}; the figures above are incomplete", remedy=result.ended_by["remedy"]
+            f"{result.ended_by['message']}; the figures above are incomplete",
+            remedy=result.ended_by["remedy"],
+            code=result.ended_by["code"],
+            data=result.ended_by["data"],
         )
     if result.invalid is not None and not keep_invalid:
         raise RunInvalid(
@@ -199,7 +202,7 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     try:
         spec = clients_of(workload_of(**asked))
     except InputError as error:
-        raise InputError(error.message, remedy="see `pgdyno drive --help`") from error
+        raise InputError(error.message, remedy="see `pgdyno drive --help`", code=error.code, data=error.data) from error
     assert spec is not None
     if "capture" in asked:
         spec.require()
@@ -309,12 +312,17 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bo
     import tempfile
 
     from pgdyno.cli.progress import Bar
+    from pgdyno.errors import InputError
     from pgdyno.quantity import parse_seconds
     from pgdyno.workload import native
     from pgdyno.workload.driving import Driving
 
     warmup_ms = round(1000 * parse_seconds(options["warmup"], "--warmup"))
-    duration_ms = max(1, round(1000 * parse_seconds(options["duration"], "--duration")))
+    duration_ms = round(1000 * parse_seconds(options["duration"], "--duration"))
+    if duration_ms == 0:
+        raise InputError(
+            "--duration is zero: nothing would be measured", remedy="give a duration", code="drive.duration.zero"
+        )
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(Bar())
         found = stack.enter_context(_server(spec, options, bar))

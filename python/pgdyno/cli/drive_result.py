@@ -70,8 +70,12 @@ class Result:
     findings: tuple[Finding, ...]
     interrupted: bool
     ended_by: dict[str, Any] | None
-    """What ended it before its time: ``message`` and ``remedy``; of a statement that the server refused also ``script``,
-    ``line``, ``statement`` and ``sqlstate``."""
+    """What ended it before its time: ``message``, ``remedy``, ``code`` and ``data``; of a statement that the server refused
+    also ``script``, ``line``, ``statement`` and ``sqlstate``."""
+    reconnects_failed: dict[str, int]
+    """Attempts to open a lost connection again that failed: by SQLSTATE, code of this machine's lack, or ``unreachable``."""
+    reconnect_error: str | None
+    """What the last of them met."""
 
     @property
     def invalid(self) -> Finding | None:
@@ -119,6 +123,8 @@ def of(spec: Clients, said: Said, *, interrupted: bool = False) -> Result:
         ),
         interrupted=interrupted,
         ended_by=ending(said),
+        reconnects_failed=summary["reconnects_failed"],
+        reconnect_error=summary["reconnect_error"],
     )
 
 
@@ -135,7 +141,9 @@ def _outcome(whole: Part, clients: int, said: Said) -> Iterator[Finding]:
         yield Finding("transactions", "invalid", f"none of {whole.failed + whole.skipped:,} transactions succeeded")
     if disconnected:
         level: Level = "invalid" if disconnected == clients else "warn"
-        yield Finding("connections", level, f"{disconnected:,} of {clients:,} clients had no connection at the end")
+        why = said.summary["reconnect_error"]
+        last = f"; the last attempt: {why}" if why else ""
+        yield Finding("connections", level, f"{disconnected:,} of {clients:,} clients had no connection at the end{last}")
 
 
 def show(result: Result, as_json: bool) -> None:
@@ -159,6 +167,8 @@ def document(result: Result) -> dict[str, Any]:
         "seconds": result.seconds,
         "interrupted": result.interrupted,
         "ended_by": result.ended_by,
+        "reconnects_failed": result.reconnects_failed,
+        "reconnect_error": result.reconnect_error,
         "valid": result.valid,
         **{name: value for name, value in result.whole.document().items() if name not in ("name", "weight")},
         **({} if (new_orders := new_orders_per_minute(result)) is None else {"nopm": new_orders}),
@@ -229,6 +239,9 @@ def _remarks(result: Result) -> Iterator[str]:
         yield f"retries: {driver.retries:,}"
     if driver.connections_lost:
         yield f"connections lost: {driver.connections_lost:,}; clients waited {(driver.down_ms or 0) / 1e3:.3f} s in total for new ones"
+    if result.reconnects_failed:
+        counts = ", ".join(f"{why} {count:,}" for why, count in result.reconnects_failed.items())
+        yield f"attempts to connect again that failed: {counts}; the last: {result.reconnect_error}"
     for finding in result.findings:
         word = {"invalid": "invalid: ", "warn": "warning: "}.get(finding.level, "")
         yield f"{word}{finding.check}: {finding.figure}"

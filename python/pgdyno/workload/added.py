@@ -78,6 +78,8 @@ def summary_of(part: Said) -> Line:
         "scheduled_with_warmup": sum(settled),
         "settled_in_warmup": warmup,
         "inputs": {},
+        "reconnects_failed": {},
+        "reconnect_error": None,
         "ended_by": None,
         "unit": "us",
     }
@@ -90,9 +92,16 @@ def _summary(summaries: Sequence[Line]) -> Line:
         **_sums(summaries, _OF_SUMMARY),
         **{name: max(one[name] for one in summaries) for name in _LATEST},
         "inputs": _added([one["inputs"] for one in summaries]),
-        "ended_by": next((one["ended_by"] for one in summaries if one["ended_by"] is not None), None),
+        "reconnects_failed": _added([one["reconnects_failed"] for one in summaries]),
+        "reconnect_error": _first(summaries, "reconnect_error"),
+        "ended_by": _first(summaries, "ended_by"),
         "unit": "us",
     }
+
+
+def _first(summaries: Sequence[Line], name: str) -> Any:
+    """What the first of them says that says something."""
+    return next((one[name] for one in summaries if one[name] is not None), None)
 
 
 def _rates(found: Line) -> dict[str, float]:

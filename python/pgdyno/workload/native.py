@@ -64,7 +64,7 @@ def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
         _keep([said], out_dir / "drive.jsonl")
     ending = native_record.ending(said)
     if ending is not None and native_record.account_total(said).succeeded == 0:
-        raise PgdynoError(ending["message"], remedy=ending["remedy"])
+        raise PgdynoError(ending["message"], remedy=ending["remedy"], code=ending["code"], data=ending["data"])
     made = native_record.outcome(spec, said, span, clock)
     return made if told is None else told.outcome(made, spec, clock)
 

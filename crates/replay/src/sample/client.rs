@@ -10,7 +10,7 @@ use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::Session;
 use pgdyno_workload::{Arrivals, Claim, Failure, Purpose, Random, Skip, SqlState, Transaction, Verdict};
 
-use super::course::Course;
+use super::course::Part;
 use super::given::{Entry, Given};
 use super::pool::{Drawn, Ends, Pool, Source, Step};
 use crate::keys::{Key, Place, Rows};
@@ -35,17 +35,24 @@ pub(crate) struct Beside {
     pub no_longer_failed: AtomicU64,
 }
 
-/// What all clients share.
+/// What all clients share; those of a thread also what they count in.
+#[derive(Clone, Copy)]
 pub(crate) struct Common<'a> {
     pub shared: &'a Shared,
     pub pool: &'a Pool,
     pub given: &'a Given,
-    pub course: &'a Course,
+    pub course: Part<'a>,
     pub arrivals: &'a Mutex<Arrivals>,
     pub beside: &'a Beside,
     pub seed: u64,
     /// When transactions that have begun are given up.
-    pub drain_ns: u64,
+    pub drain_ns: &'a AtomicU64,
+}
+
+impl Common<'_> {
+    fn gives_up(&self) -> bool {
+        self.course.now() > self.drain_ns.load(Ordering::Relaxed)
+    }
 }
 
 /// In the place of settings where a session has those that it began with.
@@ -115,7 +122,7 @@ impl<'a> Client<'a> {
                     course.transaction(course.now(), &done);
                     ordinal += 1;
                     let think_ns = lock().think_ns(&mut think);
-                    self.wait_until(course.now() + think_ns).await;
+                    self.wait_until(course.now().saturating_add(think_ns)).await;
                 }
             }
         }
@@ -136,7 +143,7 @@ impl<'a> Client<'a> {
         let mut random = Random::derived(self.common.seed, Purpose::Parameters, self.number, ordinal);
         let (one, given) = self.draw(&mut random);
         let common = self.common;
-        let stops = || common.course.now() > common.drain_ns;
+        let stops = || common.gives_up();
         let Some(link) = self.link(one).await else { return Verdict::Failed(Failure::Lost) };
         let sent = send(common, link, one, &given, &stops).await;
         let is_lost = match sent {
@@ -170,8 +177,8 @@ impl<'a> Client<'a> {
 
     /// The connection for a transaction, with the settings of its session. One that was lost is opened again; none when the time is over.
     async fn link(&mut self, one: &Drawn) -> Option<&mut Link<'a>> {
-        let Common { shared, pool, course, drain_ns, .. } = self.common;
-        let (begin, stops) = (course.now(), || course.now() > *drain_ns);
+        let Common { shared, pool, course, .. } = self.common;
+        let (begin, stops) = (course.now(), || self.common.gives_up());
         while !self.links.contains_key(&one.place) {
             match Link::open(self.turns, shared.server_at(one.place), stops).await {
                 Ok(link) => {

@@ -11,10 +11,17 @@ use pgdyno_workload::{Groups, ScriptInfo, Transaction};
 /// The name of the only type of transaction.
 const NAME: &str = "sample";
 
-/// What all clients count. Times are nanoseconds since the beginning of the run.
+/// What all clients count, each thread for itself. Times are nanoseconds since the beginning of the run.
 pub(crate) struct Course {
     begin_ns: u64,
-    counted: Mutex<Counted>,
+    threads: Vec<Mutex<Counted>>,
+}
+
+/// What the clients of one thread count.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    course: &'a Course,
+    counted: &'a Mutex<Counted>,
 }
 
 struct Counted {
@@ -26,14 +33,19 @@ struct Counted {
 
 impl Course {
     /// A run that begins at an instant of CLOCK_MONOTONIC. Seconds end where its warm-up does, and each second before and after.
-    pub(crate) fn new(begin_ns: u64, warmup_ns: u64, statements: usize) -> Self {
+    pub(crate) fn new(begin_ns: u64, warmup_ns: u64, statements: usize, threads: usize) -> Self {
         let second_end_ns = match warmup_ns.checked_sub(1) {
             Some(before) => warmup_ns - before / SECOND_NS * SECOND_NS,
             None => SECOND_NS,
         };
-        let now = Record::new(1, statements, 0);
-        let counted = Counted { now, second_end_ns, cpu_ns: process_cpu_ns(), over: Vec::new() };
-        Self { begin_ns, counted: Mutex::new(counted) }
+        let cpu_ns = process_cpu_ns();
+        let counted = || Counted { now: Record::new(1, statements, 0), second_end_ns, cpu_ns, over: Vec::new() };
+        Self { begin_ns, threads: (0..threads).map(|_| Mutex::new(counted())).collect() }
+    }
+
+    /// What the clients of this thread count.
+    pub(crate) fn part(&self, thread: usize) -> Part<'_> {
+        Part { course: self, counted: &self.threads[thread] }
     }
 
     /// Since the beginning.
@@ -44,6 +56,60 @@ impl Course {
     /// The same instant on CLOCK_MONOTONIC.
     pub(crate) fn monotonic_ns(&self, at: u64) -> u64 {
         self.begin_ns + at
+    }
+
+    /// Takes the seconds that are over.
+    pub(crate) fn take(&self) -> Vec<Record> {
+        self.over_by(self.now())
+    }
+
+    /// The end of the run: the seconds that are left, and what comes behind the last whole one, with transactions that were never
+    /// begun.
+    pub(crate) fn end(&self, never_begun: u64) -> (Vec<Record>, Record) {
+        let now = self.now();
+        let over = self.over_by(now);
+        let last = self.parts().map(|part| {
+            let mut counted = part.at(now);
+            counted.now.end_ns = now;
+            counted.now.cpu_ns = process_cpu_ns() - counted.cpu_ns;
+            let next = counted.now.successor();
+            std::mem::replace(&mut counted.now, next)
+        });
+        let mut last = added(last).expect("there is a thread");
+        last.never_begun(never_begun);
+        (over, last)
+    }
+
+    /// Takes the seconds that are over at this time; all threads have the same.
+    fn over_by(&self, now: u64) -> Vec<Record> {
+        let mut parts: Vec<_> = self.parts().map(|part| std::mem::take(&mut part.at(now).over).into_iter()).collect();
+        std::iter::from_fn(|| added(parts.iter_mut().filter_map(Iterator::next))).collect()
+    }
+
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        (0..self.threads.len()).map(|thread| self.part(thread))
+    }
+}
+
+/// What several threads counted in the same time. Each notes the CPU of the whole process, which counts once.
+fn added(parts: impl Iterator<Item = Record>) -> Option<Record> {
+    parts.reduce(|mut sum, part| {
+        let cpu_ns = sum.cpu_ns.max(part.cpu_ns);
+        sum.add(&part);
+        sum.cpu_ns = cpu_ns;
+        sum
+    })
+}
+
+impl Part<'_> {
+    /// Since the beginning.
+    pub(crate) fn now(&self) -> u64 {
+        self.course.now()
+    }
+
+    /// The same instant on CLOCK_MONOTONIC.
+    pub(crate) fn monotonic_ns(&self, at: u64) -> u64 {
+        self.course.monotonic_ns(at)
     }
 
     /// Counts a transaction that is over.
@@ -66,21 +132,6 @@ impl Course {
         let mut counted = self.at(now);
         counted.now.lost += 1;
         counted.now.down_ns += down_ns;
-    }
-
-    /// Takes the seconds that are over.
-    pub(crate) fn take(&self) -> Vec<Record> {
-        std::mem::take(&mut self.at(self.now()).over)
-    }
-
-    /// The end of the run: the seconds that are left, and what comes behind the last whole one.
-    pub(crate) fn end(&self) -> (Vec<Record>, Record) {
-        let now = self.now();
-        let mut counted = self.at(now);
-        counted.now.end_ns = now;
-        counted.now.cpu_ns = process_cpu_ns() - counted.cpu_ns;
-        let next = counted.now.successor();
-        (std::mem::take(&mut counted.over), std::mem::replace(&mut counted.now, next))
     }
 
     /// What is counted at this time: the seconds before it are over.
@@ -185,18 +236,16 @@ mod tests {
 
     #[test]
     fn seconds_end_where_the_warm_up_does_and_what_follows_the_last_is_part_of_the_whole() {
-        let course = Course::new(monotonic_ns(), 1_500_000_000, 0);
-        for at in [400_000_000, 1_400_000_000, 2_400_000_000] {
-            course.transaction(at, &done(at));
+        let course = Course::new(monotonic_ns(), 1_500_000_000, 0, 2);
+        for (thread, at) in [400_000_000, 1_400_000_000, 2_400_000_000].into_iter().enumerate() {
+            course.part(thread % 2).transaction(at, &done(at));
         }
-        let counted = course.at(2_600_000_000);
-        let edges: Vec<_> =
-            counted.over.iter().map(|one| (one.begin_ns / 100_000_000, one.end_ns / 100_000_000)).collect();
+        let over = course.over_by(2_600_000_000);
+        let edges: Vec<_> = over.iter().map(|one| (one.begin_ns / 100_000_000, one.end_ns / 100_000_000)).collect();
         assert_eq!(edges, [(0, 5), (5, 15), (15, 25)]);
-        drop(counted);
         let groups = Groups::default();
         let mut sum = Sum::new(&course, &groups, 1_500_000_000);
-        let warmups: Vec<_> = course.at(0).over.iter().map(|one| sum.add(one)).collect();
+        let warmups: Vec<_> = over.iter().map(|one| sum.add(one)).collect();
         assert_eq!((warmups, sum.warmup.settled(), sum.whole.account().settled()), (vec![true, true, false], 2, 1));
         let mut said = Vec::new();
         sum.finish(3, 7, BTreeMap::new(), &mut said);

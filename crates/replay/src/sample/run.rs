@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::os::fd::OwnedFd;
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +9,7 @@ use std::time::Duration;
 use pgdyno_capture::CaptureFile;
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::{Fault, Session, log_in};
+use pgdyno_host::crew;
 use pgdyno_measure::{Line, Ready, say};
 use pgdyno_workload::Arrivals;
 
@@ -20,14 +19,16 @@ use super::given::Given;
 use super::pool::{Pool, load};
 use super::spec::{NS_PER_MS, SampleSpec};
 use crate::asked::Part;
-use crate::errands::{Errands, no_thread};
-use crate::run::is_told;
+use crate::errands::Errands;
+use crate::run::{is_told, unwatched};
 use crate::shared::{Pace, Shared, fault};
 use crate::turns::Turns;
 use crate::types;
 
 /// How often the seconds that are over are said.
 const LOOK: Duration = Duration::from_millis(50);
+/// After a signal what has begun has no longer than this: somebody waits for the end.
+const STOPPED_DRAIN_NS: u64 = 5_000_000_000;
 
 /// Drives the server with transactions of a capture until the time is over, or SIGTERM or SIGINT. Writes the JSON lines of the driver
 /// to `out`: `ready` when every client is connected, `second` for each second, `summary` at the end.
@@ -36,11 +37,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A capture that cannot be read or has no transaction to send, a server that cannot be reached, and a machine that gives no threads.
 pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
     spec.check()?;
-    let signalled = pgdyno_signals::block()
-        .map_err(|error| Fault::new(format!("signals cannot be watched: {error}"), "raise the limit of files"))?;
+    let signalled = pgdyno_signals::block().map_err(|error| unwatched(&error))?;
     let errands = Errands::start(spec.clients as usize)?;
     let (shared, pool) = read(&mut spec, &errands)?;
-    let (end_ns, warmup_ns) = (spec.end_ns(), spec.warmup_ms * NS_PER_MS);
+    let (end_ns, warmup_ns) = (spec.end_ns(), spec.warmup_ms.saturating_mul(NS_PER_MS));
     let (given, arrivals, beside) = (Given::new(pool.kinds), Mutex::new(schedule(&spec)), Beside::default());
     let place = most_frequent(&pool);
     let (server, connecting_ns) = (shared.server_at(place), monotonic_ns());
@@ -48,16 +48,17 @@ pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
     let sessions = (0..spec.clients).map(connect).collect::<Result<Vec<_>, Fault>>()?;
     let begin_ns = monotonic_ns();
     let connect_ns = begin_ns - connecting_ns;
-    let course = Course::new(begin_ns, warmup_ns, pool.groups.texts.len());
+    let course = Course::new(begin_ns, warmup_ns, pool.groups.texts.len(), spec.threads as usize);
+    let drain_ns = AtomicU64::new(end_ns.saturating_add(spec.drain_ms.saturating_mul(NS_PER_MS)));
     let common = Common {
         shared: &shared,
         pool: &pool,
         given: &given,
-        course: &course,
+        course: course.part(0),
         arrivals: &arrivals,
         beside: &beside,
         seed: spec.seed,
-        drain_ns: end_ns + spec.drain_ms * NS_PER_MS,
+        drain_ns: &drain_ns,
     };
     say(
         out,
@@ -70,46 +71,58 @@ pub fn sample(mut spec: SampleSpec, out: &mut impl Write) -> Result<(), Fault> {
         }),
     );
     let mut sum = Sum::new(&course, &pool.groups, warmup_ns);
-    std::thread::scope(|scope| {
-        let (common, errands, mut threads) = (&common, &errands, Vec::new());
-        for (number, crew) in crews(sessions, spec.threads as usize).into_iter().enumerate() {
-            let thread = std::thread::Builder::new().name(format!("sample {number}"));
-            match thread.spawn_scoped(scope, move || drive(common, place, crew, errands)) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    shared.stop.store(true, Ordering::Relaxed);
-                    return Err(no_thread(&error));
+    // What has begun ends by then at the latest.
+    let stop = |within_ns: u64| {
+        shared.stop.store(true, Ordering::Relaxed);
+        drain_ns.fetch_min(course.now().saturating_add(within_ns), Ordering::Relaxed);
+    };
+    crew(
+        "sample",
+        seats(sessions, spec.threads as usize),
+        &|| stop(0),
+        |_, (thread, clients)| drive(&Common { course: course.part(thread), ..common }, place, clients, &errands),
+        |crew| {
+            let mut is_stopped = false;
+            while !crew.ended_within(LOOK) {
+                if let Some(fault) = errands.panic() {
+                    return Err(fault);
                 }
+                if !is_stopped && is_told(&signalled)? {
+                    is_stopped = true;
+                    stop(STOPPED_DRAIN_NS);
+                }
+                course.take().iter().for_each(|second| sum.second(second, out));
             }
-        }
-        while threads.iter().any(|thread| !thread.is_finished()) {
-            std::thread::sleep(LOOK);
-            stop_if_told(&signalled, &shared);
-            course.take().iter().for_each(|second| sum.second(second, out));
-        }
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    })?;
-    let (seconds, last) = course.end();
+            Ok(())
+        },
+    )?;
+    // What is due after an end that came early was not scheduled.
+    let mut arrivals = arrivals.into_inner().unwrap_or_else(PoisonError::into_inner).until(course.now().min(end_ns));
+    let rest = arrivals.rest();
+    let scheduled = arrivals.claimed();
+    let (seconds, last) = course.end(rest);
     seconds.iter().for_each(|second| sum.second(second, out));
     sum.add(&last);
-    let scheduled = arrivals.lock().unwrap_or_else(PoisonError::into_inner).claimed();
     sum.finish(scheduled, connect_ns, inputs(&pool, &beside), out);
     Ok(())
 }
 
-/// The sessions of each thread's clients, by their numbers.
-fn crews(sessions: Vec<Session>, threads: usize) -> Vec<Vec<(u32, Session)>> {
-    let mut crews: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+/// A thread, and the sessions of its clients by their numbers.
+type Seat = (usize, Vec<(u32, Session)>);
+
+/// Divides the clients among the threads.
+fn seats(sessions: Vec<Session>, threads: usize) -> Vec<Seat> {
+    let mut seats: Vec<Seat> = (0..threads).map(|thread| (thread, Vec::new())).collect();
     for (number, session) in (0..).zip(sessions) {
-        crews[number as usize % threads].push((number, session));
+        seats[number as usize % threads].1.push((number, session));
     }
-    crews
+    seats
 }
 
 /// Drives the clients of a thread until they are done.
-fn drive(common: &Common, place: usize, crew: Vec<(u32, Session)>, errands: &Errands) -> Result<(), Fault> {
+fn drive(common: &Common, place: usize, clients: Vec<(u32, Session)>, errands: &Errands) -> Result<(), Fault> {
     let turns = Turns::new(errands)?;
-    turns.run(crew.into_iter().map(|(number, session)| {
+    turns.run(clients.into_iter().map(|(number, session)| {
         let (common, turns) = (common, &turns);
         async move { Client::new(common, turns, number).connected(place, session).run().await }
     }))
@@ -141,14 +154,8 @@ fn read(spec: &mut SampleSpec, errands: &Errands) -> Result<(Shared, Pool), Faul
 fn schedule(spec: &SampleSpec) -> Arrivals {
     let arrivals = Arrivals::new(spec.pattern(), spec.seed, 0).until(spec.end_ns());
     match spec.late_max_ms {
-        Some(late_ms) => arrivals.late_max_ns(late_ms * NS_PER_MS),
+        Some(late_ms) => arrivals.late_max_ns(late_ms.saturating_mul(NS_PER_MS)),
         None => arrivals,
-    }
-}
-
-fn stop_if_told(signalled: &OwnedFd, shared: &Shared) {
-    if is_told(signalled) {
-        shared.stop.store(true, Ordering::Relaxed);
     }
 }
 

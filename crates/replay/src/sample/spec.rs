@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use pgdyno_connection::Fault;
-use pgdyno_workload::{Pattern, Segment, Spacing, Think};
+use pgdyno_workload::{OutOfBounds, Pattern, Segment, Spacing, Think, check_rate, check_time};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::asked::PartSpec;
 use crate::keys::KeysSpec;
@@ -66,7 +67,20 @@ impl SampleSpec {
                 "raise clients, or lower threads",
             ));
         }
-        Ok(())
+        let times = [
+            ("warmup_ms", self.warmup_ms),
+            ("duration_ms", self.duration_ms),
+            ("drain_ms", self.drain_ms),
+            ("late_max_ms", self.late_max_ms.unwrap_or(0)),
+        ];
+        times.into_iter().try_for_each(|(key, ms)| check_time(key, ms as f64)).map_err(out_of_bounds)?;
+        let arrivals = match self.arrivals {
+            ArrivalsSpec::Closed => Ok(()),
+            ArrivalsSpec::Think { ms } => check_time("think.ms", ms),
+            // All threads share one schedule here.
+            ArrivalsSpec::Fixed { rate_per_s } | ArrivalsSpec::Poisson { rate_per_s } => check_rate(rate_per_s, 1),
+        };
+        arrivals.map_err(out_of_bounds)
     }
 
     /// When nothing is begun any more, since the beginning of the warm-up.
@@ -84,4 +98,9 @@ impl SampleSpec {
             ArrivalsSpec::Poisson { rate_per_s } => open(Spacing::Poisson, rate_per_s),
         }
     }
+}
+
+fn out_of_bounds(error: OutOfBounds) -> Fault {
+    let data = json!({"key": error.key, "value": error.value, "most": error.most});
+    Fault::new(error.message, error.remedy).coded(error.code, data)
 }
