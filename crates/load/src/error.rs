@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io;
 
 use pgdyno_connection::Fault;
+use pgdyno_host as host;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 /// The remedy for bytes that are not text in the encoding that was named.
@@ -45,7 +47,11 @@ impl LoadError {
 
     /// A source that cannot be read.
     pub(crate) fn unreadable(name: &str, error: &io::Error) -> Self {
-        Self::new(format!("cannot read {name}: {error}"), "name a file that can be read")
+        let what = format!("cannot read {name}");
+        if lacks(error) {
+            return host::Fault::of_kernel(&what, error).into();
+        }
+        Self::new(format!("{what}: {error}"), "name a file that can be read")
     }
 
     /// A zero byte at a place of a source. `is_packed`: it is stored in another form.
@@ -58,6 +64,17 @@ impl LoadError {
     pub(crate) fn stopped() -> Self {
         Self::new("interrupted", "run the same command again: with a ledger it resumes where it stopped")
             .coded("load.interrupted", Value::Null)
+    }
+}
+
+/// Whether the machine gave no descriptor, thread or memory: nothing is wrong with the file.
+pub(crate) fn lacks(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN))
+}
+
+impl From<host::Fault> for LoadError {
+    fn from(fault: host::Fault) -> Self {
+        Self { code: fault.code, data: fault.data, ..Self::new(fault.message, fault.remedy) }
     }
 }
 

@@ -9,6 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use pgdyno_connection::Connection;
+use pgdyno_host as host;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::counters::Totals;
@@ -36,9 +38,8 @@ const LOCK_MAX: Duration = Duration::from_secs(3);
 /// `out`: chunks under way are cancelled.
 pub fn load(spec: &LoadSpec, out: &mut impl Write) -> Result<(), LoadError> {
     spec.check()?;
-    let signalled = pgdyno_signals::block().map_err(|error| {
-        LoadError::new(format!("cannot watch for signals: {error}"), "raise the limit on open files")
-    })?;
+    let signalled =
+        pgdyno_signals::block().map_err(|error| host::Fault::of_kernel("signals cannot be watched", &error))?;
     let (tell, told) = channel();
     listen(signalled, tell.clone())?;
     let sources = spec.sources.iter().map(Source::inspect).collect::<Result<Vec<_>, _>>()?;
@@ -58,7 +59,7 @@ pub fn load(spec: &LoadSpec, out: &mut impl Write) -> Result<(), LoadError> {
 fn listen(signalled: OwnedFd, tell: Sender<Event>) -> Result<(), LoadError> {
     spawn("signal", move || {
         let mut what = [0_u8; 128];
-        let _ = rustix::io::read(&signalled, &mut what);
+        while rustix::io::read(&signalled, &mut what) == Err(Errno::INTR) {}
         let _ = tell.send(Event::Stop);
     })?;
     Ok(())

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memchr::memchr_iter;
 
-use crate::error::LoadError;
+use crate::error::{LoadError, lacks};
 use crate::read::inflate;
 use crate::read::pool::{BLOCK_BYTES, Blocks, Content};
 use crate::read::remote::{Reader, Refused, Remote};
@@ -171,7 +171,7 @@ impl Source {
             let error = LoadError::new(&refused.message, &refused.remedy);
             return LoadError { code: refused.code.clone().into(), data: refused.data.clone(), ..error };
         }
-        if !matches!(self.compression, Compression::None) {
+        if !matches!(self.compression, Compression::None) && !lacks(error) {
             let what = if error.kind() == io::ErrorKind::UnexpectedEof { "ends too early" } else { "is damaged" };
             let message = format!("{} {what}: after {at} bytes of its content: {error}", self.name);
             return LoadError::new(

@@ -1,10 +1,12 @@
 //! The threads of a load.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::{Builder, JoinHandle};
 
 use pgdyno_connection::Connection;
+use pgdyno_host as host;
 
 use crate::error::LoadError;
 use crate::send::worker;
@@ -32,8 +34,13 @@ impl Sessions {
     /// Starts the planners. They are never waited for: one may be in a read that no order to stop ends.
     pub(crate) fn start(shared: &Arc<Shared>, tell: &Sender<Event>) -> Result<Self, LoadError> {
         for _ in 0..shared.planners {
-            let shared = Arc::clone(shared);
-            spawn("plan", move || splitter::run(&shared))?;
+            let planner = Arc::clone(shared);
+            let begun = spawn("plan", move || guarded(&planner, || splitter::run(&planner)));
+            if let Err(error) = begun {
+                // Those that have begun end with it.
+                shared.fail(error.clone());
+                return Err(error);
+            }
         }
         Ok(Self { shared: Arc::clone(shared), tell: tell.clone(), threads: Vec::new(), running: 0 })
     }
@@ -44,7 +51,7 @@ impl Sessions {
         let (shared, number, bell) = (Arc::clone(&self.shared), self.threads.len(), Bell(self.tell.clone()));
         self.threads.push(spawn("load", move || {
             let _bell = bell;
-            worker::run(&shared, number, session);
+            guarded(&shared, || worker::run(&shared, number, session));
         })?);
         self.running += 1;
         Ok(())
@@ -53,10 +60,8 @@ impl Sessions {
     /// Joins the session threads.
     pub(crate) fn join(self) {
         for thread in self.threads {
-            if thread.join().is_err() {
-                let what = "a session of the loader ended unexpectedly";
-                self.shared.fail(LoadError::new(what, "this is a bug in pgdyno"));
-            }
+            // Its panic was noted.
+            let _ = thread.join();
         }
     }
 }
@@ -71,9 +76,15 @@ impl Drop for Bell {
     }
 }
 
+/// Ends the load where a thread of it panics.
+fn guarded(shared: &Shared, work: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+        shared.fail(host::Fault::of_panic(panic.as_ref()).into());
+    }
+}
+
 /// A thread of its own.
 pub(crate) fn spawn(name: &str, what: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, LoadError> {
-    Builder::new().name(name.to_owned()).spawn(what).map_err(|error| {
-        LoadError::new(format!("cannot start a thread: {error}"), "raise the limits on processes and memory")
-    })
+    let spawned = Builder::new().name(name.to_owned()).spawn(what);
+    spawned.map_err(|error| host::Fault::of_kernel("a thread cannot be started", &error).into())
 }
