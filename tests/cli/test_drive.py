@@ -16,6 +16,8 @@ import pytest
 from pgdyno.cli.main import run
 from pgdyno.errors import InputError
 from pgdyno.store.record import DriverRecord, Lateness
+from pgdyno.workload.kind.pgbench import Pgbench
+from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables
 
@@ -138,6 +140,33 @@ def test_what_is_illegal_is_refused(arguments: tuple[str, ...], said: str, tmp_p
     assert said in refused
     assert "remedy:" in refused
     assert "hush" not in refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "data"),
+    [
+        (("--rate", "1e9"), "drive.rate.too_high", {"key": "rate_per_s", "value": 1e9, "most": 1e6}),
+        (("--rate", "1e300"), "drive.rate.too_high", {"key": "rate_per_s", "value": 1e300, "most": 1e6}),
+        (("--rate", "3e6", "--threads", "2"), "drive.rate.too_high", {"key": "rate_per_s", "value": 3e6, "most": 2e6}),
+        (("--think-ms", "1e300"), "drive.time.too_long", {"key": "think.ms", "value": 1e300, "most": 8.64e10}),
+        (("--rate", "1", "--duration", "0s"), "drive.duration.zero", {}),
+    ],
+)
+def test_what_no_schedule_can_have_is_refused_at_once(
+    arguments: tuple[str, ...], code: str, data: dict[str, Any]
+) -> None:
+    error = pgdyno("drive", "idle", *arguments, code=2).error
+    assert error is not None
+    assert (error.code, error.data) == (code, data)
+
+
+@pytest.mark.parametrize("rate_per_s", [1e9, 1e300])
+def test_a_rate_of_an_experiment_that_no_schedule_can_have_is_refused_before_a_run(rate_per_s: float) -> None:
+    workload = workload_of(kind="pgbench", script="select-only", scale=1, rate_per_s=rate_per_s)
+    assert isinstance(workload, Pgbench)
+    with pytest.raises(InputError) as caught:
+        workload.require()
+    assert caught.value.code == "drive.rate.too_high"
 
 
 def test_a_malformed_script_names_line_and_column(tmp_path: Path) -> None:

@@ -95,6 +95,21 @@ def test_a_transaction_that_cannot_be_committed_names_its_end(keys: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        ("SELECT ':client_id';\n", "08P01"),
+        ("SELEC 1;\n", "42601"),
+        ("SELECT 1 / (:client_id - :client_id);\n", "22012"),
+    ],
+)
+def test_the_remedy_for_a_mistake_of_the_script_is_about_the_script(keys: str, text: str, sqlstate: str) -> None:
+    _, why = ended(keys, spec(workload=own_script(text), duration_ms=30_000))
+    assert (why["code"], why["data"]["sqlstate"], why["data"]["line"]) == ("drive.statement.refused", sqlstate, 1)
+    assert "script" in why["remedy"]
+    assert "log" not in why["remedy"]
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("SELECT 1;\n\\set n 1 / (:client_id - :client_id)\n", "own.sql:2:1: division by zero"),

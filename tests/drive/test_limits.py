@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
+import signal
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +19,18 @@ from pgdyno.workload.tables import PgbenchTables
 
 from ..support import limits
 from ..support.commands import pgdyno
-from .driven import refused, spec
+from .driven import (
+    PAUSED,
+    TIMEOUT_S,
+    driving,
+    environment,
+    line,
+    refused,
+    spec,
+    summary_of,
+    telling,
+    told,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,3 +115,46 @@ def test_files_that_cannot_be_generated_are_not_left_half_made(
     assert ended.error is not None
     assert ended.error.code == code, ended.err
     assert not list(out.glob("*.partial*"))
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "code"),
+    [
+        (limits.threads, 2, "host.threads"),
+        (limits.threads, 4, "host.threads"),
+        (limits.processes, 4, "host.threads"),
+        (limits.files, 5, "host.descriptors"),
+        (limits.files, 9, "host.descriptors"),
+    ],
+)
+def test_a_load_that_gets_too_little_ends_with_the_reason(
+    cluster: Cluster, tmp_path: Path, limit: Limit, count: int, code: str
+) -> None:
+    """Each session has a thread, and so have the signals, the file and its decompression."""
+    with cluster.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS limited; CREATE TABLE limited (id int)")
+    tmp_path.chmod(0o755)
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(100_000))))
+    asked = {"table": "limited", "format": {"csv": {}}, "sources": [{"path": str(path), "name": "rows"}]}
+    with limit(count, tmp_path):
+        process = telling("load", told(cluster.dsn, asked | {"connections": 8, "chunk_bytes": 65_536}), environment())
+        with process as loading:
+            _, err = loading.communicate(timeout=TIMEOUT_S)
+    assert loading.returncode == EXIT_HOST, err
+    assert json.loads(err.splitlines()[-1])["error"]["code"] == code
+    assert wait_until(lambda: not rows(cluster, SESSIONS), PATIENCE_S)
+
+
+def test_a_command_that_is_stopped_and_continued_ends_as_if_it_had_not_been(dsn: str, cluster: Cluster) -> None:
+    """Waits with a timeout end with EINTR then (signal(7)), without any handler."""
+    with driving(dsn, spec(clients=CLIENTS, threads=2, duration_ms=1500, arrivals=PAUSED)) as process:
+        line(process)
+        for _ in range(20):
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            process.send_signal(signal.SIGCONT)
+            os.waitid(os.P_PID, process.pid, os.WCONTINUED)
+        _, found = summary_of(process)
+    assert found["failed"] == found["connections_lost"] == 0
+    assert found["succeeded"] > 0

@@ -6,14 +6,16 @@ import contextlib
 import json
 import os
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pytest
 
 from pgdyno.host.waiting import wait_until
 from pgdyno.workload import histogram
 
-from .driven import driving, line, own_script, settled, spec, summary_of
+from .driven import PAUSED, driving, line, own_script, settled, spec, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,3 +186,90 @@ def test_what_waits_in_a_pipeline_is_not_taken_for_done_when_its_session_is_lost
     assert found["connections_lost"] == CLIENTS
     assert found["succeeded"] == 0
     assert found["errors"] == {"connection": CLIENTS}
+
+
+@contextlib.contextmanager
+def guest(cluster: Cluster, name: str) -> Iterator[str]:
+    """A role of a test's own that may read pgbench's tables; its connection string."""
+    with psycopg.connect(cluster.dsn, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {name} LOGIN; GRANT pg_read_all_data TO {name}".encode())
+        try:
+            yield cluster.dsn_of(name, "postgres")
+        finally:
+            admin.execute(f"DROP ROLE {name}".encode())
+
+
+def put_out(cluster: Cluster, change: str) -> None:
+    """Change what the server lets in, and end the driver's sessions."""
+    with psycopg.connect(cluster.dsn, autocommit=True) as admin:
+        admin.execute(change.encode())
+        for pid in sessions(cluster.dsn):
+            admin.execute("SELECT pg_terminate_backend(%s)", (pid,))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_role_that_may_not_log_in_any_more_ends_the_run_with_the_reason(
+    dsn: str, cluster: Cluster, threads: int
+) -> None:
+    with guest(cluster, "revoked") as own, driving(own, spec(duration_ms=60_000, threads=threads, arrivals=PAUSED)) as process:
+        line(process)
+        line(process)
+        put_out(cluster, "ALTER ROLE revoked NOLOGIN")
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1, err
+    found = json.loads(out.splitlines()[-1])["summary"]
+    assert found["ended_by"]["code"] == json.loads(err.splitlines()[-1])["error"]["code"] == "drive.reconnect.refused"
+    assert found["ended_by"]["data"] == {"sqlstate": "28000"}
+    assert set(found["reconnects_failed"]) == {"28000"}
+    assert found["reconnect_error"]
+    assert settled(found) == found["scheduled_with_warmup"]
+    assert found["succeeded"] > 0
+
+
+def test_a_server_without_room_is_asked_again_more_and_more_seldom_until_it_has_some(dsn: str, cluster: Cluster) -> None:
+    with guest(cluster, "crowded") as own, driving(own, spec(duration_ms=60_000, arrivals=PAUSED)) as process:
+        line(process)
+        line(process)
+        put_out(cluster, "ALTER ROLE crowded CONNECTION LIMIT 0")
+        seconds = [line(process)["second"] for _ in range(4)]
+        put_out(cluster, "ALTER ROLE crowded CONNECTION LIMIT -1")
+        while line(process)["second"]["succeeded"] == 0:
+            pass
+        process.send_signal(signal.SIGTERM)
+        _, found = summary_of(process)
+    assert sum(second["connections_lost"] for second in seconds) == CLIENTS
+    # 50, 100, 200, 400 and 800 ms, and then each second; without a back-off it were 80 in four seconds.
+    assert 3 <= found["reconnects_failed"]["53300"] <= 14
+    assert "53300" in found["reconnect_error"]
+    assert found["ended_by"] is None
+    assert settled(found) == found["scheduled_with_warmup"]
+
+
+@pytest.mark.parametrize("arrivals", ["fixed", "poisson"])
+def test_a_backlog_of_millions_does_not_hold_up_the_end(dsn: str, arrivals: str) -> None:
+    """A million a second are due for each thread, and all together the server answers some thousands."""
+    asked = spec(clients=50, threads=50, duration_ms=60_000, arrivals={arrivals: {"rate_per_s": 5e7}})
+    with driving(dsn, asked) as process:
+        for _ in range(4):
+            line(process)
+        told_s = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, found = summary_of(process)
+        took_s = time.monotonic() - told_s
+    assert took_s < PATIENCE_S / 2
+    assert found["skipped_ended"] > 50_000_000
+    assert settled(found) == found["scheduled_with_warmup"]
+
+
+def test_what_waits_for_a_lock_does_not_hold_up_a_driver_that_is_told_to_stop(dsn: str, cluster: Cluster) -> None:
+    """The time to drain is a minute here; after a signal it is five seconds."""
+    with psycopg.connect(cluster.dsn) as holder:
+        holder.execute("SELECT pg_advisory_lock(4711)")
+        asked = spec(workload=own_script("SELECT pg_advisory_lock(4711);"), clients=2, duration_ms=60_000)
+        with driving(dsn, asked) as process:
+            line(process)
+            line(process)
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=PATIENCE_S)
+    found = json.loads(out.splitlines()[-1])["summary"]
+    assert found["errors"] == {"connection": 2}

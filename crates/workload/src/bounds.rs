@@ -49,7 +49,7 @@ pub fn check_time(key: &'static str, ms: f64) -> Result<(), OutOfBounds> {
         return refuse("drive.time.no_number", message, "give a positive time".to_owned());
     }
     if ms > most {
-        let message = format!("{key} is {ms}, which is longer than a schedule can be");
+        let message = format!("{key} is {ms:e}, which is longer than a schedule can be");
         return refuse("drive.time.too_long", message, format!("give {DURATION_MAX_MS} ms (1,000 days) at most"));
     }
     Ok(())
