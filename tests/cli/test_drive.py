@@ -177,7 +177,8 @@ def test_a_malformed_script_names_line_and_column(tmp_path: Path) -> None:
 def test_what_the_server_refuses_is_one_sentence(dsn: str, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text("SELECT * FROM nowhere;\n")
     done = drive(f"{tmp_path}/own.sql", "--dsn", dsn, *SHORT, code=1)
-    assert done.err.count("error:") == 1
+    assert done.error is not None
+    assert (done.error.code, done.error.data["sqlstate"]) == ("drive.statement.refused", "42P01")
     assert "own.sql:1 (SELECT * FROM nowhere): " in done.err
     assert 'relation "nowhere" does not exist' in done.err
 

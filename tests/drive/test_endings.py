@@ -99,7 +99,7 @@ def test_a_transaction_that_cannot_be_committed_names_its_end(keys: str) -> None
     [
         ("SELECT ':client_id';\n", "08P01"),
         ("SELEC 1;\n", "42601"),
-        ("SELECT 1 / (:client_id - :client_id);\n", "22012"),
+        ("SELECT 1 / 0;\n", "22012"),
     ],
 )
 def test_the_remedy_for_a_mistake_of_the_script_is_about_the_script(keys: str, text: str, sqlstate: str) -> None:

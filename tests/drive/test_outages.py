@@ -211,7 +211,10 @@ def put_out(cluster: Cluster, change: str) -> None:
 def test_a_role_that_may_not_log_in_any_more_ends_the_run_with_the_reason(
     dsn: str, cluster: Cluster, threads: int
 ) -> None:
-    with guest(cluster, "revoked") as own, driving(own, spec(duration_ms=60_000, threads=threads, arrivals=PAUSED)) as process:
+    with (
+        guest(cluster, "revoked") as own,
+        driving(own, spec(duration_ms=60_000, threads=threads, arrivals=PAUSED)) as process,
+    ):
         line(process)
         line(process)
         put_out(cluster, "ALTER ROLE revoked NOLOGIN")
@@ -226,7 +229,9 @@ def test_a_role_that_may_not_log_in_any_more_ends_the_run_with_the_reason(
     assert found["succeeded"] > 0
 
 
-def test_a_server_without_room_is_asked_again_more_and_more_seldom_until_it_has_some(dsn: str, cluster: Cluster) -> None:
+def test_a_server_without_room_is_asked_again_more_and_more_seldom_until_it_has_some(
+    dsn: str, cluster: Cluster
+) -> None:
     with guest(cluster, "crowded") as own, driving(own, spec(duration_ms=60_000, arrivals=PAUSED)) as process:
         line(process)
         line(process)

@@ -67,7 +67,9 @@ def _engine_of(folder: Path, before: str, become: str) -> Iterator[None]:
     """Commands use an engine that a shell starts after ``before``, by the command ``become``."""
     program = folder / "limited-engine"
     engine = shlex.quote(str(_engine.checked()))
-    program.write_text(f'#!/bin/sh\n{before} && exec timeout --foreground -s KILL {DEADLINE_S} {become} {engine} "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\n{before} && exec timeout --foreground -s KILL {DEADLINE_S} {become} {engine} "$@"\n'
+    )
     program.chmod(0o755)
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PGDYNO_ENGINE", str(program))

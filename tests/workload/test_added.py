@@ -35,7 +35,13 @@ def driver(seconds: list[Latencies], skipped: int = 0) -> Said:
     found, _ = said(seconds[:1], seconds[1:], [[], []], skipped)
     assert found.summary is not None
     late = {"begin_late_ns": 50_000, "woke_late_ns": 60_000}
-    whole = {"connect_ns": 4_000_000, "settled_in_warmup": 0, "clients_disconnected": 0}
+    whole = {
+        "connect_ns": 4_000_000,
+        "settled_in_warmup": 0,
+        "clients_disconnected": 0,
+        "reconnects_failed": {},
+        "reconnect_error": None,
+    }
     found.summary |= whole | late | {"process_user_ns": 7, "process_system_ns": 3, "inputs": {"payments": 2}}
     found.ready |= {"clients": 4, "server_version": "18.6", "seed": 1}
     return found

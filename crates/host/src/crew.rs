@@ -3,7 +3,6 @@
 //! Nobody begins before every thread exists. The first error wins and stops the others: an error that a thread returns, a panic
 //! in one, a thread that the machine does not give. A barrier would wait for ever for a thread that is not there.
 
-use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,12 +178,6 @@ impl<E: From<Fault>> Crew<'_, E> {
     fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What a panic said.
-pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it said nothing".to_owned())
 }
 
 #[cfg(test)]

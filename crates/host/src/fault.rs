@@ -8,8 +8,6 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
-use crate::crew::message_of;
-
 /// A condition that the user can do something about.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
@@ -83,6 +81,12 @@ impl Fault {
         Self::new(format!("a thread ({thread}) ended unexpectedly: {message}"), "this is a bug in pgdyno: report it")
             .coded("engine.panic", json!({"thread": thread, "message": message}))
     }
+}
+
+/// What a panic said.
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it said nothing".to_owned())
 }
 
 /// Adds to an error of the operating system what was tried, and a remedy.

@@ -143,7 +143,9 @@ def _outcome(whole: Part, clients: int, said: Said) -> Iterator[Finding]:
         level: Level = "invalid" if disconnected == clients else "warn"
         why = said.summary["reconnect_error"]
         last = f"; the last attempt: {why}" if why else ""
-        yield Finding("connections", level, f"{disconnected:,} of {clients:,} clients had no connection at the end{last}")
+        yield Finding(
+            "connections", level, f"{disconnected:,} of {clients:,} clients had no connection at the end{last}"
+        )
 
 
 def show(result: Result, as_json: bool) -> None:
