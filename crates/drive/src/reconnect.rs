@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pgdyno_connection::{Fault, LoginError, Server, Session, log_in};
+use pgdyno_connection::{Fault, Server, Session, log_in};
 use pgdyno_host as host;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -43,7 +43,7 @@ impl Failures {
     fn note(&mut self, fault: &Fault) {
         let why = match &fault.server_error {
             Some(error) => error.sqlstate.clone(),
-            None if fault.code.is_empty() => UNREACHABLE.to_owned(),
+            None if fault.absent || fault.code.is_empty() => UNREACHABLE.to_owned(),
             None => fault.code.clone().into_owned(),
         };
         *self.counts.entry(why).or_default() += 1;
@@ -141,7 +141,6 @@ impl Thread {
                     }
                 }
                 Err(error) => {
-                    let is_absent = matches!(error, LoginError::Absent(_));
                     let fault = error.into_fault(&self.to);
                     self.failures.lock().unwrap_or_else(PoisonError::into_inner).note(&fault);
                     if is_final(&fault) {
@@ -150,7 +149,7 @@ impl Thread {
                     if !self.pause(interval, &mut waiting) {
                         return Ok(());
                     }
-                    interval = if is_absent { RETRY_INTERVAL } else { (2 * interval).min(RETRY_INTERVAL_MAX) };
+                    interval = if fault.absent { RETRY_INTERVAL } else { (2 * interval).min(RETRY_INTERVAL_MAX) };
                 }
             }
         }
