@@ -89,10 +89,9 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     // Lanes and this: a replay without sessions begins, too.
     shared.begins_after(lanes.len() + 1);
     let others = shared.sessions.iter().filter(|session| !shared.chosen(session));
-    let not_chosen = others.fold(0, |sum: u64, session| sum.saturating_add(session.calls));
     let mut total = Tally::new();
-    total.not_asked = not_chosen;
-    let calls = contents.account.calls.saturating_sub(not_chosen);
+    total.not_asked = others.fold(0, |sum: u64, session| sum.saturating_add(session.calls));
+    let calls = contents.account.calls.saturating_sub(total.not_asked);
     let captured_s = part.seconds(shared.sessions.iter().filter(|session| shared.chosen(session)));
     let threads = threads(lanes.len(), calls as f64 * shared.speed / captured_s.max(f64::EPSILON));
     let (report, reports) = channel();
