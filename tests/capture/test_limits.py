@@ -54,7 +54,8 @@ def test_a_sample_that_gets_too_little_ends_with_the_reason(
     shop: Shop, tmp_path: Path, limit: Limit, count: int, code: str
 ) -> None:
     copy = shop.copy("limited")
-    chosen = ("--yes-write", "--database", f"shop={copy}", "--warmup", "0s", "--duration", "1s", "--clients", "16")
+    chosen = ("--yes-write", "--database", f"shop={copy}", "--warmup", "0s", "--duration", "1s", "--clients", "16",
+              "--allow-outside", "role:postgres")  # fmt: skip
     with limit(count, tmp_path):
         ended = pgdyno("drive", shop.capture, "--dsn", shop.cluster.dsn, *chosen)
     assert ended.error is not None, ended.out

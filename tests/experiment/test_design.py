@@ -205,17 +205,22 @@ def test_what_an_interrupted_block_has_is_not_paid_for_twice(
     assert [cell.position for cell in (*before, *after)] == [cell.position for cell in uninterrupted]
 
 
-def test_what_ends_without_a_run_leaves_nothing_and_is_not_to_be_continued(tmp_path: Path, asked: Experiment) -> None:
-    """It was killed in its first run, and continued; then the time was over before a run was begun."""
+@pytest.mark.parametrize("is_resumed", [True, False])
+def test_an_experiment_whose_time_ends_before_its_first_run_stays_only_if_it_was_resumed(
+    tmp_path: Path, asked: Experiment, is_resumed: bool
+) -> None:
+    """It was killed in its first run, and resumed or begun anew; then the time was over before a run was begun."""
     path = directory(tmp_path, asked)
     (path / "runs" / "00-scale-1-r1.partial" / "logs").mkdir(parents=True)
-    planned = flow.Plan(Fake.open(asked, to_run=False, yes_create=False), (), path)
+    world = Fake.open(asked, to_run=False, yes_create=False)
+    planned = flow.Plan(world, (), directory=path if is_resumed else None)
     allowed = Allowance(in_all_s=600.0)
-    with pytest.raises(PgdynoError, match="no run was started") as caught:
+    with pytest.raises(PgdynoError) as caught:
         flow._make(planned, path, open_experiment(path).record, allowed, flow.Listener())
-    assert "--set budget=TIME" in caught.value.remedy
-    assert "--resume" not in caught.value.remedy
-    assert list(tmp_path.iterdir()) == []
+    assert caught.value.code == "run.budget.no_run"
+    assert caught.value.remedy.count("--resume") == is_resumed
+    assert (path / "experiment.json").exists() == is_resumed
+    assert is_resumed or list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_begun_that_does_not_fit(tmp_path: Path, asked: Experiment) -> None:

@@ -77,8 +77,11 @@ def _make(
             listener.run(cell, _run(context, cell, directory, listener))
         if not finished(directory):
             # The directory of a new experiment does not outlive this error, so nothing is left that could be continued.
-            remedy = more_time(planned.world, planned.directory, allowed)
-            raise PgdynoError("filling the data sets took the whole time, so no run was started", remedy=remedy)
+            raise PgdynoError(
+                "filling the data sets took the whole time, so no run was started",
+                remedy=more_time(planned.world, planned.directory, allowed),
+                code="run.budget.no_run",
+            )
 
 
 def _due(planned: Plan, directory: Path, allowed: Allowance, listener: Listener) -> Iterator[Cell]:
@@ -151,7 +154,7 @@ def _kept(directory: Path, planned: Plan) -> Iterator[None]:
         way = f"{command_to_resume(planned.world, directory)} {rest}"
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted(f"interrupted; {done} of {max(done, total)} runs are finished", remedy=way) from None
-        if isinstance(error, PgdynoError):
+        if isinstance(error, PgdynoError) and str(directory) not in error.remedy:
             error.remedy = f"{error.remedy}; then {way}" if error.remedy else way
         raise
 

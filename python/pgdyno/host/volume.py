@@ -45,6 +45,8 @@ WORK_TIMEOUT_S = 120.0
 """A detach and a modification write, and may take this long in the volume's own time; the engine gives up a little sooner."""
 _ROOM_BYTES = 256 << 20
 """An empty file system and a small cluster fit in this; below it an attach is refused."""
+_DEAD = "volume.daemon.dead"
+"""The code of what is asked of a volume whose daemon has ended, or is ending."""
 
 
 @dataclass
@@ -191,9 +193,10 @@ class AttachedVolume:
             self._ask("health")  # an unmount may take minutes, and a daemon that hangs is known in seconds
             answer: dict[str, Any] = _engine.run_json(command, timeout_s=self._work_timeout_s).get("ok") or {}
         except PgdynoError as error:
-            # Another command's detach may be at its end: the volume is not found any more, its daemon still ends. What the daemon
-            # itself said, which has a code, is passed on.
-            if not wait_until(lambda: not self.alive, 5.0) or save_image is not None or error.code:
+            # Another command's detach, or a kill, may be at its end: the volume is not found any more, its daemon still ends. What
+            # a daemon that lives said, which has a code, is passed on.
+            refused = error.code not in ("", _DEAD)
+            if not wait_until(lambda: not self.alive, 5.0) or save_image is not None or refused:
                 raise
             answer = {}
         except KeyboardInterrupt:
@@ -249,7 +252,7 @@ class AttachedVolume:
                 f"the daemon of volume `{self.name}` (process {self.daemon.pid}) is dead, and its content with it"
                 + (f"; it ended itself, because of a bug: {reason}" if reason else ""),
                 remedy=f"run `pgdyno volume detach {self.name}` to remove what is left of it",
-                code="volume.daemon.dead",
+                code=_DEAD,
                 data={"volume": self.name, "pid": self.daemon.pid, "panic": reason},
             )
 
