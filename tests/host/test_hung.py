@@ -56,6 +56,24 @@ def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
+def test_closing_the_exported_file_needs_no_answer_of_the_daemon(state: Path) -> None:
+    """A killed daemon closes its own file: if the kernel then asked it, it would never end."""
+    with volume.attached("null:size=1GiB", mount=None, name="v") as found:
+        exported = state / "volumes" / "v" / "fuse" / "volume"
+        script = "import sys; file = open(sys.argv[1], 'r+b', buffering=0); print('open', flush=True); sys.stdin.read()"
+        command = [sys.executable, "-c", script, str(exported)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+            assert reader.stdin is not None
+            assert reader.stdout is not None
+            reader.stdout.readline()
+            os.kill(found.daemon.pid, signal.SIGSTOP)
+            try:
+                reader.stdin.close()
+                expect(lambda: reader.poll() == 0, "it is closed")
+            finally:
+                os.kill(found.daemon.pid, signal.SIGCONT)
+
+
 def test_a_stopped_daemon_is_said(stopped: volume.AttachedVolume, capsys: pytest.CaptureFixture[str]) -> None:
     pid = stopped.daemon.pid
     for command in (["stats", "v"], ["detach", "v"], ["modify", "v", "null:size=2GiB"]):

@@ -40,9 +40,10 @@ pub(crate) const ENTRIES: [(Option<INodeNo>, FileType, &str); 3] = [
     (Some(FILE), FileType::RegularFile, FILE_NAME),
 ];
 
-/// How the file is opened.
+/// How the file is opened. No flush when it is closed (Linux 5.16): a daemon that is killed while it has its own file open, as when it
+/// configures the loop device, would wait for its own answer for ever.
 pub(crate) fn open_flags() -> FopenFlags {
-    FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+    FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES | FopenFlags::FOPEN_NOFLUSH
 }
 
 /// Whether a transfer may be submitted.

@@ -63,12 +63,9 @@ class Replaying:
             "copies": self.asked.copies_on(server),
             "seed": self.seed,
         }
-        engine = _engine.spawn(
-            ["capture", "replay"], order, log=request.out_dir / "replay.err", timeout_s=_READY_S, prefix=request.prefix
-        )
-        ending = contextlib.ExitStack()
-        try:
-            waits = Waits(ending.enter_context(_looking(server)))
+        # The session that looks comes first: the engine begins to send as soon as it is ready.
+        with _looking(server) as session, self._sending(order, request) as engine:
+            waits = Waits(session)
             request.on_start(engine.process.pid)
             begin_ns = int(engine.ready["begin_ns"])
             time.sleep(max(0.0, (begin_ns - now_ns()) / 1e9))
@@ -82,10 +79,18 @@ class Replaying:
             request.on_measure_end()
             if heard.summary is None:
                 raise engine.failure()
+        return heard.outcome(self.asked.speed, begin_ns, clock)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _sending(order: dict[str, Any], request: RunRequest) -> Iterator[_engine.Spawned]:
+        """The engine that sends, ended at the end of the block."""
+        log = request.out_dir / "replay.err"
+        engine = _engine.spawn(["capture", "replay"], order, log=log, timeout_s=_READY_S, prefix=request.prefix)
+        try:
+            yield engine
         finally:
             _end(engine.process)
-            ending.close()
-        return heard.outcome(self.asked.speed, begin_ns, clock)
 
 
 def _looking(server: Server) -> psycopg.Connection[tuple[Any, ...]]:
