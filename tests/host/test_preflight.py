@@ -13,6 +13,7 @@ import pytest
 from pgdyno import _engine
 from pgdyno.errors import EXIT_HOST, EXIT_USAGE, PgdynoError
 from pgdyno.host import preflight
+from tests.support.machine import own_mounts
 
 from .needs import needs_fuse
 
@@ -50,7 +51,7 @@ def test_a_root_directory_that_is_no_mount(as_mount: str, code: int, tmp_path: P
             if [ -h "$name" ]; then cp -P "$name" .; else mkdir ".$name" && mount --rbind "$name" ".$name"; fi
         done
         cp "$2" engine && exec chroot . /engine volume check-host"""
-    words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", tmp_path, _engine.find()]
+    words = [*own_mounts("--propagation", "private"), "sh", "-ec", script, "sh", tmp_path, _engine.find()]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == code, done.stderr
     if code:

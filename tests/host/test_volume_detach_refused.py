@@ -14,6 +14,7 @@ import pytest
 from pgdyno.errors import InputError
 from pgdyno.host import mounts, volume
 from tests.support.commands import pgdyno
+from tests.support.machine import own_mounts
 
 pytestmark = pytest.mark.needs_fuse
 
@@ -74,7 +75,7 @@ def that_works_there(attached: volume.AttachedVolume) -> Iterator[int]:
 @contextmanager
 def with_a_copy_of_the_mount(attached: volume.AttachedVolume) -> Iterator[int]:
     """As a container has it."""
-    with bystander("unshare", "--mount", "--propagation", "private") as pid:
+    with bystander(*own_mounts("--propagation", "private", keep=attached.mount)) as pid:
         yield pid
 
 
@@ -150,9 +151,15 @@ def test_what_only_the_unmount_finds_changes_nothing_either(attached: volume.Att
     attached.heal()
 
 
+def test_a_test_with_mounts_of_its_own_is_in_no_other_tests_way(attached: volume.AttachedVolume) -> None:
+    with bystander(*own_mounts("--propagation", "private")) as pid:
+        assert str(attached.mount) not in Path(f"/proc/{pid}/mountinfo").read_text()
+        attached.detach()
+
+
 def test_a_copy_that_the_kernel_takes_along_is_in_nobodys_way(state: Path) -> None:
     attached = volume.attach("null:size=64MiB", mount=state.parent / "mount", name="v")
-    with bystander("unshare", "--mount", "--propagation", "slave") as pid:
+    with bystander(*own_mounts("--propagation", "slave", keep=attached.mount)) as pid:
         seen = Path(f"/proc/{pid}/mountinfo")
         assert str(attached.mount) in seen.read_text()
         parents = [mount for mount in mounts.mounts() if mount.target == attached.mount]

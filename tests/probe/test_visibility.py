@@ -29,6 +29,7 @@ from pgdyno.probe.sampler import START_PATIENCE_S
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
 from pgdyno.store.tables import conform
+from tests.support.machine import own_mounts
 
 from ..host.needs import needs_cgroups
 
@@ -233,9 +234,7 @@ def test_a_server_with_process_ids_and_mounts_of_its_own_is_found_as_in_a_contai
     become = ["setpriv", f"--reuid={cluster.user.uid}", f"--regid={cluster.user.gid}", "--clear-groups"]
     server = [str(cluster.binaries.program("postgres")), "-D", str(cluster.data_dir)]
     with (folder / "log").open("wb") as log:
-        container = subprocess.Popen(
-            ["unshare", "--pid", "--mount", "--fork", *become, *server], stdout=log, stderr=log
-        )
+        container = subprocess.Popen([*own_mounts("--pid", "--fork"), *become, *server], stdout=log, stderr=log)
     try:
         assert wait_until(cluster.socket_dir.joinpath(f".s.PGSQL.{cluster.port}").exists, 30.0)
         assert wait_until(lambda: "ready" in (cluster.data_dir / "postmaster.pid").read_text(), 30.0)

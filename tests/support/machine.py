@@ -35,6 +35,25 @@ def limits(turns: Path = TURNS) -> Iterator[None]:
             _count(file.fileno())
 
 
+_LEAVE_VOLUMES = """
+while read -r device point rest; do
+    case "$device" in
+        /dev/loop* | pgdyno) [ "$point" = "$0" ] || umount --lazy "$point" ;;
+    esac
+done < /proc/self/mounts
+exec "$@"
+"""
+
+
+def own_mounts(*options: str, keep: Path | None = None) -> tuple[str, ...]:
+    """The words before a command that has mounts of its own, with these options of unshare(1).
+
+    It gives up its copies of every volume's mount but ``keep``. Tests run beside each other, and a volume whose mount another
+    process has cannot be detached.
+    """
+    return ("unshare", "--mount", *options, "sh", "-euc", _LEAVE_VOLUMES, str(keep or ""))
+
+
 def _count(file: int) -> None:
     """Write one byte when a turn begins and one when it ends: the size is odd while one lasts."""
     os.write(file, b".")
