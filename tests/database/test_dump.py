@@ -8,8 +8,8 @@ import pytest
 
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.dump import DumpFacts, facts_of
+from pgdyno.postgres.dump_script import DatabaseScript, globals_script, knows_restrict
 from pgdyno.postgres.lacking import available_extensions, has_icu, has_locale, lacking
-from pgdyno.postgres.restore import globals_script, knows_restrict, without_restrict
 
 DUMP = r"""
 --
@@ -101,7 +101,7 @@ def test_globals_lose_passwords_and_leave_the_superuser_alone() -> None:
         "ALTER ROLE app WITH LOGIN PASSWORD 'SCRAM-SHA-256$it''s';\nALTER ROLE postgres SET work_mem TO '8MB';\n"
         "CREATE TABLESPACE fast OWNER app LOCATION '/ssd';\nCREATE TABLESPACE own OWNER app LOCATION '/own';\n"
     )
-    script = b"".join(globals_script(text, ["own"])).decode()
+    script = b"".join(globals_script(text.encode().splitlines(keepends=True), ["own"])).decode()
     assert "CREATE ROLE postgres" not in script
     assert "NOSUPERUSER" not in script
     assert "PASSWORD" not in script
@@ -120,8 +120,25 @@ def test_psql_knows_the_fence_of_dumps_since_august_2025(version: str, knows: bo
     assert knows_restrict(version) == knows
 
 
-def test_the_fence_is_taken_away_for_an_old_psql_wherever_a_piece_ends() -> None:
-    text = b"\\restrict aB1\nSELECT '\\restrict no';\n\\unrestrict aB1\nlast"
-    for size in (1, 3, 7, 100):
-        cut = [text[at : at + size] for at in range(0, len(text), size)]
-        assert b"".join(without_restrict(cut)) == b"SELECT '\\restrict no';\nlast"
+def script_for(version: str, text: bytes) -> bytes:
+    return b"".join(DatabaseScript(version).pieces(text.splitlines(keepends=True)))
+
+
+def test_the_fence_is_taken_away_for_an_old_psql_and_only_where_it_is_one() -> None:
+    text = b"\\restrict aB1\nSELECT 1;\nINSERT INTO t VALUES ('\n\\restrict no\n\\unrestrict no\n');\n\\unrestrict aB1\nlast"
+    whole = b"SELECT 1;\nINSERT INTO t VALUES ('\n\\restrict no\n\\unrestrict no\n');\nlast"
+    assert script_for("15.13", text) == whole
+    assert script_for("15.14", text) == text
+
+
+def test_an_older_server_gets_no_setting_or_option_of_a_newer_pg_dump() -> None:
+    setting = b"SET transaction_timeout = 0;\n"
+    create = b"CREATE DATABASE d WITH TEMPLATE = template0 ENCODING = 'UTF8' LOCALE_PROVIDER = libc LOCALE = 'C';\n"
+    rows = b"CREATE TABLE t (t text);\nCOPY t (t) FROM stdin;\nSET transaction_timeout = 0;\n\\.\n"
+    text = b"SET lock_timeout = 0;\n" + setting + create + b"\\connect d\n" + setting + rows
+    assert script_for("17.0", text) == text
+    without = b"SET lock_timeout = 0;\n" + create + b"\\connect d\n" + rows
+    assert script_for("16.1", text) == without
+    assert script_for("14.1", text) == without.replace(b" LOCALE_PROVIDER = libc", b"")
+    older = b" LC_COLLATE = 'C' LC_CTYPE = 'C'"
+    assert script_for("12.9", text) == without.replace(b" LOCALE_PROVIDER = libc LOCALE = 'C'", older)

@@ -31,7 +31,9 @@ def command() -> None:
 @click.argument("source")
 @click.option("--name", required=True, help="Name of the kept database.")
 @click.option("--globals", "globals_", metavar="FILE", help="Its roles: output of `pg_dumpall --globals-only`.")
-@click.option("--database", metavar="NAME", help="Name of the database in the server [the dump's].")
+@click.option(
+    "--database", metavar="NAME", help="Name of the database in the server, or which one of pg_dumpall's [the dump's]."
+)
 @click.option("--user", metavar="ROLE", default="postgres", show_default=True, help="Role that will send statements.")
 @click.option("--prepare", metavar="SQL", help="SQL to run after the restore, or a file NAME.sql with it.")
 @click.option("--jobs", type=shared.Integer(min=1), help="Sessions that restore at the same time [this host's cores].")
@@ -50,7 +52,7 @@ def command() -> None:
 def add(source: str, name: str, as_json: bool, **options: Any) -> None:
     """Restore SOURCE and keep it.
 
-    SOURCE is a dump of pg_dump (custom, directory, tar, or SQL, also .gz and .zst), a base backup, a stopped data directory, or a
+    SOURCE is a dump of pg_dump (custom, directory, tar, or SQL, also .gz and .zst) or pg_dumpall, a base backup, a stopped data directory, or a
     connection string. What this PostgreSQL lacks for it is listed before anything is changed.
 
     \b

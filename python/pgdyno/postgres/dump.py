@@ -7,34 +7,37 @@ recognised by the forms in which pg_dump writes them, a statement on a line of i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-_IDENTIFIER = r'(?:"(?:[^"]|"")+"|[^\s";,()]+)'
+IDENTIFIER = r'(?:"(?:[^"]|"")+"|[^\s";,()]+)'
+"""An identifier as pg_dump writes it, as a regular expression."""
 _LITERAL = r"'((?:[^']|'')*)'"
 _FROM_VERSION = re.compile(r"^-- Dumped from database version (\S+)")
-_COPY = re.compile(r"^COPY .* FROM stdin;$")
-_DATABASE = re.compile(rf"^CREATE DATABASE ({_IDENTIFIER}) WITH (.*);$")
-_CONNECT = re.compile(rf"^\\connect (?:-reuse-previous=on )?({_IDENTIFIER})")
-_EXTENSION = re.compile(rf"^CREATE EXTENSION IF NOT EXISTS ({_IDENTIFIER})")
+_COPY = re.compile(rb"COPY .* FROM stdin;\r?\n")
+_END_OF_ROWS = (b"\\.\n", b"\\.\r\n", b"\\.")
+_QUOTE = re.compile(rb"""['"]|\$(?:[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*)?\$|--""")
+_DATABASE = re.compile(rf"^CREATE DATABASE ({IDENTIFIER}) WITH (.*);$")
+_CONNECT = re.compile(rf"^\\connect (?:-reuse-previous=on )?({IDENTIFIER})")
+_EXTENSION = re.compile(rf"^CREATE EXTENSION IF NOT EXISTS ({IDENTIFIER})")
 _COLLATION = re.compile(r"^CREATE COLLATION .* \((.*)\);$")
 _NAMED_COLLATION = re.compile(r'COLLATE (?:pg_catalog\.)?"([^"]+)"')
 _OPTION = re.compile(rf"(\w+) = (?:{_LITERAL}|(\w+))")
 _TABLESPACE = re.compile(
-    rf"^SET default_tablespace = (?:'({_IDENTIFIER})'|({_IDENTIFIER}));$|TABLESPACE = ({_IDENTIFIER})"
+    rf"^SET default_tablespace = (?:'({IDENTIFIER})'|({IDENTIFIER}));$|TABLESPACE = ({IDENTIFIER})"
 )
 _PRELOAD = re.compile(r"SET \"?(?:session|local)_preload_libraries\"? TO (.*);$")
-_OWNER = re.compile(rf" OWNER TO ({_IDENTIFIER});$")
+_OWNER = re.compile(rf" OWNER TO ({IDENTIFIER});$")
 _GRANT = re.compile(
-    rf"^(?:GRANT|REVOKE) .* (?:TO|FROM) ({_IDENTIFIER})(?: WITH GRANT OPTION)?(?: GRANTED BY ({_IDENTIFIER}))?;$"
+    rf"^(?:GRANT|REVOKE) .* (?:TO|FROM) ({IDENTIFIER})(?: WITH GRANT OPTION)?(?: GRANTED BY ({IDENTIFIER}))?;$"
 )
 _DEFAULTS = re.compile(
-    rf"^ALTER DEFAULT PRIVILEGES FOR ROLE ({_IDENTIFIER}).* (?:TO|FROM) ({_IDENTIFIER})(?: WITH GRANT OPTION)?;$"
+    rf"^ALTER DEFAULT PRIVILEGES FOR ROLE ({IDENTIFIER}).* (?:TO|FROM) ({IDENTIFIER})(?: WITH GRANT OPTION)?;$"
 )
-_POLICY = re.compile(rf"^CREATE POLICY .* TO ({_IDENTIFIER}(?:, {_IDENTIFIER})*)(?: USING| WITH CHECK|;)")
-_ROLE_SETTING = re.compile(rf"^ALTER ROLE ({_IDENTIFIER}) IN DATABASE ")
-_SESSION = re.compile(rf"^SET SESSION AUTHORIZATION '({_IDENTIFIER})';$")
-_MAPPING = re.compile(rf"^CREATE USER MAPPING FOR ({_IDENTIFIER}) SERVER ")
+_POLICY = re.compile(rf"^CREATE POLICY .* TO ({IDENTIFIER}(?:, {IDENTIFIER})*)(?: USING| WITH CHECK|;)")
+_ROLE_SETTING = re.compile(rf"^ALTER ROLE ({IDENTIFIER}) IN DATABASE ")
+_SESSION = re.compile(rf"^SET SESSION AUTHORIZATION '({IDENTIFIER})';$")
+_MAPPING = re.compile(rf"^CREATE USER MAPPING FOR ({IDENTIFIER}) SERVER ")
 _COMPLETE = ("-- PostgreSQL database dump complete", "-- PostgreSQL database cluster dump complete")
 _STATISTICS = ("SELECT * FROM pg_catalog.pg_restore_relation_stats(", "SELECT pg_catalog.pg_restore_relation_stats(")
 _BEGINS = ("CREATE ", "ALTER ", "GRANT ", "REVOKE ", "SET ", "-- ", "COPY ", "\\connect", "SELECT ", "    ")
@@ -52,6 +55,10 @@ class DumpFacts:
     """Version of the server that it was made from: ``15.18``."""
     database: str | None = None
     """The name of the database; None where the dump does not create it."""
+    creates: bool = False
+    """Whether it has CREATE DATABASE as pg_dump writes it."""
+    of_cluster: bool = False
+    """Whether it is one of the databases of pg_dumpall's output."""
     encoding: str | None = None
     extensions: set[str] = field(default_factory=set)
     roles: set[str] = field(default_factory=set)
@@ -87,7 +94,7 @@ class DumpFacts:
 
     def created(self, name: str, options: str) -> None:
         """CREATE DATABASE."""
-        self.database = unquoted(name)
+        self.database, self.creates = unquoted(name), True
         told = _options(options)
         self.encoding = told.get("ENCODING", self.encoding)
         provider = told.get("LOCALE_PROVIDER", "libc")
@@ -137,7 +144,7 @@ _TAKEN: tuple[tuple[re.Pattern[str], Callable[[DumpFacts, re.Match[str]], None]]
     (_OWNER, lambda facts, found: facts.role(found[1])),
     (_GRANT, lambda facts, found: facts.role(found[1], found[2])),
     (_DEFAULTS, lambda facts, found: facts.role(found[1], found[2])),
-    (_POLICY, lambda facts, found: facts.role(*re.findall(_IDENTIFIER, found[1]))),
+    (_POLICY, lambda facts, found: facts.role(*re.findall(IDENTIFIER, found[1]))),
     (_ROLE_SETTING, lambda facts, found: facts.role(found[1])),
     (_SESSION, lambda facts, found: facts.role(found[1])),
     (_MAPPING, lambda facts, found: facts.role(found[1])),
@@ -145,18 +152,44 @@ _TAKEN: tuple[tuple[re.Pattern[str], Callable[[DumpFacts, re.Match[str]], None]]
 
 
 def facts_of(lines: Iterable[bytes]) -> DumpFacts:
-    """Read the SQL of a dump; rows of COPY are passed over."""
+    """Read the SQL of a dump; rows and literals are passed over."""
     facts = DumpFacts()
-    in_rows = False
-    begins = tuple(one.encode() for one in _BEGINS)
-    for line in lines:
-        if in_rows:
-            in_rows = line.rstrip(b"\r\n") != b"\\."
-        elif line.startswith(begins):
-            text = line.decode(errors="replace").rstrip("\r\n")
-            facts.hear(text)
-            in_rows = bool(_COPY.match(text))
+    begins = tuple(begin.encode() for begin in _BEGINS)
+    for line, is_outside in with_place(lines):
+        if is_outside and line.startswith(begins):
+            facts.hear(line.decode(errors="replace").rstrip("\r\n"))
     return facts
+
+
+def with_place(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Each line of a dump, and whether it begins outside of the rows of COPY and of literals: a value may look like anything."""
+    in_rows = False
+    quote: bytes | None = None
+    for line in lines:
+        yield line, not in_rows and quote is None
+        if in_rows:
+            in_rows = line not in _END_OF_ROWS
+        elif quote is not None:
+            quote = _open_quote(line, quote)
+        elif line.startswith(b"COPY "):
+            in_rows = _COPY.match(line) is not None
+        elif b"'" in line or b"$" in line:
+            quote = _open_quote(line)
+
+
+def _open_quote(line: bytes, quote: bytes | None = None) -> bytes | None:
+    """The quote that is open at the end of a line; at its begin it is ``quote``. A doubled quote closes a literal and opens one."""
+    at = 0
+    while True:
+        if quote is not None:
+            end = line.find(quote, at)
+            if end < 0:
+                return quote
+            at, quote = end + len(quote), None
+        begin = _QUOTE.search(line, at)
+        if begin is None or begin[0] == b"--":
+            return None
+        at, quote = begin.end(), begin[0]
 
 
 def unquoted(name: str) -> str:

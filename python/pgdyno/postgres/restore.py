@@ -39,17 +39,7 @@ become part of every clone; a subscription in the files of a cluster takes nothi
 _MESSAGE = re.compile(
     r"(?:ERROR|FATAL|PANIC):\s+(.*)|(?:psql|pg_restore|vacuumdb): error: (?!could not execute query)(.*)"
 )
-_PIECE_BYTES = 1 << 20
 _SHOWN = 12
-_ROLE_LINE = re.compile(r"^(?:CREATE ROLE (\S+);|ALTER ROLE (\S+) WITH )")
-_PASSWORD = re.compile(r" PASSWORD '(?:[^']|'')*'")
-_TABLESPACE_LINE = re.compile(
-    r"^CREATE TABLESPACE |^ALTER TABLESPACE |^GRANT .* ON TABLESPACE |^REVOKE .* ON TABLESPACE "
-)
-_TABLESPACE_NAME = re.compile(r'^CREATE TABLESPACE ((?:"(?:[^"]|"")+"|\S+)) ')
-_RESTRICT = re.compile(rb"\\(?:un)?restrict [A-Za-z0-9]+\r?")
-_RESTRICT_SINCE = {17: 6, 16: 10, 15: 14, 14: 19}
-"""Minor release that brought the commands; 18 has them from the beginning."""
 NO_SPACE = "No space left on device"
 
 
@@ -181,12 +171,6 @@ class _Feeding(threading.Thread):
             raise InputError(f"the dump cannot be read to its end: {self._error}", remedy="copy it again") from None
 
 
-def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """A file's content."""
-    while piece := file.read(_PIECE_BYTES):
-        yield piece
-
-
 def archive_facts(binaries: PgBinaries, archive: Path) -> DumpFacts:
     """What an archive of pg_dump says. :class:`InputError` when this pg_restore cannot read it."""
     facts = facts_of(_printed(binaries, ["--create", "--schema-only", "-f", "-", str(archive)]))
@@ -225,45 +209,9 @@ def _printed(binaries: PgBinaries, arguments: Sequence[str]) -> Iterator[bytes]:
             raise InputError(
                 f"pg_restore {binaries.version} cannot read {arguments[-1]}: {why}",
                 remedy="copy the archive again if it is torn; an archive of a newer pg_dump needs a newer PostgreSQL (--pg-bin)",
+                code="dump.unreadable",
+                data={"pg_restore": binaries.version, "says": why},
             )
-
-
-def globals_script(text: str, own_tablespaces: Iterable[str]) -> Iterator[bytes]:
-    """The output of ``pg_dumpall --globals-only`` for a new cluster.
-
-    Without passwords, which are not needed; without the bootstrap role, which is there and must stay a superuser; tablespaces
-    without a volume of their own lie with the data.
-    """
-    made = set(own_tablespaces)
-    for line in text.splitlines(keepends=True):
-        if (role := _ROLE_LINE.match(line)) is not None and (role[1] or role[2]) == "postgres":
-            continue
-        if (name := _TABLESPACE_NAME.match(line)) is not None and name[1].strip('"') not in made:
-            yield in_place(name[1])
-            made.add(name[1].strip('"'))
-        if not _TABLESPACE_LINE.match(line):
-            yield _PASSWORD.sub("", line).encode()
-
-
-def in_place(name: str) -> bytes:
-    """A tablespace, named as SQL writes it, in the data directory itself (PostgreSQL, ``allow_in_place_tablespaces``)."""
-    return f"SET allow_in_place_tablespaces = on; CREATE TABLESPACE {name} LOCATION ''; RESET allow_in_place_tablespaces;\n".encode()
-
-
-def knows_restrict(version: str) -> bool:
-    """Whether psql of this version knows the commands that dumps begin and end with since August 2025 (CVE-2025-8714)."""
-    numbers = [int(part) for part in re.findall(r"\d+", version)[:2]]
-    major, minor = numbers[0], numbers[1] if len(numbers) > 1 else 0
-    return minor >= _RESTRICT_SINCE.get(major, 0)
-
-
-def without_restrict(script: Iterable[bytes]) -> Iterator[bytes]:
-    """A script without those commands."""
-    rest = b""
-    for piece in script:
-        *lines, rest = (rest + piece).split(b"\n")
-        yield b"".join(line + b"\n" for line in lines if not _RESTRICT.fullmatch(line))
-    yield rest
 
 
 def _as_user(cluster: Cluster, reads: Path | None) -> list[str]:

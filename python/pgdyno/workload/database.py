@@ -43,7 +43,7 @@ class DatabaseTable(KeyTable):
     globals: str | None = None
     """Output of `pg_dumpall --globals-only`: the roles, with their settings. Passwords in it are not used. Default: roles that the dump names are created without rights."""
     name: str | None = None
-    """Name of the database. Default: the dump's, or the name of its file; of a cluster with several databases it is required."""
+    """Name of the database. Default: the dump's, or the name of its file; of a cluster, or output of pg_dumpall, with several databases it is required."""
     user: Annotated[str, Field(min_length=1)] = SUPERUSER
     """Role that sends the workload's statements. Default: the superuser `postgres`, to whom no privilege and no row security applies."""
     prepare: Annotated[SqlText | None, WithJsonSchema({"type": ["string", "object"]})] = None

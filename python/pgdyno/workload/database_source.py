@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 import tarfile
 from dataclasses import dataclass
 from functools import cache
@@ -42,6 +43,12 @@ _ENCRYPTED = {
     b"\x8c": "gpg",
 }
 """First bytes of encrypted files, and the program that reads them."""
+_OTHER_SYSTEMS = {
+    "MySQL": re.compile(rb"\s*(?:/\*[^\n]*\*/;?\s*)?-- (?:MySQL|MariaDB) dump|-- phpMyAdmin SQL Dump"),
+    "SQLite": re.compile(rb"PRAGMA foreign_keys=OFF;"),
+    "SQL Server": re.compile(rb"USE \[\w+\]\r?\nGO\b"),
+}
+"""First bytes of other systems' dumps: mysqldump (8.0), mariadb-dump, phpMyAdmin, sqlite3's `.dump`, SSMS's scripts."""
 _PIECE_BYTES = 1 << 20
 _REMEDY = (
     "name a dump of pg_dump (custom, directory, tar, or SQL, also .gz and .zst), a base backup, a stopped data directory, a"
@@ -192,6 +199,19 @@ def _form_of_file(path: Path) -> Form:
     if start.startswith(_PG_DUMP) or start[257:262] == _TAR:
         raise InputError(
             f"{path} is a compressed archive of pg_dump, which pg_restore cannot read", remedy="decompress it first"
+        )
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(
+            f"{path} is UTF-16, as PowerShell's `>` writes it",
+            remedy="dump again with `pg_dump --file FILE`, or convert it: `iconv -f UTF-16 -t UTF-8`",
+            code="dump.utf16",
+        )
+    if (system := next((name for name, head in _OTHER_SYSTEMS.items() if head.match(start)), None)) is not None:
+        raise InputError(
+            f"{path} is a dump of {system}, not of PostgreSQL",
+            remedy="load it into PostgreSQL first (pgloader reads it), and dump that",
+            code="dump.not_postgresql",
+            data={"system": system},
         )
     if b"\0" in start:
         raise InputError(f"{path} is not a dump of pg_dump, or it is encrypted", remedy=_REMEDY)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
 from pgdyno.host.process import own_identity
-from pgdyno.postgres import layout
+from pgdyno.postgres import dump_script, layout
 from pgdyno.postgres import restore as programs
 from pgdyno.postgres.cluster import DATABASE
 from pgdyno.postgres.dump import DumpFacts, facts_of
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.database_source import Form
 
+STATISTICS_SINCE = 18
+"""Version whose servers have pg_restore_relation_stats and its siblings."""
+STATISTICS_FUNCTIONS = tuple(
+    f"function pg_catalog.pg_restore_{kind}_stats(" for kind in ("relation", "attribute", "extended")
+)
 RECOVERY_S = 3600.0
 """How long a base backup's server may take to start: it applies the WAL that came with it."""
 
@@ -37,17 +42,24 @@ def facts_of_source(tables: OwnDatabase, binaries: PgBinaries) -> DumpFacts:
     """What a dump says about itself and needs. :class:`InputError` when it is torn or cannot be read by these programs."""
     source = tables.source
     assert source.path is not None
-    facts = _plain_facts(source.path) if source.form == "plain" else programs.archive_facts(binaries, source.path)
-    if tables.table.globals is not None:
-        own = facts_of(read_text(tables.table.globals, "globals").encode().splitlines(keepends=True))
-        facts.preloaded |= own.preloaded
+    if source.form != "plain":
+        facts = programs.archive_facts(binaries, source.path)
+    else:
+        facts = _plain_facts(source.path, tables.table.name)
+    given = tables.table.globals
+    if given is not None or facts.of_cluster:
+        facts.preloaded |= facts_of(_role_lines(given, source.path)).preloaded
+    # Functions that restore statistics came with 18 (its release notes); an older server makes its own by ANALYZE.
+    facts.statistics = facts.statistics and binaries.major >= STATISTICS_SINCE
     return facts
 
 
-def _plain_facts(path: Path) -> DumpFacts:
+def _plain_facts(path: Path, wanted: str | None) -> DumpFacts:
     try:
-        with opened(path) as file:
-            facts = facts_of(file)
+        facts = _facts_of_cluster(path, wanted)
+        if facts is None:
+            with opened(path) as file:
+                facts = facts_of(file)
     except (OSError, EOFError) as error:
         raise InputError(f"{path} is torn: {error}", remedy="copy the dump again") from None
     if facts.version is not None and not facts.complete:
@@ -56,6 +68,34 @@ def _plain_facts(path: Path) -> DumpFacts:
             remedy="copy the dump again; it ends with `-- PostgreSQL database dump complete`",
         )
     return facts
+
+
+def _facts_of_cluster(path: Path, wanted: str | None) -> DumpFacts | None:
+    """What pg_dumpall wrote of the database that is wanted; ``None`` if pg_dumpall did not write it."""
+    with opened(path) as file:
+        if not dump_script.is_of_cluster(file):
+            return None
+    names: dict[str, None] = {}
+    complete = False
+    with opened(path) as file:
+        for name, line in dump_script.sections(file):
+            if name is not None:
+                names[name] = None
+            complete = complete or line.startswith(dump_script.CLUSTER_COMPLETE)
+    chosen = dump_script.chosen_database(names, wanted, path.name)
+    with opened(path) as file:
+        facts = facts_of(line for name, line in dump_script.sections(file) if name == chosen)
+    facts.database, facts.of_cluster, facts.complete = chosen, True, complete
+    return facts
+
+
+def _role_lines(globals_: str | None, dump: Path) -> Iterator[bytes]:
+    """Lines that make roles: of the globals, or of pg_dumpall's output itself."""
+    if globals_ is not None:
+        yield from dump_script.roles(read_text(globals_, "globals").encode().splitlines(keepends=True))
+        return
+    with opened(dump) as file:
+        yield from dump_script.roles(file)
 
 
 def restore(tables: OwnDatabase, site: Site) -> Restored:
@@ -79,8 +119,8 @@ class _Dump:
     path: Path
     form: Form
     facts: DumpFacts
-    roles: str | None
-    """Globals."""
+    roles: Iterable[bytes] | None
+    """Lines that make roles."""
 
 
 class _Logical(Work):
@@ -103,10 +143,11 @@ class _Logical(Work):
     def _dump(self, watch: Callable[[int], None]) -> Iterator[_Dump]:
         """The dump; of a server it is made, and removed again."""
         source, given = self.tables.source, self.tables.table.globals
-        roles = None if given is None else read_text(given, "globals")
         if source.form != "server":
             assert source.path is not None
-            yield _Dump(source.path, source.form, facts_of_source(self.tables, self.site.binaries), roles)
+            facts = facts_of_source(self.tables, self.site.binaries)
+            roles = _role_lines(given, source.path) if given is not None or facts.of_cluster else None
+            yield _Dump(source.path, source.form, facts, roles)
             return
         binaries = self.site.binaries
         self.site.progress(0.0, "dump")
@@ -114,9 +155,10 @@ class _Logical(Work):
         with dumped(source.text, binaries, self.jobs, self.site.journal, watch) as found:
             self.seconds["dump"] = time.monotonic() - begin
             self.notes.append(f"snapshot of {found.instant}")
-            yield _Dump(
-                found.archive, "directory", programs.archive_facts(binaries, found.archive), roles or found.roles
-            )
+            lines: Iterable[bytes] | None = _role_lines(given, found.archive) if given is not None else None
+            if lines is None and found.roles is not None:
+                lines = found.roles.encode().splitlines(keepends=True)
+            yield _Dump(found.archive, "directory", programs.archive_facts(binaries, found.archive), lines)
 
     def _restored(self, dump: _Dump, restorer: Restorer) -> LoadOutcome:
         facts = dump.facts
@@ -152,12 +194,12 @@ class _Logical(Work):
         share = 0.02 + (SHARE_RESTORE - 0.02) * min(1.0, size_bytes / expected)
         self.site.progress(share, f"restore: {size_bytes / 2**20:,.0f} MiB")
 
-    def _globals(self, roles: str | None, restorer: Restorer) -> None:
+    def _globals(self, roles: Iterable[bytes] | None, restorer: Restorer) -> None:
         if roles is None:
             return
         own = layout.tablespaces(self.site.attached.mounts)
         with self.step("globals", 0.01):
-            script = programs.globals_script(roles, own)
+            script = dump_script.globals_script(roles, own)
             said = restorer.psql(self._understood(script), DATABASE)
         self.refuse(said, "the globals could not be restored")
 
@@ -192,16 +234,19 @@ class _Logical(Work):
         facts = dump.facts
         self.database = facts.database or self.tables.table.name or default_name(dump.path)
         at = DATABASE
-        if facts.database == DATABASE:
+        if facts.creates and facts.database == DATABASE:
             at = "template1"
             with self.cluster.connect(dbname=at) as connection:
                 connection.execute(f"DROP DATABASE {DATABASE}".encode())
         if dump.form == "plain":
-            if facts.database is None:
+            if facts.database is None or (facts.of_cluster and not facts.creates):
                 self._create()
                 at = self.database
             with opened(dump.path) as file:
-                return restorer.psql(self._understood(programs.pieces(file)), at)
+                lines: Iterable[bytes] = file
+                if facts.of_cluster:
+                    lines = (line for name, line in dump_script.sections(file) if name == facts.database)
+                return self._without_statistics(restorer.psql(self._understood(lines), at))
         jobs = [] if dump.form == "tar" else ["-j", str(self.jobs)]
         return restorer.pg_restore(dump.path, ["--create", "--no-subscriptions", *jobs], at)
 
@@ -224,9 +269,13 @@ class _Logical(Work):
                 connection.execute(statement.format(sql.Identifier(self.database), sql.Identifier(wanted)))
         self.database = self.cluster.database = wanted
 
-    def _understood(self, script: Iterable[bytes]) -> Iterable[bytes]:
-        """A script for this psql: an old one does not know the two commands that fence a dump's SQL."""
-        return script if programs.knows_restrict(self.site.binaries.version) else programs.without_restrict(script)
+    def _understood(self, lines: Iterable[bytes]) -> Iterable[bytes]:
+        """A script for this server and its psql."""
+        return dump_script.DatabaseScript(self.site.binaries.version).pieces(lines)
+
+    def _without_statistics(self, said: Said) -> Said:
+        """An older server lacks the functions that restore statistics, which ANALYZE makes again."""
+        return said.without(STATISTICS_FUNCTIONS) if self.site.binaries.major < STATISTICS_SINCE else said
 
 
 class _Physical(Work):
