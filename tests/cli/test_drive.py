@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from pgdyno.cli.main import run
@@ -18,6 +19,7 @@ from pgdyno.errors import InputError
 from pgdyno.store.record import DriverRecord, Lateness
 from pgdyno.workload.kind.pgbench import Pgbench
 from pgdyno.workload.kind.registry import workload_of
+from pgdyno.workload.kind.script import Script
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables
 
@@ -111,6 +113,40 @@ def test_a_users_own_tables_are_made_by_the_setup(tmp_path: Path) -> None:
     assert found["statements"][0]["statement"] == "SELECT * FROM item WHERE id = 1"
 
 
+def test_a_variable_has_the_value_that_it_is_given_as_in_pgbench(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text(
+        "\\set more :rows + 1\n"
+        "CREATE OR REPLACE FUNCTION given() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END;\n"
+        "INSERT INTO given VALUES (:more, :name, given());\n"
+    )
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE given (more int, name text, two int)")
+        try:
+            words = ("-D", "rows=7", "-D", "rows=1000", "-D", "name=bolt", "-c", "1")
+            found = driven(f"{tmp_path}/own.sql", "--dsn", dsn, *words)
+            rows = connection.execute("SELECT DISTINCT more, name, two FROM given").fetchall()
+        finally:
+            connection.execute("DROP TABLE given; DROP FUNCTION given")
+    assert found["succeeded"] > 0
+    assert rows == [(1001, "bolt", 2)]
+
+
+def test_a_variable_of_an_experiment_is_given_to_both_drivers(tmp_path: Path) -> None:
+    files = [{"name": "a.sql", "text": "SELECT :rows;"}]
+    workload = workload_of(kind="script", files=files, scale=1, variables={"rows": 1000, "name": "a b"})
+    assert isinstance(workload, Script)
+    assert workload.native()["pgbench"]["variables"] == {"rows": "1000", "name": "a b"}
+    assert workload.pgbench_words(tmp_path)[2:6] == ["-D", "rows=1000", "-D", "name=a b"]
+
+
+@pytest.mark.parametrize("definition", ["rows", "=1", "two words=1", "1=1"])
+def test_a_malformed_definition_is_refused(definition: str, tmp_path: Path) -> None:
+    (tmp_path / "own.sql").write_text("SELECT 1;\n")
+    error = pgdyno("drive", tmp_path / "own.sql", "-D", definition, code=2).error
+    assert error is not None
+    assert (error.code, error.data) == ("drive.define.malformed", {"definition": definition})
+
+
 def test_idle_clients_measure_the_driver_without_a_server() -> None:
     found = driven("idle", "--rate", "20000", "--arrivals", "fixed")
     assert found["succeeded"] + found["skipped"] == pytest.approx(20_000, rel=0.05)
@@ -125,6 +161,9 @@ def test_idle_clients_measure_the_driver_without_a_server() -> None:
         (("absent.sql",), "absent.sql cannot be read"),
         (("tpcb-like", "own.sql"), "built-in scripts and your own files cannot be mixed"),
         (("tpcb-like@0",), "not a whole number"),
+        (("select-only", "-D", "a=1"), "--define would have no effect"),
+        (("idle", "--rate", "5", "-D", "a=1"), "--define would have no effect"),
+        (("tpcc", "-D", "a=1"), "--define would have no effect"),
         (("idle",), "would never pause"),
         (("idle", "--rate", "5", "--scale", "3"), "idle clients have no server, so --scale would have no effect"),
         (("idle", "--rate", "5", "--setup", "a.sql", "--pg-bin", "/b"), "so --setup and --pg-bin would have"),

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
-_OF_SCRIPTS = ("setup", "scale")
+_OF_SCRIPTS = ("setup", "scale", "define")
 _OF_TPCC = ("warehouses", "profile", "routines", "schema")
 _OF_CAPTURE = ".capture"
 """How the name of a capture ends."""
 _NOT_OF_CAPTURE = ("protocol", "tries_max", "continue_on_error")
 """Options that the statements of a capture decide themselves."""
 _OF_TPCH = ("scale_factor", "query_sets", "degree", "refresh")
-_NOT_OF_IDLE = ("dsn", "setup", "scale", "pg_bin")
+_NOT_OF_IDLE = ("dsn", "setup", "scale", "define", "pg_bin")
 """Options about the server: idle clients have no server."""
 _EMBEDDED_MEMORY_BYTES = 512 << 20
 """The embedded server's settings are those for this memory; the memory itself is not limited."""
@@ -48,6 +48,13 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     "--scale",
     type=int,
     help="Scale of pgbench's tables, and value of :scale [10, or that of the existing tables].",
+)
+@click.option(
+    "-D",
+    "--define",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Value of a variable of your scripts, as in pgbench; repeatable.",
 )
 @click.option("--warehouses", type=int, help="For `tpcc`: number of warehouses [2].")
 @click.option(
@@ -237,7 +244,7 @@ def _refuse_server(options: Mapping[str, Any]) -> None:
     """Refuse options about a server together with `idle`."""
     from pgdyno.errors import InputError
 
-    given = [f"--{name.replace('_', '-')}" for name in _NOT_OF_IDLE if options[name] is not None]
+    given = [f"--{name.replace('_', '-')}" for name in _NOT_OF_IDLE if options[name] not in (None, ())]
     if given:
         raise InputError(
             f"idle clients have no server, so {' and '.join(given)} would have no effect",
@@ -268,7 +275,7 @@ def _refuse_foreign(asked: Mapping[str, Any], options: Mapping[str, Any]) -> Non
     from pgdyno.errors import InputError
 
     has_warehouses = "warehouses" in asked
-    given = [f"--{name}" for name in (_OF_SCRIPTS if has_warehouses else _OF_TPCC) if options[name] is not None]
+    given = [f"--{name}" for name in (_OF_SCRIPTS if has_warehouses else _OF_TPCC) if options[name] not in (None, ())]
     if given:
         tables = "tables of warehouses" if has_warehouses else "no warehouses"
         raise InputError(
@@ -299,12 +306,35 @@ def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any
         }
     builtin = [name for name in names if name in SCRIPTS]
     if not builtin:
-        return {"kind": "script", "files": tuple(ScriptFile(**read_script(script, Path())) for script in scripts)}
+        files = tuple(ScriptFile(**read_script(script, Path())) for script in scripts)
+        return {"kind": "script", "files": files, "variables": _variables(options["define"])}
+    if options["define"]:
+        raise InputError(
+            "--define would have no effect: the built-in scripts have no variables of yours", remedy="omit --define"
+        )
     if len(builtin) < len(names):
         raise InputError(
             "built-in scripts and your own files cannot be mixed", remedy="write the built-in ones into files, too"
         )
     return {"kind": "pgbench", "script": ",".join(scripts)}
+
+
+def _variables(definitions: tuple[str, ...]) -> dict[str, str]:
+    """The values of ``-D NAME=VALUE``, the last of each name. :class:`InputError` without a name or a `=`."""
+    from pgdyno.errors import InputError
+
+    variables = {}
+    for definition in definitions:
+        name, equals, value = definition.partition("=")
+        if not equals or not name.isidentifier():
+            raise InputError(
+                f"-D {definition}: a variable is given as NAME=VALUE",
+                remedy="write it as -D rows=1000; a name has letters, digits and underscores",
+                code="drive.define.malformed",
+                data={"definition": definition},
+            )
+        variables[name] = value
+    return variables
 
 
 def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bool]:

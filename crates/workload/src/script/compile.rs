@@ -163,6 +163,12 @@ impl Reader<'_, '_> {
                     ),
                 ));
             }
+            "setrandom" => {
+                return Err((
+                    at,
+                    "\\setrandom ended with PostgreSQL 9.6: write `\\set NAME random(FROM, TO)`".to_owned(),
+                ));
+            }
             "" => return Err((at, "a command's name must follow the backslash".to_owned())),
             _ => return Err((at, format!("there is no command \\{written}"))),
         }

@@ -1,6 +1,6 @@
 //! Cuts a script into SQL statements and backslash commands, by the rules of psql's scanner: a semicolon ends a
-//! statement unless it stands in a string, a quoted name, a comment or parentheses; a backslash begins a command that
-//! takes the rest of its line, and ends the statement before it.
+//! statement unless it stands in a string, a quoted name, a comment, parentheses, or the `BEGIN ATOMIC … END` of a routine
+//! (PostgreSQL 14); a backslash begins a command that takes the rest of its line, and ends the statement before it.
 
 use crate::error::Position;
 use std::ops::Range;
@@ -99,11 +99,12 @@ impl<'a> Source<'a> {
 
     fn statement(&mut self, at: usize, mut text: String) -> Result<Option<Piece>, Unclosed> {
         let mut depth = 0u32;
+        let mut routine = Routine::default();
         loop {
             let rest = self.rest();
             let length = match rest {
                 [] => break,
-                [b';', ..] if depth == 0 => {
+                [b';', ..] if depth == 0 && routine.depth == 0 => {
                     self.at += 1;
                     break;
                 }
@@ -121,7 +122,13 @@ impl<'a> Source<'a> {
                     depth = depth.saturating_sub(1);
                     1
                 }
-                _ => self.token_length()?,
+                [first, ..] => {
+                    let length = self.token_length()?;
+                    if is_name(*first) && depth == 0 {
+                        routine.word(&self.text[self.at..self.at + length]);
+                    }
+                    length
+                }
             };
             text.push_str(&self.text[self.at..self.at + length]);
             self.at += length;
@@ -147,6 +154,44 @@ impl<'a> Source<'a> {
             },
             [first, ..] if is_name(*first) => Ok(rest.iter().take_while(|&&b| is_name(b) || b == b'$').count()),
             _ => Ok(1),
+        }
+    }
+}
+
+/// How deep a statement is in the body of a routine that is written as statements. As psql counts: only after CREATE [OR REPLACE]
+/// FUNCTION or PROCEDURE, BEGIN opens, and so does CASE inside, and END closes.
+#[derive(Default)]
+struct Routine {
+    words: Beginning,
+    depth: u32,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Beginning {
+    #[default]
+    Nothing,
+    Create,
+    CreateOr,
+    CreateOrReplace,
+    Whole,
+    Another,
+}
+
+impl Routine {
+    fn word(&mut self, word: &str) {
+        let is = |other: &str| word.eq_ignore_ascii_case(other);
+        if self.words != Beginning::Whole {
+            self.words = match self.words {
+                Beginning::Nothing if is("create") => Beginning::Create,
+                Beginning::Create if is("or") => Beginning::CreateOr,
+                Beginning::CreateOr if is("replace") => Beginning::CreateOrReplace,
+                Beginning::Create | Beginning::CreateOrReplace if is("function") || is("procedure") => Beginning::Whole,
+                _ => Beginning::Another,
+            };
+        } else if is("begin") || (is("case") && self.depth > 0) {
+            self.depth += 1;
+        } else if is("end") {
+            self.depth = self.depth.saturating_sub(1);
         }
     }
 }
@@ -237,6 +282,22 @@ mod tests {
         );
         assert_eq!(pieces("SELECT 1 \\; SELECT 2;"), ["SELECT 1 ; SELECT 2"]);
         assert_eq!(pieces("-- only a comment\n;; /* and another */"), [""; 0]);
+    }
+
+    #[test]
+    fn the_body_of_a_routine_is_part_of_its_statement() {
+        for whole in [
+            "CREATE OR REPLACE FUNCTION two() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END",
+            "create procedure p(a int) begin atomic insert into t values (a); insert into u values (a); end",
+            "CREATE FUNCTION f(a int) RETURNS int BEGIN ATOMIC SELECT CASE WHEN a > 1 THEN 1 ELSE 2 END; SELECT 3; END",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$",
+            "CREATE FUNCTION f() RETURNS int RETURN 1",
+        ] {
+            assert_eq!(pieces(&format!("{whole}; SELECT 1;")), [whole, "SELECT 1"]);
+        }
+        assert_eq!(pieces("BEGIN; SELECT 1; END;"), ["BEGIN", "SELECT 1", "END"]);
+        assert_eq!(pieces("CREATE TABLE begin (a int); SELECT 1"), ["CREATE TABLE begin (a int)", "SELECT 1"]);
+        assert_eq!(pieces("CREATE OR FUNCTION x BEGIN; END"), ["CREATE OR FUNCTION x BEGIN", "END"]);
     }
 
     #[test]

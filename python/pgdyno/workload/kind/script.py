@@ -36,6 +36,11 @@ class Script(OnOwnDatabase, OnPgbenchTables):
         tuple[ScriptFile, ...], WithJsonSchema({"type": "array", "items": {"type": ["string", "object"]}})
     ] = ()
     """Files in pgbench's language, `FILE.sql@WEIGHT`, beside the experiment file."""
+    variables: dict[
+        Annotated[str, Field(pattern=r"^[^\W]\w{0,62}$")],
+        Annotated[str, Field(coerce_numbers_to_str=True, max_length=1024)],
+    ] = Field(default_factory=dict)
+    """Values of the files' variables, as `rows = 1000`: what `-D` gives to pgbench."""
     database: DatabaseTable | None = Field(None)
     """Your own database, on which the files run, instead of pgbench's tables."""
 
@@ -73,7 +78,7 @@ class Script(OnOwnDatabase, OnPgbenchTables):
     def native(self) -> dict[str, Any]:
         """See :meth:`Clients.native`."""
         scripts = [{"name": file.name, "text": file.text, "weight": file.weight} for file in self.files]
-        return {"pgbench": {"scripts": scripts, "scale": self._scale}}
+        return {"pgbench": {"scripts": scripts, "scale": self._scale, "variables": self.variables}}
 
     def pgbench_words(self, folder: Path) -> list[str]:
         """From the record and not from where it lay, so that a file that has changed meanwhile changes nothing."""
@@ -82,6 +87,7 @@ class Script(OnOwnDatabase, OnPgbenchTables):
             path = folder / f"{number}.sql"
             path.write_text(file.text, encoding="utf-8")
             words += ["-f", f"{path}@{file.weight}"]
+        words += [word for name, value in self.variables.items() for word in ("-D", f"{name}={value}")]
         return [*words, "-s", str(self._scale)]
 
     def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
@@ -99,6 +105,8 @@ class Script(OnOwnDatabase, OnPgbenchTables):
     def _own_record(self) -> dict[str, Any]:
         own = super()._own_record() | {"script": ",".join(f"{name}@{weight}" for name, weight in self.mix)}
         del own["database"]
+        if not self.variables:
+            del own["variables"]
         if self.database is None:
             return own
         return {key: own[key] for key in own if key not in _OF_PGBENCH} | {"database": self.database.record()}

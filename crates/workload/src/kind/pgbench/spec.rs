@@ -1,5 +1,7 @@
 //! Scripts of pgbench as they are asked for.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::builtin::Builtin;
@@ -15,6 +17,9 @@ pub struct PgbenchSpec {
     pub scripts: Vec<ScriptSpec>,
     /// Scale factor of the tables.
     pub scale: u32,
+    /// Values of variables, by name, as pgbench's `-D` gives them.
+    #[serde(default)]
+    pub variables: BTreeMap<String, String>,
 }
 
 /// One script.
@@ -46,7 +51,9 @@ impl PgbenchSpec {
             return Err(Refusal::new("no script has a weight", "give at least one a weight above zero"));
         }
         let mix = self.scripts.iter().try_fold(Mix::default(), |mix, script| script.add_to(mix))?;
-        Ok(mix.define("scale", &self.scale.max(1).to_string()).dilated(dilation).compiled())
+        let mix = mix.define("scale", &self.scale.max(1).to_string());
+        let mix = self.variables.iter().fold(mix, |mix, (name, value)| mix.define(name, value));
+        Ok(mix.dilated(dilation).compiled())
     }
 }
 
