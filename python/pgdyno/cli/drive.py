@@ -310,7 +310,7 @@ def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any
         return {"kind": "script", "files": files, "variables": _variables(options["define"])}
     if options["define"]:
         raise InputError(
-            "--define would have no effect: the built-in scripts have no variables of yours", remedy="omit --define"
+            "--define would have no effect: the built-in scripts take no variables", remedy="omit --define"
         )
     if len(builtin) < len(names):
         raise InputError(
