@@ -10,7 +10,7 @@ import click
 from pgdyno.cli.main import cli
 from pgdyno.errors import InputError
 from tools.lint import Finding
-from tools.published.items import COUNTS, FOLDER, Items, read_items
+from tools.published.items import FOLDER, LETTERS, Items, read_items
 from tools.reference.cli import contexts
 
 
@@ -20,7 +20,7 @@ def check(root: Path) -> list[Finding]:
         context.command_path.removeprefix("pgdyno ") for context in contexts(click.Context(cli, info_name="pgdyno"))
     }
     findings = []
-    for name in COUNTS:
+    for name in LETTERS:
         path = root / FOLDER / f"{name}.toml"
         try:
             items = read_items(path)
@@ -33,18 +33,17 @@ def check(root: Path) -> list[Finding]:
 
 def problems(items: Items, name: str, commands: set[str], root: Path) -> Iterator[str]:
     """What breaks a rule, as sentences."""
-    letter, count = COUNTS[name]
-    wanted = [f"{letter}{number}" for number in range(1, count + 1)]
-    there = [one.id for one in items.item]
+    wanted = [f"{LETTERS[name]}{number}" for number in range(1, len(items.item) + 1)]
+    there = [item.id for item in items.item]
     if items.document != name:
         yield f"its document is `{items.document}`: write `{name}`"
     if there != wanted:
         odd = sorted({*wanted} ^ {*there}) or ["their order"]
         yield f"the items must be {wanted[0]} to {wanted[-1]}, each once: look at {', '.join(odd)}"
-    for one in items.item:
-        for command in one.commands:
+    for item in items.item:
+        for command in item.commands:
             if command not in commands:
-                yield f"{one.id}: there is no command `pgdyno {command}`"
-        for page in one.pages:
+                yield f"{item.id}: there is no command `pgdyno {command}`"
+        for page in item.pages:
             if not (root / page).is_file():
-                yield f"{one.id}: there is no file {page}"
+                yield f"{item.id}: there is no file {page}"

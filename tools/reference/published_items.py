@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from pgdyno.published import Document, read_documents
-from tools.published.items import COUNTS, FOLDER, Item, read_items
+from tools.published.items import FOLDER, LETTERS, Item, read_items
 from tools.reference import markdown as md
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ STATES = ("yes", "in part", "no")
 def page() -> str:
     """The text of the page."""
     titles = {one.name: one for one in read_documents(ROOT / "catalog" / "published")}
-    found = {name: read_items(ROOT / FOLDER / f"{name}.toml").item for name in COUNTS}
+    found = {name: read_items(ROOT / FOLDER / f"{name}.toml").item for name in LETTERS}
     every = [item for items in found.values() for item in items]
     rows = [_counts(f"[{titles[name].title}]({md.anchor(titles[name].title)})", items) for name, items in found.items()]
     return md.page(
