@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,7 @@ from pgdyno.errors import InputError
 from pgdyno.experiment.file import parse_assignment, read_experiment
 from tests.experiment.documents import FILE, written
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 REAL = 'schema_version = 1\n[world]\nkind = "real"\n'
 
 
@@ -161,11 +160,27 @@ def test_what_a_factor_sets_is_not_set_in_vain(assignment: str, tmp_path: Path) 
         ("world.volume=gp3:iops=6000", ("world", "volume"), "gp3:iops=6000"),
         ("world.volumes.tablespace.fast=io2bx", ("world", "volumes", "tablespace.fast"), "io2bx"),
         ("postgres.bin=", ("postgres", "bin"), ""),
+        ('factors."world.volume"=["gp2"]', ("factors", "world.volume"), ["gp2"]),
+        (
+            "postgres.parameters.'auto_explain.log_analyze'=on",
+            ("postgres", "parameters", "auto_explain.log_analyze"),
+            "on",
+        ),
         ('world.volumes={ data = "gp3" }', ("world", "volumes"), {"data": "gp3"}),
     ],
 )
 def test_an_assignment_is_a_path_and_a_value(text: str, path: tuple[str, ...], value: object) -> None:
     assert parse_assignment(text) == (path, value)
+
+
+def test_what_the_header_of_an_experiment_says_to_set_can_be_set() -> None:
+    assignments = []
+    for path in sorted(EXPERIMENTS.glob("*.toml")):
+        header = " ".join(line[1:] for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#"))
+        words = [quoted or plain.rstrip(".,;)") for quoted, plain in re.findall(r"--set (?:'([^']*)'|(\S+))", header)]
+        read_experiment(path, words)
+        assignments += words
+    assert 'factors."world.volume"=["gp2:size=100GiB"]' in assignments
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:

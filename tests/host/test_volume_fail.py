@@ -6,11 +6,12 @@ import errno
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pgdyno import _engine
+from pgdyno.cli import volume_notes
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_USAGE, InputError
 from pgdyno.host import volume
@@ -23,6 +24,38 @@ from .needs import expect, needs_fuse
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+def fault(member: int, kind: str = "lose") -> dict[str, Any]:
+    return {
+        "member": member,
+        "kind": kind,
+        "reads": True,
+        "writes": True,
+        "share": 1.0,
+        "begins_in_s": 0.0,
+        "ends_in_s": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("array", "members", "lines"),
+    [
+        ({}, [0], ["lost"]),
+        ({"columns": 2, "copies": 2}, [1], ["member 1: lost; each stripe has another copy"]),
+        ({"columns": 2, "copies": 2}, [0], ["member 0: lost; each stripe has another copy"]),
+        ({"columns": 2, "copies": 2}, [0, 3], ["members 0, 3: lost; each stripe has another copy"]),
+        ({"columns": 2, "copies": 2}, [2, 3], ["members 2, 3: lost; the array is lost with them"]),
+        ({"columns": 4, "copies": 1}, [2], ["member 2: lost; the array is lost with it"]),
+        ({"columns": 4, "copies": 1}, [0, 1, 2, 3], ["lost"]),
+    ],
+)
+def test_what_an_array_keeps_without_its_lost_members_is_said(
+    array: dict[str, int], members: list[int], lines: list[str]
+) -> None:
+    assert list(volume_notes.faults(map(fault, members), {"array": array})) == lines
+    paused = volume_notes.faults([fault(0, "pause")], {"array": {"columns": 2, "copies": 1}})
+    assert list(paused) == ["member 0: paused"]
 
 
 @pytest.fixture

@@ -218,7 +218,7 @@ def stats(name: str, as_json: bool) -> None:
         click.echo(f"warning: the submit log is incomplete: {answer['submit_log']['error']}", err=True)
     if answer.get("store_failure"):
         click.echo(f"warning: {volume_notes.store_failure(answer['store_failure'])}", err=True)
-    for fault in volume_notes.faults(answer.get("faults") or ()):
+    for fault in volume_notes.faults(answer.get("faults") or (), found.spec):
         click.echo(f"note: {fault}", err=True)
     counters = answer["counters"]
     # Counters that the volume does not have, such as credits, are None.

@@ -13,6 +13,8 @@ from pgdyno.cli.output import print_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pgdyno.host.volume import AttachedVolume
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _name = click.argument("name", shell_complete=complete.attached_volumes)
@@ -181,7 +183,7 @@ def heal(name: str, as_json: bool) -> None:
 
     found = volume.find(name)
     preflight.require_root("healing a volume")
-    _print(name, found.heal(), as_json)
+    _print(found, found.heal(), as_json)
 
 
 def _inject(
@@ -214,18 +216,17 @@ def _inject(
             )
     found = volume.find(name)
     preflight.require_root("injecting faults into a volume")
-    _print(name, found.fail(fault), as_json)
+    _print(found, found.fail(fault), as_json)
 
 
-def _print(name: str, answer: Mapping[str, Any], as_json: bool) -> None:
+def _print(volume: AttachedVolume, answer: Mapping[str, Any], as_json: bool) -> None:
     from pgdyno.cli import volume_notes
 
     if as_json:
         print_json(dict(answer))
         return
-    said = list(volume_notes.faults(answer["faults"]))
-    for line in said or ["no fault"]:
-        click.echo(f"{name}: {line}")
+    for line in list(volume_notes.faults(answer["faults"], volume.spec)) or ["no fault"]:
+        click.echo(f"{volume.name}: {line}")
 
 
 def _share_ppm(text: str, flag: str) -> int:

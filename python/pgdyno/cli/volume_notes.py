@@ -85,7 +85,7 @@ def state(volume: AttachedVolume, found: Mapping[str, Any] | None) -> str:
     if failure is not None:
         return store_failure(failure)
     impaired = ["impaired"] if found["status"] == "impaired" else []
-    loading, failing = _loading(found.get("initialized_ppm")), faults(found.get("faults") or ())
+    loading, failing = _loading(found.get("initialized_ppm")), faults(found.get("faults") or (), volume.spec)
     return "; ".join([str(found["state"]), *impaired, *loading, *failing])
 
 
@@ -101,16 +101,33 @@ def store_failure(failure: Mapping[str, Any]) -> str:
     return f"store full since {since}" if failure["full"] else f"store fails since {since}: {failure['error']}"
 
 
-def faults(found: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The faults of a volume, one line for each that several members or operations share.
+def faults(found: Iterable[Mapping[str, Any]], spec: Mapping[str, Any]) -> Iterator[str]:
+    """The faults of a volume of this specification, one line for each that several members or operations share.
 
-    ``paused, 41 s left``, ``+500 ms on 50 % of reads``, ``I/O errors on 100 % of writes``, ``lost``.
+    ``paused, 41 s left``, ``+500 ms on 50 % of reads``, ``I/O errors on 100 % of writes``, ``lost``,
+    ``member 2: lost; each stripe has another copy``.
     """
-    whole: dict[str, list[int]] = {}
-    for one in found:
-        whole.setdefault(_fault(one), []).append(int(one["member"]))
-    for said, members in whole.items():
-        yield said if len(members) > 1 or members == [0] else f"member {members[0]}: {said}"
+    array = spec.get("array") or {}
+    copies = int(array.get("copies") or 1)
+    count = int(array.get("columns") or 1) * copies
+    members_of: dict[str, list[int]] = {}
+    for fault in found:
+        members_of.setdefault(_fault(fault), []).append(int(fault["member"]))
+    for line, members in members_of.items():
+        if len(set(members)) == count:
+            yield line
+            continue
+        names = ", ".join(map(str, sorted(set(members))))
+        text = f"{'member' if len(set(members)) == 1 else 'members'} {names}: {line}"
+        yield f"{text}; {_after_loss(set(members), copies)}" if line == "lost" else text
+
+
+def _after_loss(members: set[int], copies: int) -> str:
+    """What is left of an array without these members. They are counted column by column, the copies of a column beside each other."""
+    columns = {member // copies for member in members}
+    if any(members >= set(range(column * copies, (column + 1) * copies)) for column in columns):
+        return "the array is lost with it" if len(members) == 1 else "the array is lost with them"
+    return "each stripe has another copy"
 
 
 def _fault(fault: Mapping[str, Any]) -> str:

@@ -87,10 +87,25 @@ def parse_assignment(text: str) -> tuple[tuple[str, ...], Any]:
     if not equals or not name.strip():
         raise InputError(f"--set: `{text}` is not an assignment", remedy=remedy)
     try:
-        path = factors.target(ExperimentFile, name.strip())
+        path = factors.target(ExperimentFile, _key(name.strip()))
     except factors.UnknownKey as error:
         raise InputError(f"--set: an experiment has no key `{name.strip()}`{error}", remedy=remedy) from None
     return path, _value(written.strip())
+
+
+def _key(written: str) -> str:
+    """A key as it names one here, whose parts may be quoted as in TOML: ``factors."world.volume"`` is ``factors.world.volume``."""
+    if not {'"', "'"} & set(written):
+        return written
+    try:
+        parts = tomllib.loads(f"{written} = 0")
+    except tomllib.TOMLDecodeError:
+        return written
+    names = []
+    while isinstance(parts, dict) and len(parts) == 1:
+        ((name, parts),) = parts.items()
+        names.append(name)
+    return ".".join(names)
 
 
 def _require_effect(document: Mapping[str, Any], assigned: Mapping[tuple[str, ...], str]) -> None:
