@@ -20,11 +20,15 @@ def command(name: str | None) -> None:
       pgdyno dashboards prometheus-diagnose > pgdyno.rules.yml
     """
     from pgdyno.cli import came_with
+    from pgdyno.errors import InputError
 
     if name is None:
         for ending in ENDINGS:
             for one in came_with.files("dashboards", ending):
                 click.echo(one)
         return
+    both = [other for ending in ENDINGS for other in came_with.files("dashboards", ending)]
+    if not any(name.removesuffix(ending) in both for ending in ENDINGS):
+        raise InputError(f"there is no `{name}`", remedy=f"name one of {', '.join(both)}")
     ending = ENDINGS[1] if name.removesuffix(ENDINGS[1]) in came_with.files("dashboards", ENDINGS[1]) else ENDINGS[0]
     click.echo(came_with.named("dashboards", ending, name).read_text(encoding="utf-8"), nl=False)

@@ -14,11 +14,13 @@ from pgdyno.postgres.binaries import PgBinaries
 from pgdyno.postgres.settings import render
 
 _UNKNOWN = re.compile(r'unrecognized configuration parameter "([^"]+)"')
+_PARAMETER = re.compile(r'parameter "([^"]+)"')
 _TIMEOUT_S = 30.0
 
 
 def require_accepted(binaries: PgBinaries, settings: Mapping[str, str]) -> None:
-    """This version knows each of ``settings`` and takes its value. :class:`InputError` says which it refuses and why.
+    """This version knows each of ``settings`` and takes its value. :class:`InputError` (``postgres.settings.refused``) names those
+    that it refuses, and why.
 
     ``postgres -C`` reads a configuration file, checks names, types and ranges, prints one setting and ends; it needs no
     cluster, and is the one thing the program does for root. Settings that depend on each other or on the machine
@@ -32,10 +34,13 @@ def require_accepted(binaries: PgBinaries, settings: Mapping[str, str]) -> None:
         return
     refusals = [line.split("LOG:", 1)[1].strip() for line in done.stderr.splitlines() if "LOG:" in line]
     refusals = [re.sub(r' in file ".*', "", line) for line in refusals if "skipping missing" not in line]
+    hints = [line.split("HINT:", 1)[1].strip() for line in done.stderr.splitlines() if "HINT:" in line]
     unknown = _UNKNOWN.search(done.stderr)
     raise InputError(
         f"PostgreSQL {binaries.version} refuses the settings: {'; '.join(refusals) or done.stderr.strip()}",
-        remedy=_nearest(unknown[1], binaries) if unknown else "give it a value that it takes",
+        remedy=_nearest(unknown[1], binaries) if unknown else " ".join(hints) or "give it a value that it takes",
+        code="postgres.settings.refused",
+        data={"settings": list(dict.fromkeys(_PARAMETER.findall("\n".join(refusals))))},
     )
 
 

@@ -72,6 +72,6 @@ def read_script(text: str, folder: Path) -> dict[str, Any]:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(
             f"the script {folder / name} cannot be read: {why}",
-            remedy="name a file in pgbench's script language, relative to the experiment file or by its absolute path",
+            remedy=f"name a file in pgbench's language; relative names begin at {folder.absolute()}",
         ) from None
     return {"name": name, "text": content, "weight": weight}

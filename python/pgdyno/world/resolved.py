@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.catalog import Catalog
+from pgdyno.errors import InputError
 from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MIN
 from pgdyno.host import awake, preflight
 from pgdyno.host.dirty_limits import current_limits
@@ -220,8 +221,12 @@ def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog, programs: _Prog
     _require_connections(experiment, arm, chosen)
     with origin.explained(arm.written(("world", "dilation"))):
         dilated = timers.dilated(chosen, arm.world.dilation, binaries.major)
-    with origin.explained(arm.written(("postgres", "parameters"))):
+    try:
         programs.require_accepted(binaries, dilated)
+    except InputError as error:
+        refused = [name for name in error.data["settings"] if name in arm.postgres.parameters]
+        place = arm.written(("postgres", "parameters", *refused[:1]))
+        raise origin.error(place, error.message, error.remedy, code=error.code, data=error.data) from error
     return ResolvedArm(arm.sized(instance.memory_bytes), binaries, volumes, instance, dilated)
 
 
