@@ -43,7 +43,7 @@ pub struct Account {
     pub not_followed: u64,
     /// Statements that set or name a password. They are not in the capture.
     pub passwords: u64,
-    /// Errors without the statement that they are about. They are not in the capture.
+    /// Errors without the statement that they are about. They are not in the capture. One that ends its session is about none.
     pub errors_without_statement: u64,
     /// Records that are not whole. They are not in the capture.
     pub torn: u64,
@@ -79,4 +79,93 @@ pub struct Account {
     pub unknown_severities: BTreeMap<String, u64>,
     /// Where the first record is that cannot be read: file and line.
     pub first_unreadable: Option<(String, u64)>,
+}
+
+/// What is not in a capture although its log, or its clients, had it. Keys are the names of the [counters](Account).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOut {
+    /// Statements that are in the capture.
+    pub kept: u64,
+    /// Statements that are not, and records that may have had one, by the reason.
+    pub statements: BTreeMap<String, u64>,
+    /// Lines of which it is not known what they had, or that are of other programs, by the reason.
+    pub lines: BTreeMap<String, u64>,
+    /// All sessions of the capture.
+    pub sessions: u64,
+    /// Of these, those that were not recorded to their end, by the reason. How many statements they lack is not known.
+    pub incomplete: BTreeMap<String, u64>,
+    /// The recording was killed: what came in its last seconds is not in the capture.
+    pub unfinished: bool,
+}
+
+impl Account {
+    /// Everything that the reading left out, in one place: an account of a replay has it, and its verdict is by it. A counter of something that
+    /// is lost belongs here. Statements that are in the capture and cannot be sent (`cut`, `without_values`) are counted by the replay.
+    pub fn left_out(&self, sessions: usize) -> LeftOut {
+        let counted = |counters: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            let lost = counters.iter().filter(|(_, count)| *count > 0);
+            lost.map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
+        };
+        // A session that began before the log may have its first duration there and not the statement.
+        let lone_durations = self.lone_durations.saturating_sub(self.begun_before);
+        let unknown_severities = self.unknown_severities.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        LeftOut {
+            kept: self.calls,
+            statements: counted(&[
+                ("passwords", self.passwords),
+                ("repeated", self.repeated),
+                ("torn", self.torn),
+                ("not_text", self.not_text),
+                ("too_long", self.too_long),
+                ("unknown_severities", unknown_severities),
+                ("errors_without_statement", self.errors_without_statement),
+                ("lone_durations", lone_durations),
+                ("not_followed", self.not_followed),
+            ]),
+            lines: counted(&[("missing", self.missing), ("implausible", self.implausible), ("foreign", self.foreign)]),
+            sessions: sessions as u64,
+            incomplete: self.not_followed_sessions.clone(),
+            unfinished: self.unfinished,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_reading_left_out_is_summed_by_its_reasons() {
+        let account = Account {
+            calls: 16,
+            passwords: 84,
+            repeated: 3,
+            missing: 2,
+            foreign: 7,
+            lone_durations: 5,
+            begun_before: 4,
+            unknown_severities: BTreeMap::from([("FEHLER".to_owned(), 2), ("HINWEIS".to_owned(), 1)]),
+            not_followed_sessions: BTreeMap::from([("memory".to_owned(), 1)]),
+            unfinished: true,
+            ..Account::default()
+        };
+        let found = account.left_out(9);
+        let of = |counted: &BTreeMap<String, u64>| {
+            counted.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(of(&found.statements), "lone_durations 1, passwords 84, repeated 3, unknown_severities 3");
+        assert_eq!(of(&found.lines), "foreign 7, missing 2");
+        assert_eq!(of(&found.incomplete), "memory 1");
+        assert!(found.unfinished && (found.kept, found.sessions) == (16, 9));
+    }
+
+    #[test]
+    fn statements_that_are_in_the_capture_are_not_left_out() {
+        let kept = Account { calls: 5, cut: 1, without_values: 2, fetches: 3, ..Account::default() };
+        assert_eq!(kept.left_out(1), LeftOut { kept: 5, sessions: 1, ..LeftOut::default() });
+        let endless = BTreeMap::from([("A".to_owned(), u64::MAX), ("B".to_owned(), 1)]);
+        let account = Account { unknown_severities: endless, ..Account::default() };
+        assert_eq!(account.left_out(0).statements["unknown_severities"], u64::MAX);
+    }
 }

@@ -312,7 +312,8 @@ impl Open {
         }
         self.write_pending(account, writer)?;
         let Some(text) = entry.statement.as_deref() else {
-            account.errors_without_statement += 1;
+            // What ends a session, as a log-in that is refused, is about no statement.
+            account.errors_without_statement += u64::from(entry.severity == "ERROR");
             return Ok(());
         };
         if has_password(text) {

@@ -106,7 +106,7 @@ pub fn read(spec: &ReadSpec, out: &mut impl Write) -> Result<(), CaptureError> {
         return Err(useless(&account));
     }
     writer.finish(&account)?;
-    watch.say(&json!({"summary": account}));
+    watch.say(&json!({"summary": account, "reading": account.left_out(0)}));
     Ok(())
 }
 

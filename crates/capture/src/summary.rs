@@ -159,6 +159,7 @@ pub fn show(spec: &ShowSpec) -> Result<Value, CaptureError> {
         "statements": tally.statements(),
         "calls_by_part": by_part(&tally.seconds),
         "account": contents.account,
+        "reading": contents.account.left_out(contents.sessions.len()),
         "exposed": file.exposed,
     }))
 }

@@ -94,6 +94,7 @@ pub fn plan(spec: &AskedSpec) -> Result<Value, Fault> {
             .map(|((user, database), calls)| json!({"user": user, "database": database, "calls": calls}))
             .collect::<Vec<_>>(),
         "exposed": file.exposed,
+        "reading": contents.account.left_out(contents.sessions.len()),
     }))
 }
 

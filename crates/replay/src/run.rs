@@ -128,6 +128,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     summary["calls"] = json!(contents.account.calls);
     let account = &contents.account;
     summary["log_entries"] = json!(account.entries);
+    summary["reading"] = json!(account.left_out(shared.sessions.len()));
     summary["log_lost"] = json!(account.missing.saturating_add(account.torn).saturating_add(account.not_text));
     summary["lanes"] = json!(lanes.len());
     summary["threads"] = json!(threads);
