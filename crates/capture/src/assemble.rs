@@ -7,8 +7,9 @@ use crate::account::Account;
 use crate::call::{Call, Ending, Protocol, SessionFacts};
 use crate::entry::Entry;
 use crate::file::Writer;
-use crate::message::{Said, has_password, keyword, said};
+use crate::message::{Said, keyword, said};
 use crate::parameters::values;
+use crate::password::{has_password, values_have_password};
 use crate::time::PLAUSIBLE_US;
 
 /// SQLSTATE of an error whose log does not say it.
@@ -374,6 +375,10 @@ impl Open {
     }
 
     fn write(&mut self, call: &Call, account: &mut Account, writer: &mut Writer) -> io::Result<()> {
+        if values_have_password(&call.text, call.values.iter().flatten().map(String::as_str)) {
+            account.passwords += 1;
+            return Ok(());
+        }
         let first = account.calls == 0;
         account.first_us = if first { call.due_us } else { account.first_us.min(call.due_us) };
         account.last_us = if first { call.due_us } else { account.last_us.max(call.due_us) };

@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::shape::shape_of;
+
+/// SQLSTATE of a text that is no statement, as one whose literal has no end.
+const SYNTAX_ERROR: [u8; 5] = *b"42601";
+
 /// How a statement was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -52,6 +57,13 @@ pub struct Call {
     pub rows: Option<Vec<u64>>,
     /// Keys that the answer gave, by the names of its columns: whole numbers and uuids of an answer of one row. A log has none.
     pub answer: Vec<(String, String)>,
+}
+
+impl Call {
+    /// The [shape](crate::shape()) of its text.
+    pub fn shape(&self) -> String {
+        shape_of(&self.text, self.ending == Ending::Failed(SYNTAX_ERROR))
+    }
 }
 
 /// A session.

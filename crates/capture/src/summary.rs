@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use crate::call::{Call, Ending, Protocol, SessionFacts};
 use crate::error::CaptureError;
 use crate::file::CaptureFile;
-use crate::shape::shape;
 
 /// Texts whose shapes are remembered.
 const SHAPES_MAX: usize = 10_000;
@@ -74,7 +73,7 @@ impl Tally {
         let shape = match self.shapes.get(&call.text) {
             Some(shape) => shape.clone(),
             None => {
-                let shape = shape(&call.text);
+                let shape = call.shape();
                 if self.shapes.len() < SHAPES_MAX {
                     self.shapes.insert(call.text.clone(), shape.clone());
                 }
@@ -188,7 +187,7 @@ fn of_session(file: &mut CaptureFile, number: usize, values: bool) -> Result<Val
             "protocol": name(call.protocol),
             "us": us,
             "error": error,
-            "shape": shape(&call.text),
+            "shape": call.shape(),
             "without_values": call.without_values,
             "cut": call.cut,
         });

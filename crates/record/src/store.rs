@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pgdyno_capture::{Account, Call, Ending, SessionFacts, Writer, has_password};
+use pgdyno_capture::{Account, Call, Ending, SessionFacts, Writer, has_password, values_have_password};
 use pgdyno_clock::{monotonic_ns, realtime_ns};
 
 /// See the module.
@@ -42,6 +42,10 @@ impl Store {
     /// Keeps a statement of a session, which gets its number with the first. Whether it was kept.
     pub(crate) fn call(&mut self, number: &mut Option<usize>, facts: &SessionFacts, call: &Call) -> bool {
         if self.failed.is_some() {
+            return false;
+        }
+        if values_have_password(&call.text, call.values.iter().flatten().map(String::as_str)) {
+            self.account.passwords += 1;
             return false;
         }
         let number = *number.get_or_insert_with(|| self.writer.begin(facts));

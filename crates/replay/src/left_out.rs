@@ -3,7 +3,7 @@
 //! The words are there to say at once what a replay is not for. They keep nobody inside the database, as text can be put together by the
 //! server: that is the business of the roles that send, which the command looks at before the first statement.
 
-use pgdyno_capture::{Call, Ending, shape};
+use pgdyno_capture::{Call, Ending, readings};
 
 /// Functions and commands that end a server or leave it: other sessions, files, other servers.
 const REACHING_OUT: [&str; 20] = [
@@ -74,7 +74,9 @@ pub(crate) fn why(call: &Call) -> Option<&'static str> {
         return Some(why);
     }
     // Without literals and comments; a text may have several statements.
-    if let Some(why) = shape(&call.text).split(';').find_map(|statement| why_of(statement, call.rows.is_some())) {
+    let has_rows = call.rows.is_some();
+    let why_of_each = |shape: &String| shape.split(';').find_map(|statement| why_of(statement, has_rows));
+    if let Some(why) = readings(&call.text).iter().find_map(why_of_each) {
         return Some(why);
     }
     let leaves = |word: &str| word.len() >= SHORTEST && (is_one_of(word, &REACHING_OUT) || is_dblink(word));
@@ -186,6 +188,9 @@ mod tests {
             ("COPY t (a, b) FROM STDIN", Some("rows of COPY are in no log")),
             ("COPY (SELECT 1) TO STDOUT", None),
             ("SELECT 'COPY t TO; COPY t TO'", None),
+            // By either setting of standard_conforming_strings.
+            ("SELECT 'a\\'; COPY t TO ''/tmp/f'; --'", Some(files)),
+            ("SELECT 'a\\'' ; COPY t TO $$/tmp/f$$; --'", Some(files)),
         ];
         for (text, wanted) in looked_at {
             for protocol in [Protocol::Text, Protocol::Unnamed, Protocol::Named] {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pgdyno_capture::{Call, shape};
+use pgdyno_capture::Call;
 
 /// Statements that are told apart in errors and times; the others are one.
 pub(crate) const SHAPES_MAX: usize = 5_000;
@@ -48,7 +48,7 @@ impl Shapes {
     }
 
     fn make(&mut self, call: &Call, text: Option<usize>) -> usize {
-        let place = self.named(shape(&call.text));
+        let place = self.named(call.shape());
         if let Some(text) = text {
             if self.by_number.len() <= text {
                 self.by_number.resize(text + 1, None);

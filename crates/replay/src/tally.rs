@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pgdyno_capture::{Call, Ending, shape};
+use pgdyno_capture::{Call, Ending};
 use pgdyno_measure::Latency;
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ impl Tally {
     /// A statement that is not sent.
     pub(crate) fn left_out(&mut self, call: &Call, why: &'static str) {
         *self.left_out.entry(why).or_default() += 1;
-        let found = shape(&call.text);
+        let found = call.shape();
         if self.left_out_shapes.len() < SHAPES_MAX || self.left_out_shapes.contains_key(&found) {
             *self.left_out_shapes.entry(found).or_default() += 1;
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
-use pgdyno_capture::{Call, CaptureError, CaptureFile, Protocol, shape};
+use pgdyno_capture::{Call, CaptureError, CaptureFile, Protocol};
 use pgdyno_workload::{Class, Groups, Purpose, Random};
 
 use crate::keys::{Key, Links, Place, Wanted};
@@ -187,7 +187,7 @@ impl Loading<'_> {
         let ends = ends_of(&calls);
         let mut steps = Vec::with_capacity(calls.len());
         for (number, mut call) in calls {
-            let shape = shape(&call.text);
+            let shape = call.shape();
             shape.hash(&mut hasher);
             let mut step = (Vec::new(), Vec::new());
             if let Some(links) = self.links {
