@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pgdyno.capture import plan as plan_module
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload.replay.counted import without_literals
@@ -85,6 +86,108 @@ def test_a_plan_says_what_it_costs_and_what_stays(counting_server: Cluster) -> N
     assert sampled["log_bytes_per_s"] < whole["log_bytes_per_s"] / 10
 
 
+@pytest.fixture(scope="module")
+def overridden_server() -> Iterator[Cluster]:
+    """A server whose own settings are not those of the sessions that may ask it."""
+    with throwaway_cluster(None, {"log_connections": "on", "log_timezone": "Asia/Kathmandu"}) as cluster:
+        with cluster.connect() as admin:
+            admin.execute("ALTER SYSTEM SET log_statement = 'ddl'")
+            admin.execute("ALTER SYSTEM SET log_parameter_max_length = '1kB'")
+            admin.execute("ALTER SYSTEM SET log_error_verbosity = 'verbose'")
+            admin.execute("ALTER SYSTEM SET log_duration = 'yes'")
+            admin.execute("ALTER DATABASE postgres SET log_statement = 'none'")
+            admin.execute("ALTER ROLE postgres SET log_duration = off")
+            admin.execute("ALTER ROLE ALL SET log_error_verbosity = 'terse'")
+            admin.execute("ALTER ROLE postgres IN DATABASE postgres SET log_min_error_statement = panic")
+            admin.execute("CREATE ROLE asks LOGIN; SELECT pg_reload_conf()")
+        yield cluster
+
+
+def settings_of_the_server(cluster: Cluster) -> tuple[str, list[Any]]:
+    """The file of ALTER SYSTEM, and what holds in the files of the server."""
+    with cluster.connect() as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT ON (name) name, setting FROM pg_file_settings WHERE name LIKE 'log%' OR name LIKE 'lc%'"
+            " ORDER BY name, seqno DESC"
+        ).fetchall()
+    return (cluster.data_dir / "postgresql.auto.conf").read_text(), rows
+
+
+def test_what_is_undone_is_the_servers_own_setting_whatever_the_session_has(overridden_server: Cluster) -> None:
+    before = settings_of_the_server(overridden_server)
+    plan = json.loads(pgdyno("capture", "plan", overridden_server.dsn, "--json", code=0).out)
+    # Of each the last line that sets it: the file's text, as ALTER SYSTEM had it.
+    assert "ALTER SYSTEM SET log_statement = 'ddl';" in plan["undo"]
+    assert "ALTER SYSTEM SET log_parameter_max_length = '1kB';" in plan["undo"]
+    assert "ALTER SYSTEM SET log_error_verbosity = 'verbose';" in plan["undo"]
+    # The server has these as they are needed: only the session does not.
+    assert not {"log_duration", "log_min_error_statement", "log_connections"} & {
+        one["name"] for one in plan["settings"]
+    }, plan["settings"]
+    assert "ALTER SYSTEM SET log_timezone = 'UTC';" in plan["apply"]
+    assert "ALTER SYSTEM RESET log_timezone;" in plan["undo"]
+    change(overridden_server, plan["apply"])
+    applied = settings_of_the_server(overridden_server)
+    assert applied != before and ("log_statement", "all") in applied[1]
+    change(overridden_server, plan["undo"])
+    after = settings_of_the_server(overridden_server)
+    assert after[1] == before[1]
+    assert sorted(after[0].splitlines()) == sorted(before[0].splitlines())
+
+
+def test_a_role_that_does_not_see_the_servers_own_setting_is_told_so(overridden_server: Cluster) -> None:
+    asking = overridden_server.dsn.replace("user=postgres", "user=asks")
+    plan = json.loads(pgdyno("capture", "plan", asking, "--json", code=0).out)
+    comments = [one for one in plan["undo"] if one.startswith("-- log_statement:")]
+    assert len(comments) == 1, plan["undo"]
+    assert not any("log_statement" in one for one in plan["undo"] if one not in comments)
+    assert any("log_statement is not seen by this session" in note for note in plan["notes"])
+    rds = pgdyno("capture", "plan", asking, "--for", "rds", code=0).out
+    assert "ParameterName=log_statement,ParameterValue=none" not in rds
+
+
+def test_settings_that_change_the_form_of_a_log_are_asked_for(overridden_server: Cluster) -> None:
+    with overridden_server.connect() as admin:
+        admin.execute("ALTER SYSTEM SET log_min_messages = 'fatal'")
+        admin.execute("SELECT pg_reload_conf()")
+    try:
+        plan = json.loads(pgdyno("capture", "plan", overridden_server.dsn, "--json", code=0).out)
+    finally:
+        change(overridden_server, ["ALTER SYSTEM RESET log_min_messages"])
+    wanted = {one["name"]: one["wanted"] for one in plan["settings"]}
+    assert wanted["log_error_verbosity"] == "default"
+    assert wanted["log_timezone"] == "UTC"
+    assert wanted["log_min_messages"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("messages", "wanted"),
+    [
+        ("de_DE.UTF-8", "C"),
+        ("fr_FR@euro", "C"),
+        ("German_Germany.1252", "C"),
+        ("English_United States.1252", None),
+        ("en_GB.utf8", None),
+        ("C.UTF-8", None),
+        ("", None),
+    ],
+)
+def test_messages_are_to_be_in_english(messages: str, wanted: str | None) -> None:
+    values = {
+        "log_min_messages": "warning",
+        "log_error_verbosity": "default",
+        "lc_messages": messages,
+        "log_timezone": "Etc/UTC",
+        "log_min_error_statement": "error",
+        "log_connections": "on",
+        "log_destination": "csvlog",
+    }
+    there = {name: plan_module.Setting(value, by_alter_system=False) for name, value in values.items()}
+    found = plan_module._wanted(there, "server", 1.0, None)
+    assert found.get("lc_messages") == wanted
+    assert not {"log_error_verbosity", "log_timezone", "log_min_messages"} & found.keys()
+
+
 def test_the_rate_of_statements_is_that_of_pg_stat_statements(counting_server: Cluster) -> None:
     with connected(counting_server) as session:
         begin = time.monotonic()
@@ -101,6 +204,7 @@ def test_statistics_have_counters_and_no_literal(counting_server: Cluster) -> No
         session.execute("CREATE TABLE people (name text)")
         session.execute("INSERT INTO people VALUES ('a-secret-name'), ('another-secret-name')")
         session.execute("COMMENT ON TABLE people IS 'a-secret-comment'")
+        session.execute("SELECT /* user=a-secret-user */ count(*) FROM people -- a-secret-order")
         session.execute("ALTER ROLE teller PASSWORD 'hunter2'")
     ended = pgdyno("capture", "stats", counting_server.dsn, code=0)
     assert "secret" not in ended.out and "hunter2" not in ended.out
@@ -131,6 +235,12 @@ def test_what_cannot_be_asked_is_refused(counting_server: Cluster, embedded_serv
         ("ALTER ROLE a PASSWORD 'x'", "ALTER …"),
         ("DO $$ BEGIN PERFORM 'x'; END $$", "DO …"),
         ("COMMENT ON TABLE t IS E'a\\'b'", "COMMENT …"),
+        ("SELECT /* user=ann@example.org */ $1 -- order 17", "SELECT   $1"),
+        ("SELECT $1 /* a /* b */ 'c' */ FROM t", "SELECT $1   FROM t"),
+        ("SELECT $1 /* it's open", "SELECT $1"),
+        ('SELECT "--a", "/*b" FROM t -- c', 'SELECT "--a", "/*b" FROM t'),
+        ("COMMENT ON TABLE t IS 'no -- comment /* here' -- 'but here'", "COMMENT ON TABLE t IS ?"),
+        ("SELECT $1 /*, ... */ + $2", "SELECT $1   + $2"),
         ("", ""),
     ],
 )

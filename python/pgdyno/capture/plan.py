@@ -1,6 +1,6 @@
 """Which settings let a server log what a capture needs, how they are undone exactly, and what logging will cost.
 
-The server is asked and not changed.
+The server is asked and not changed. What counts is the server's own setting: the session that asks may have another one, of its role or its database.
 """
 
 from __future__ import annotations
@@ -43,12 +43,39 @@ _ASKED = (
     "log_parameter_max_length",
     "log_parameter_max_length_on_error",
     "log_min_error_statement",
+    "log_min_messages",
+    "log_error_verbosity",
     "lc_messages",
+    "log_timezone",
 )
 _SETTINGS = """
-SELECT name, setting, coalesce(sourcefile, '') LIKE '%%postgresql.auto.conf', sourcefile IS NOT NULL
+SELECT name, setting, coalesce(sourcefile, '') LIKE '%%postgresql.auto.conf', sourcefile IS NOT NULL, source, boot_val, vartype
 FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) ANY (%s)
 """
+_IN_FILES = """
+SELECT DISTINCT ON (pg_catalog.lower(name)) pg_catalog.lower(name), setting, sourcefile LIKE '%%postgresql.auto.conf'
+FROM pg_catalog.pg_file_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s) AND error IS NULL
+ORDER BY pg_catalog.lower(name), seqno DESC
+"""
+"""The last line about a setting in the server's files is the one that holds. Superusers may read it, and who was granted to."""
+_OF_SERVER = ("default", "configuration file", "command line", "environment variable", "override")
+"""Sources of settings that every session has. The others are of a role, a database, or a session."""
+_FIXED = ("command line", "environment variable")
+"""What ALTER SYSTEM cannot change."""
+_UTC = (
+    "utc",
+    "gmt",
+    "etc/utc",
+    "etc/gmt",
+    "uct",
+    "etc/uct",
+    "zulu",
+    "etc/zulu",
+    "universal",
+    "etc/universal",
+    "greenwich",
+    "etc/greenwich",
+)
 _OWN = """
 SELECT coalesce(role.rolname, ''), coalesce(base.datname, ''), setting
 FROM pg_catalog.pg_db_role_setting AS own
@@ -83,8 +110,13 @@ class Setting:
     """A setting as the server has it."""
 
     value: str
+    """The session's value where the server's own cannot be seen."""
     by_alter_system: bool
     """Whether ALTER SYSTEM set it."""
+    fixed: str = ""
+    """Where it is set so that ALTER SYSTEM has no effect; empty elsewhere."""
+    hidden: str = ""
+    """What keeps the server's own value from this session; empty if it is seen."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +134,9 @@ class Change:
 
     @property
     def undo(self) -> str:
-        """The statement after which it is as before."""
+        """The statement after which it is as before; a comment where that cannot be known."""
+        if self.before.hidden:
+            return f"-- {self.name}: set back what the server had of its own, which this session does not see ({self.before.hidden})"
         if self.before.by_alter_system:
             return f"ALTER SYSTEM SET {self.name} = {_literal(self.before.value)};"
         return f"ALTER SYSTEM RESET {self.name};"
@@ -159,11 +193,12 @@ def plan(dsn: str, service: Service = "server", share: float = 1.0) -> Plan:
         connection.execute("BEGIN READ ONLY")
         connection.execute(session.SERVER_NAMES_LOCAL)
         rows = connection.execute(_SETTINGS, (list(_ASKED),)).fetchall()
+        in_files = _in_files(connection)
         own = connection.execute(_OWN, (list(_ASKED),)).fetchall()
         rate = _rate(connection)
         connection.execute("ROLLBACK")
-    there = {str(row[0]): Setting(str(row[1]), bool(row[2])) for row in rows}
-    hidden = not any(row[3] for row in rows)
+    there = {str(row[0]): _setting(row, in_files) for row in rows}
+    hidden = in_files is None and not any(row[3] for row in rows)
     if share < 1 and "log_transaction_sample_rate" not in there:
         raise InputError(
             "this server cannot sample transactions", remedy="omit --sample, or use PostgreSQL 12 or later"
@@ -172,9 +207,42 @@ def plan(dsn: str, service: Service = "server", share: float = 1.0) -> Plan:
     changes = tuple(
         Change(name, wanted, there[name])
         for name, wanted in _wanted(there, service, share, prefix).items()
-        if name in there and there[name].value != wanted
+        if name in there and (there[name].value != wanted or there[name].hidden)
     )
-    return Plan(service, changes, prefix, rate, share, tuple(_notes(there, own, service, share, hidden=hidden)))
+    notes = [*_unseen(changes), *_notes(own, service, share, hidden=hidden)]
+    return Plan(service, changes, prefix, rate, share, tuple(notes))
+
+
+def _in_files(connection: psycopg.Connection[tuple[Any, ...]]) -> dict[str, tuple[str, bool]] | None:
+    """Name -> value in the server's files, and whether ALTER SYSTEM wrote it; None where they may not be read."""
+    import psycopg
+
+    with contextlib.suppress(psycopg.Error), connection.transaction():
+        rows = connection.execute(_IN_FILES, (list(_ASKED),)).fetchall()
+        return {str(name): (str(value), bool(by_alter_system)) for name, value, by_alter_system in rows}
+    return None
+
+
+def _setting(row: tuple[Any, ...], in_files: Mapping[str, tuple[str, bool]] | None) -> Setting:
+    """The server's own setting, whatever the session has."""
+    name, value, by_alter_system, _, source, boot_value, kind = row
+    fixed = f"the server's {source}" if source in _FIXED else ""
+    if in_files is not None and not fixed:
+        written, by_alter_system = in_files.get(name, (str(boot_value), False))
+        # As the session has it where that is the server's: `on` and not `yes`.
+        return Setting(
+            str(value) if source in _OF_SERVER and not by_alter_system else _plain(written, kind), by_alter_system
+        )
+    if source in _OF_SERVER:
+        return Setting(str(value), bool(by_alter_system), fixed)
+    return Setting(str(value), by_alter_system=False, hidden=f"it has {value} by its {source}")
+
+
+def _plain(value: str, kind: str) -> str:
+    """A value as pg_settings prints it, where that is simple."""
+    if kind == "bool":
+        return "on" if value.lower() in ("on", "true", "yes", "1", "t", "y") else "off"
+    return value.lower() if kind == "enum" else value
 
 
 def _rate(connection: psycopg.Connection[tuple[Any, ...]]) -> float | None:
@@ -209,6 +277,17 @@ def _wanted(there: Mapping[str, Setting], service: Service, share: float, prefix
     if sampled:
         # Every statement of such a transaction has a line with its duration and its text.
         wanted |= {"log_transaction_sample_rate": f"{share:g}", "log_min_duration_statement": "-1"}
+    if there["log_min_messages"].value in ("fatal", "panic"):
+        # Statements are logged as LOG, which is below these.
+        wanted["log_min_messages"] = "warning"
+    if there["log_error_verbosity"].value != "default":
+        # terse leaves out the values of parameters, verbose puts SQLSTATEs before messages.
+        wanted["log_error_verbosity"] = "default"
+    if not _is_english(there["lc_messages"].value):
+        wanted["lc_messages"] = "C"
+    if there["log_timezone"].value.lower() not in _UTC:
+        # Its hours come once, and its name has one meaning.
+        wanted["log_timezone"] = "UTC"
     if there["log_min_error_statement"].value not in _ERRORS:
         wanted["log_min_error_statement"] = "error"
     if there["log_connections"].value not in ("on", "off"):
@@ -222,19 +301,31 @@ def _wanted(there: Mapping[str, Setting], service: Service, share: float, prefix
     return wanted
 
 
-def _notes(
-    there: Mapping[str, Setting], own: Sequence[Sequence[Any]], service: Service, share: float, *, hidden: bool
-) -> Iterator[str]:
+def _unseen(changes: Sequence[Change]) -> Iterator[str]:
+    """Which settings cannot be changed by ALTER SYSTEM, or not be seen."""
+    for change in changes:
+        if change.before.fixed:
+            yield f"{change.name} = {change.before.value} is set by {change.before.fixed}, which goes first: change it there"
+        if change.before.hidden:
+            yield (
+                f"the server's own {change.name} is not seen by this session, as {change.before.hidden}: connect as a superuser, or as another"
+                " role, to know what undoes it"
+            )
+
+
+def _notes(own: Sequence[Sequence[Any]], service: Service, share: float, *, hidden: bool) -> Iterator[str]:
     for role, base, setting in own:
         whose = " ".join(word for word in (f"role {role}" if role else "", f"database {base}" if base else "") if word)
         yield f"{whose} has {setting} of its own, which stays: its sessions log by it"
-    messages = there["lc_messages"].value
-    if messages.split(".")[0] not in ("", "C", "POSIX") and not messages.startswith("en"):
-        yield f"lc_messages = {messages}: a capture needs messages in English; ask for lc_messages = 'C' as well"
     if hidden and service == "server":
         yield "this role does not see where settings come from (pg_read_all_settings): RESET may undo an older ALTER SYSTEM"
     if share < 1:
         yield "a sampled capture is not whole: it shows the mixture of transactions and cannot be compared with the database"
+
+
+def _is_english(messages: str) -> bool:
+    """Whether lc_messages makes messages in English."""
+    return messages.split(".")[0] in ("", "C", "POSIX") or messages.lower().startswith(("en_", "en-", "en.", "english"))
 
 
 def _literal(value: str) -> str:

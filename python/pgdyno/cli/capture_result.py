@@ -112,7 +112,11 @@ def print_plan(plan: Plan, dsn: str) -> None:
     )
     click.echo("3. When the time that you want is over, keep the counters again, and undo:")
     click.echo(f"     pgdyno capture stats '{where}' > after.json")
-    _print_changes(plan, [one.undo for one in plan.changes], [(one.name, one.before.value) for one in plan.changes])
+    _print_changes(
+        plan,
+        [one.undo for one in plan.changes],
+        [(one.name, one.before.value) for one in plan.changes if not one.before.hidden],
+    )
     click.echo("4. Read the log:")
     prefix = "" if plan.prefix is None else f" --prefix '{plan.prefix}'"
     click.echo(f"     pgdyno capture read LOG...{prefix} --output shop.capture")

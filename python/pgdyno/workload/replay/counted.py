@@ -45,7 +45,12 @@ ORDER BY seen.calls DESC, seen.queryid
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
 _NUMBER = re.compile(r"(?<![\w$.])\d[\w.]*")
 _HIDDEN = "<insufficient privilege>"
-_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+_MARK = re.compile(
+    r"/\*|--[^\r\n]*|\"(?:[^\"]|\"\")*\"?|(?<![\w$])[Ee]'(?:[^'\\]|''|\\.)*'?|'(?:[^']|'')*'?|(?<![\w$])\$((?:[^\W\d]\w*)?)\$.*?(?:\$\1\$|\Z)",
+    re.DOTALL,
+)
+"""Where a comment, a name in quotes or a literal begins; of the last two also their end."""
+_NESTED = re.compile(r"/\*|\*/")
 _PLACE = re.compile(r"\$\d+")
 _LIST = re.compile(r"\?(?:\s*,\s*\?)+")
 _SPACE = re.compile(r"\s+")
@@ -92,13 +97,42 @@ def _statements(connection: Connection, schema: str, version: str) -> list[dict[
 
 
 def without_literals(text: str) -> str:
-    """A statement as pg_stat_statements has it, without the literals that those of utility commands still have until version 15.
+    """A statement as pg_stat_statements has it, without comments, into which tools write values, and without the literals that those of utility
+    commands still have until version 15.
 
     One whose literals cannot be told apart by simple rules is reduced to its first word.
     """
+    text = without_comments(text)
     if "password" in text.lower() or "\\" in text or "$$" in text or re.search(r"\$\w+\$", text):
         return f"{text.split(maxsplit=1)[0]} …" if text.split() else ""
     return _NUMBER.sub("?", _LITERAL.sub("?", text))
+
+
+def without_comments(text: str) -> str:
+    """A statement with a blank in the place of each comment; comments nest, and what looks like one in a literal or a name is none."""
+    kept, at = [], 0
+    while (found := _MARK.search(text, at)) is not None:
+        kept.append(text[at : found.start()])
+        if found.group() == "/*":
+            kept.append(" ")
+            at = _comment_end(text, found.end())
+        elif found.group().startswith("--"):
+            kept.append(" ")
+            at = found.end()
+        else:
+            kept.append(found.group())
+            at = found.end()
+    return "".join([*kept, text[at:]]).strip() if kept else text
+
+
+def _comment_end(text: str, at: int) -> int:
+    """Where a comment ends whose inside begins ``at``; the end of a text that is cut."""
+    depth = 1
+    for found in _NESTED.finditer(text, at):
+        depth += 1 if found.group() == "/*" else -1
+        if depth == 0:
+            return found.end()
+    return len(text)
 
 
 def shape_of(text: str) -> str:
@@ -106,7 +140,7 @@ def shape_of(text: str) -> str:
 
     PostgreSQL 18 writes a list of constants as ``$1 /*, ... */``, and others write all of them.
     """
-    bare = _PLACE.sub("?", _COMMENT.sub(" ", text))
+    bare = _PLACE.sub("?", without_comments(text))
     return _LIST.sub("?", _SPACE.sub(" ", bare)).replace("? )", "?)").strip().rstrip(";").rstrip()
 
 
