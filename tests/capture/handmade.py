@@ -12,14 +12,18 @@ if TYPE_CHECKING:
 AT = "2026-11-25 07:04:42"
 
 
-def capture_of(folder: Path, *messages: str, user: str, database: str) -> Path:
-    """A capture of one session that sent these messages of a log, a millisecond apart from each other: ``statement: SELECT 1``."""
+def capture_of(folder: Path, *messages: str, user: str, database: str, apart: bool = False) -> Path:
+    """A capture of one session that sent these messages of a log, a millisecond apart from each other: ``statement: SELECT 1``.
+
+    They are one transaction, or one each (``apart``).
+    """
     log = folder / "handmade.csv"
     with log.open("w") as file:
         for number, message in enumerate(messages, 1):
+            transaction = 11 + number if apart else 12
             quoted = message.replace('"', '""')
             file.write(
-                f'{AT}.{number:03} UTC,"{user}","{database}",7,"10.0.0.1:5000",6563.7,{number},"SELECT",{AT} UTC,4/12,0,LOG,00000,'
+                f'{AT}.{number:03} UTC,"{user}","{database}",7,"10.0.0.1:5000",6563.7,{number},"SELECT",{AT} UTC,4/{transaction},0,LOG,00000,'
                 f'"{quoted}",,,,,,,,,"by hand","client backend",,0\n'
             )
     return captured(folder, log)[0]

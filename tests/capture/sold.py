@@ -14,7 +14,7 @@ import psycopg
 
 from tools.captured.logged import log_of
 
-from ..support.commands import pgdyno
+from ..support.commands import Ended, pgdyno
 from .counted import copy_of
 from .logged import AS_SUPERUSER, captured
 
@@ -126,11 +126,15 @@ class Sold:
     capture: Path
 
     def replay(self, name: str, *options: str, template: str = "unsold") -> dict[str, Any]:
+        """Replay it on a new copy; what it printed."""
+        found: dict[str, Any] = json.loads(self.replayed(name, *options, template=template).out)
+        return found
+
+    def replayed(self, name: str, *options: str, template: str = "unsold") -> Ended:
         """Replay it on a new copy."""
         copy_of(self.cluster, template, name)
         where = ("--dsn", self.cluster.dsn, "--database", f"sold={name}", "--yes-write", *AS_SUPERUSER, "--json")
-        found: dict[str, Any] = json.loads(pgdyno("capture", "replay", self.capture, *where, *options).out)
-        return found
+        return pgdyno("capture", "replay", self.capture, *where, *options)
 
     def rows(self, name: str) -> Any:
         """What is in it, without its keys."""

@@ -25,7 +25,7 @@ mod shape;
 mod summary;
 mod time;
 
-pub use account::{Account, LeftOut};
+pub use account::{Account, LeftOut, RELAYED};
 pub use assemble::takes_parameters;
 pub use call::{Call, Ending, Protocol, SessionFacts};
 pub use entry::beginning;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use pgdyno_capture::{CaptureError, Writer};
+use pgdyno_capture::{CaptureError, RELAYED, Writer};
 use pgdyno_clock::monotonic_ns;
 use pgdyno_host::{Fault, Result};
 use pgdyno_measure::say;
@@ -49,7 +49,10 @@ pub fn run(spec: &RecordSpec, out: &mut impl Write) -> Result<()> {
     let relay = Relay::bind(&RelaySpec::at_once(spec.listen, spec.to.clone(), spec.ends_with_stdin))?;
     let address = relay.address();
     say(out, &json!({"ready": {"host": address.ip(), "port": address.port()}}));
-    let mut recorder = Recorder::new(Store::new(writer), monotonic_ns(), spec.seconds, out);
+    let mut store = Store::new(writer);
+    // Each checkpoint says what was recorded.
+    store.account.files = vec![(spec.name.clone(), RELAYED.to_owned())];
+    let mut recorder = Recorder::new(store, monotonic_ns(), spec.seconds, out);
     // Whatever ends the relay, what was recorded is kept.
     let relayed = catch_unwind(AssertUnwindSafe(|| relay.run_with(stop, &mut recorder)));
     let relayed =
@@ -75,7 +78,6 @@ fn finish(spec: &RecordSpec, mut store: Store, relayed: Option<&Summary>, took_s
     let failed = store.failed.take();
     let (tls_refused, replication) = (store.tls_refused, store.replication);
     let (writer, mut account) = store.into_parts();
-    account.files = vec![(spec.name.clone(), "relayed".to_owned())];
     account.bytes = relayed.map_or(0, |relayed| relayed.to_server.bytes + relayed.to_client.bytes);
     let mut told = json!({
         "took_s": took_s,

@@ -94,6 +94,7 @@ pub fn plan(spec: &AskedSpec) -> Result<Value, Fault> {
             .map(|((user, database), calls)| json!({"user": user, "database": database, "calls": calls}))
             .collect::<Vec<_>>(),
         "exposed": file.exposed,
+        "recorded_at": contents.account.recorded_at(),
         "reading": contents.account.left_out(contents.sessions.len()),
     }))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use pgdyno_capture::CaptureFile;
+use pgdyno_capture::{Account, CaptureFile};
 use pgdyno_clock::{monotonic_ns, process_cpu_ns};
 use pgdyno_connection::Fault;
 use pgdyno_host::{self as host, crew};
@@ -15,7 +15,7 @@ use pgdyno_measure::say;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::asked::{Part, PartSpec};
 use crate::errands::Errands;
@@ -47,6 +47,9 @@ pub struct ReplaySpec {
     second_ms: u64,
     #[serde(default)]
     keys: Option<KeysSpec>,
+    /// Where the database must not be newer than the capture: nothing is sent then.
+    #[serde(default)]
+    newer: Option<NewerSpec>,
     /// COPYs without rows whose rows are made; the others are left out.
     #[serde(default)]
     copies: Vec<CopySpec>,
@@ -55,6 +58,15 @@ pub struct ReplaySpec {
     seed: u64,
     /// After so many seconds it is given up.
     limit_s: f64,
+}
+
+/// How many keys of the capture a database may have before it is newer than the capture.
+#[derive(Deserialize)]
+struct NewerSpec {
+    /// Of those that statements of the capture were answered with.
+    share: f64,
+    /// Values that a sequence skips by itself.
+    ahead: u64,
 }
 
 fn one_second_ms() -> u64 {
@@ -85,6 +97,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
         let whole = (contents.account.calls, shared.sessions.len());
         shared.keys = Some(Exchange::new(keys, &mut file, &chosen, whole, part.from_us).map_err(fault)?);
     }
+    require_not_newer(shared.keys.as_ref(), spec.newer.as_ref())?;
     shared.copies = Copies::new(spec.copies, spec.seed);
     // Lanes and this: a replay without sessions begins, too.
     shared.begins_after(lanes.len() + 1);
@@ -126,10 +139,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     let mut summary = total.document();
     summary["keys"] = json!(shared.keys.as_ref().map(Exchange::document));
     summary["calls"] = json!(contents.account.calls);
-    let account = &contents.account;
-    summary["log_entries"] = json!(account.entries);
-    summary["reading"] = json!(account.left_out(shared.sessions.len()));
-    summary["log_lost"] = json!(account.missing.saturating_add(account.torn).saturating_add(account.not_text));
+    add_reading(&mut summary, &contents.account, shared.sessions.len());
     summary["lanes"] = json!(lanes.len());
     summary["threads"] = json!(threads);
     summary["end_ns"] = json!(end_ns);
@@ -139,6 +149,33 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
     summary["ended_by"] = json!(ended);
     say(out, &json!({"summary": summary}));
     Ok(())
+}
+
+/// Says what the capture itself lacks.
+fn add_reading(summary: &mut Value, account: &Account, sessions: usize) {
+    summary["log_entries"] = json!(account.entries);
+    summary["log_lost"] = json!(account.missing.saturating_add(account.torn).saturating_add(account.not_text));
+    summary["reading"] = json!(account.left_out(sessions));
+}
+
+/// Refuses a database that has the capture's keys already: it may be the very one that was captured.
+fn require_not_newer(keys: Option<&Exchange>, most: Option<&NewerSpec>) -> Result<(), Fault> {
+    let (Some(keys), Some(most)) = (keys, most) else { return Ok(()) };
+    let found = keys.document();
+    let is_newer = |fit: &&Value| {
+        let of = |name: &str| fit[name].as_u64().unwrap_or(0);
+        of("already") > most.ahead.max((most.share * of("returned") as f64) as u64)
+    };
+    let newer: Vec<&Value> = found["fits"].as_array().into_iter().flatten().filter(is_newer).collect();
+    let Some(first) = newer.first() else { return Ok(()) };
+    let column = first["column"].as_str().unwrap_or_default();
+    let message = format!(
+        "the database has {} of {} keys of {column} already that the capture made: it is newer than the capture, or the captured database itself. \
+         Nothing was sent",
+        first["already"], first["returned"]
+    );
+    let remedy = "restore a copy of the time when the capture began, and name that one";
+    Err(Fault::new(message, remedy).coded("replay.database.newer", json!({"sequences": newer})))
 }
 
 /// How many threads share so many lanes: as many as their statements need, and half of the cores at most, as servers need the others.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis import likeness
+from pgdyno.analysis import likeness, reading
 from pgdyno.analysis.finding import Finding
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
 from pgdyno.text import percent
@@ -46,7 +46,9 @@ def reasons(found: ReplayRecord) -> Iterator[str]:
         yield f"{share:.1%} of the statements were left out"
     if (share := found.left_out_s / recorded_s) > SHARE_MOST:
         yield f"statements with {share:.1%} of the recorded time were left out"
-    if found.log_lost > LOST_LINES_MOST * found.log_entries:
+    if found.reading is not None:
+        yield from reading.reasons(found.reading)
+    if found.log_lost > LOST_LINES_MOST * found.log_entries and not (found.reading and found.reading.accepted):
         yield f"{found.log_lost:,} of {found.log_entries:,} lines of the log are missing or not whole"
     for one in () if found.keys is None else found.keys.sequences:
         if is_older(one):
@@ -80,6 +82,8 @@ def replayed(run: RunFigures) -> Iterator[Finding]:
     wrong = list(reasons(found))
     for reason in wrong:
         yield Finding("captured load", "invalid", reason)
+    if found.reading is not None:
+        yield from (Finding("capture", "warn", remark) for remark in reading.remarks(found.reading))
     if found.likeness is not None:
         yield _likeness(found.likeness)
     if not wrong:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pgdyno.analysis import sampled
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.credit import credit_findings
 from pgdyno.analysis.degraded import degraded
@@ -75,6 +76,7 @@ def findings(run: RunFigures) -> list[Finding]:
         *_row_locks(run),
         *parallel_workers(run),
         *replayed(run),
+        *(() if run.record.sample is None else sampled.findings(run.record.sample)),
         *_steadiness(run),
         *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
         *degraded(run),

@@ -8,12 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine, endpoint
+from pgdyno.analysis import reading
 from pgdyno.analysis.replay import reasons
 from pgdyno.errors import InputError
 from pgdyno.postgres import remote
-from pgdyno.workload.replay.asked import WAIT_MAX_S, Asked, Keys, Pace, require_known
+from pgdyno.workload.replay.asked import NEWER, WAIT_MAX_S, Asked, Keys, Pace, require_known
 from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.counted import counted
+from pgdyno.workload.replay.identity import require_other
 from pgdyno.workload.replay.likeness import compared
 from pgdyno.workload.replay.outside import require_inside
 from pgdyno.workload.replay.production import production
@@ -41,22 +43,40 @@ class Replay:
     """How far the server's clock was ahead of production's when the capture began."""
     likeness: LikenessRecord | None = None
     """None where production's counters were not given."""
+    accept_losses: bool = False
+    """Whether what the capture lacks is no reason against it."""
 
     @cached_property
     def record(self) -> ReplayRecord:
         """As a run would record it."""
-        return record_of(self.summary, self.speed).model_copy(update={"likeness": self.likeness})
+        found = record_of(self.summary, self.speed, accept_losses=self.accept_losses)
+        return found.model_copy(update={"likeness": self.likeness})
 
     def reasons(self) -> list[str]:
         """Why it was not the captured load; empty if it was."""
         return list(reasons(self.record))
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it was not."""
+        found = self.record
+        of_capture = list(reading.reasons(found.reading)) if found.reading is not None else []
+        if of_capture == self.reasons():
+            return f"read its log again as `pgdyno capture show` says, or {reading.ACCEPT}"
+        return "restore the database of the time when the capture began, with its roles and settings"
+
+    def remarks(self) -> list[str]:
+        """What else the capture lacks."""
+        assert self.record.reading is not None
+        return list(reading.remarks(self.record.reading))
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
         found = self.reasons()
         likeness = None if self.likeness is None else self.likeness.model_dump(mode="json")
         said = {"clock_ahead_s": self.clock_ahead_s, "likeness": likeness}
-        return {**self.summary, **said, "valid": not found, "reasons": found}
+        account = {"reading": self.record.model_dump(mode="json")["reading"], "remarks": self.remarks()}
+        return {**self.summary, **said, **account, "valid": not found, "reasons": found}
 
 
 def replay(
@@ -72,6 +92,7 @@ def replay(
     users: Mapping[str, str] | None = None,
     databases: Mapping[str, str] | None = None,
     stats: tuple[str, str] | None = None,
+    accept_losses: bool = False,
     progress: Callable[[float, str], None] | None = None,
     started: Callable[[int], None] | None = None,
     note: Callable[[str], None] | None = None,
@@ -95,6 +116,10 @@ def replay(
     planned = asked.planned()
     places = planned.places
     found = list(_endpoints(places, dsn, users or {}, databases or {}))
+    known = None if stats is None else production(stats).server
+    for place, (_, own) in zip(places, found, strict=True):
+        with remote.connect(own) as connection:
+            require_other(connection, place, planned.recorded_at, databases or {}, known)
     require_inside(_sessions(found), allowed)
     # A database is asked by the first of its roles: what that may not see is not exchanged.
     first = {endpoint["server"]["dbname"]: own for endpoint, own in reversed(found)}
@@ -109,6 +134,7 @@ def replay(
         "copies": about_copies,
         "speed": speed,
         "limit_s": asked.limit_s,
+        "newer": NEWER,
     }
     counting: Compared | None = None
     before: list[dict[str, Any]] = []
@@ -129,9 +155,9 @@ def replay(
                 progress(line["progress"]["share"], f"replay: {line['progress']['answered']:,} statements")
             summary = line.get("summary", summary)
     if counting is None:
-        return Replay(summary, speed, clock_ahead_s)
+        return Replay(summary, speed, clock_ahead_s, accept_losses=accept_losses)
     likeness = counting.with_rows(before, _counted(dsn, counting.database), summary["left_out_statements"])
-    return Replay(summary, speed, clock_ahead_s, likeness)
+    return Replay(summary, speed, clock_ahead_s, likeness, accept_losses=accept_losses)
 
 
 def _sessions(found: Sequence[tuple[dict[str, Any], str]]) -> Iterator[tuple[str, psycopg.Connection[Any]]]:

@@ -12,6 +12,7 @@ from typing import Any
 from pgdyno import session
 from pgdyno.postgres import remote
 from pgdyno.workload.replay.counted import counted
+from pgdyno.workload.replay.identity import identity
 from pgdyno.workload.replay.production import VERSION
 
 _SEQUENCES = """
@@ -47,6 +48,7 @@ def stats(dsn: str) -> dict[str, Any]:
             "SELECT name, setting, unit, source FROM pg_catalog.pg_settings ORDER BY name"
         ).fetchall()
         sequences = connection.execute(_SEQUENCES).fetchall()
+        server = identity(connection)
         sizes = connection.execute(_SIZES).fetchall()
         connection.execute("ROLLBACK")
     return {
@@ -55,6 +57,7 @@ def stats(dsn: str) -> dict[str, Any]:
         "server_time_us": at_us,
         "server_version": version,
         "database": database,
+        "server": server,
         "size_bytes": size_bytes,
         "statements": statements,
         "settings": [

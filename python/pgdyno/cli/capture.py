@@ -55,23 +55,25 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, as_json: bool
     import contextlib
 
     from pgdyno import _engine, owner
-    from pgdyno.cli.capture_result import print_account
+    from pgdyno.cli.capture_result import print_account, print_losses
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
 
     asked = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix}
     account: Mapping[str, Any] = {}
+    reading: Mapping[str, Any] = {}
     with Bar() as bar, contextlib.closing(_engine.lines(["capture", "read"], asked)) as lines:
         for line in lines:
             if "progress" in line:
                 found = line["progress"]
                 bar.show(found["share"], f"read: {found['entries']:,} entries, {found['calls']:,} statements")
-            account = line.get("summary", account)
+            account, reading = line.get("summary", account), line.get("reading", reading)
     owner.give(output)
     if as_json:
-        print_json(dict(account) | {"capture": str(output)})
+        print_json(dict(account) | {"reading": reading, "capture": str(output)})
         return
     print_account(account)
+    print_losses(reading)
     click.echo(
         f"{output} holds {account['calls']:,} statements with their values; only its owner may read it", err=True
     )
@@ -213,6 +215,7 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
     "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
 )
 @shared.allow_outside
+@shared.accept_losses
 @click.option(
     "--stats",
     nargs=2,
@@ -230,6 +233,7 @@ def replay(
     wait_max_s: float,
     copied: Copied,
     allow_outside: tuple[str, ...] | None,
+    accept_losses: bool | None,
     users: tuple[str, ...],
     databases: tuple[str, ...],
     stats: tuple[str, str] | None,
@@ -243,7 +247,8 @@ def replay(
     the server are left out, and counted. A database from which statements could reach other servers, or files and programs of the
     server, is refused before the first one, unless --allow-outside names the way. With --stats the server must count statements (pg_stat_statements), and their calls, rows, WAL
     and blocks are compared with production's. It ends with exit code 4 if more than 1 % of the statements, or of their recorded
-    time, failed newly, was left out or did other work, and if the database is older than the capture.
+    time, failed newly, was left out or did other work, if the database is older or newer than the capture, and if the capture itself lacks
+    more than 1 % of the statements that its log had, unless --accept-losses says that this is known.
 
     \b
     Example:
@@ -273,6 +278,7 @@ def replay(
             users=_pairs(users, "--user"),
             databases=_pairs(databases, "--database"),
             stats=stats,
+            accept_losses=bool(accept_losses),
             progress=bar.show,
             note=lambda notice: click.echo(f"note: {notice}", err=True),
         )
@@ -283,7 +289,9 @@ def replay(
     if reasons := found.reasons():
         raise RunInvalid(
             f"this was not the captured load: {'; '.join(reasons)}",
-            remedy="restore the database of the time when the capture began, with its roles and settings",
+            remedy=found.remedy,
+            code="replay.invalid",
+            data={"reasons": reasons},
         )
 
 

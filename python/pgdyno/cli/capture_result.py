@@ -89,6 +89,15 @@ def lacking(account: Mapping[str, Any]) -> Iterator[str]:
         yield f"the first number that cannot be is the {what} at line {place:,} of {name}"
 
 
+def print_losses(found: Mapping[str, Any]) -> None:
+    """A capture that is not its source's load."""
+    from pgdyno.analysis import reading
+    from pgdyno.store.work_record import ReadingRecord
+
+    for loss in reading.losses(ReadingRecord(**found)):
+        click.echo(f"warning: {loss}: a replay is not valid without --accept-losses", err=True)
+
+
 def print_plan(plan: Plan, dsn: str) -> None:
     """What to do for a capture, in order."""
     from pgdyno.endpoint import public_dsn
@@ -160,6 +169,7 @@ def print_capture(path: str, found: Mapping[str, Any], limit: int) -> None:
     click.echo(f"statements in each {load['part_s']} s, at most {max(load['calls']):,}: {_bars(load['calls'])}")
     for line in lacking(found["account"]):
         click.echo(line)
+    print_losses(found["reading"])
     if found["exposed"]:
         click.echo(f"warning: others than its owner may read it: chmod 600 {path}", err=True)
 
@@ -222,6 +232,8 @@ def print_replay(replay: Replay) -> None:
             f"a statement took {here['mean'] / 1e3:,.3f} ms here, {there['mean'] / 1e3:,.3f} ms in production (mean);"
             f" {here['p99'] / 1e3:,.2f} and {there['p99'] / 1e3:,.2f} ms (99 %)"
         )
+    for remark in replay.remarks():
+        click.echo(remark)
     if found["copies_made"]:
         click.echo(f"rows of {found['copies_made']:,} COPYs were made by the statistics of their columns")
     if (keys := found["keys"]) is not None:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     help="COPY FROM STDIN of a log, which has no rows: leave it out, or make rows by the columns' statistics [left_out].",
 )
 @shared.allow_outside
+@shared.accept_losses
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Number of clients.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of the driver.")
 @shared.protocol
@@ -221,6 +222,7 @@ _OF_DATABASE = {
     "stats": "--stats",
     "copy_": "--copy",
     "allow_outside": "--allow-outside",
+    "accept_losses": "--accept-losses",
 }
 """Flags that need --restore."""
 
@@ -235,6 +237,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "stats": ("workload", "stats"),
     "copy_": ("workload", "copy"),
     "allow_outside": ("workload", "allow_outside"),
+    "accept_losses": ("workload", "accept_losses"),
     "clients": ("workload", "clients"),
     "threads": ("workload", "threads"),
     "protocol": ("workload", "protocol"),

@@ -122,6 +122,7 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     help="For a capture: this database alone, in another one here; repeatable [all].",
 )
 @shared.allow_outside
+@shared.accept_losses
 @click.option("--yes-write", is_flag=True, help="For a capture: send its statements, those that write too.")
 @click.option(
     "--pg-bin", type=click.Path(path_type=Path), help="Directory of PostgreSQL's programs [the embedded PostgreSQL]."
@@ -291,7 +292,9 @@ def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any
 
     names = [split_weight(script)[0] for script in scripts]
     if len(names) == 1 and names[0].endswith(_OF_CAPTURE):
-        chosen = {name: options[name] for name in ("users", "databases", "allow_outside") if options[name]}
+        chosen = {
+            name: options[name] for name in ("users", "databases", "allow_outside", "accept_losses") if options[name]
+        }
         return {"kind": "sample", "capture": names[0]} | chosen
     if names == ["idle"]:
         return {"kind": "idle"}

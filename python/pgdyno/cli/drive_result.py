@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.analysis import reading
 from pgdyno.cli.output import print_json, print_rows
 from pgdyno.text import number
 
@@ -26,6 +27,10 @@ REMEDIES = {
     "transactions": "see the failures above and the server's log",
     "connections": "check that the server runs, and its log",
     "driver": _DRIVER,
+    "failed": "restore the database of the time when the capture began, with its roles and settings",
+    "keys": "draw from a longer part of the capture, or begin with a restored copy",
+    "capture": reading.ACCEPT,
+    "mixture": reading.ACCEPT,
     "schedule": _DRIVER,
     "backlog": _DRIVER,
 }
@@ -117,6 +122,7 @@ def of(spec: Clients, said: Said, *, interrupted: bool = False) -> Result:
         server_version=said.ready.get("server_version"),
         findings=(
             *_outcome(whole, spec.clients, said),
+            *_of_capture(spec, said, whole),
             *([busy] if busy is not None else []),
             *driven.on_schedule(driver, whole.service_ms["p50"] or 0.0),
             *driven.backlog(driver, settled),
@@ -146,6 +152,30 @@ def _outcome(whole: Part, clients: int, said: Said) -> Iterator[Finding]:
         yield Finding(
             "connections", level, f"{disconnected:,} of {clients:,} clients had no connection at the end{last}"
         )
+
+
+def _of_capture(spec: Clients, said: Said, whole: Part) -> Iterator[Finding]:
+    """Whether transactions of a capture did what they had done in production: as for an experiment of kind `sample`."""
+    from pgdyno.analysis import sampled
+    from pgdyno.analysis.finding import Finding, graded
+    from pgdyno.analysis.validity import FAILED_SHARE_INVALID
+    from pgdyno.text import percent
+    from pgdyno.workload.kind.sample import Sample, keys_given
+    from pgdyno.workload.native_record import account_total
+
+    if not isinstance(spec, Sample):
+        return
+    assert said.summary is not None
+    tried = whole.succeeded + whole.rolled_back + whole.failed
+    if tried and whole.failed:
+        share = whole.failed / tried
+        figure = f"{whole.failed:,} of {tried:,} transactions failed otherwise than in production ({percent(share)})"
+        yield Finding("failed", graded(share, 0.0, FAILED_SHARE_INVALID), figure)
+    total, inputs = account_total(said), said.summary["inputs"]
+    keys = keys_given(inputs, total.succeeded + total.rolled_back + total.failed)
+    if not keys.ok:
+        yield Finding("keys", "invalid", keys.detail)
+    yield from sampled.findings(spec.drawn_from(inputs))
 
 
 def show(result: Result, as_json: bool) -> None:

@@ -68,6 +68,12 @@ allow_outside = click.option(
     callback=lambda _context, _option, names: names or None,
     help="What statements of a capture may reach outside their database, as the refusal names it; repeatable [nothing].",
 )
+accept_losses = click.option(
+    "--accept-losses",
+    is_flag=True,
+    callback=lambda _context, _option, accepted: accepted or None,
+    help="For a capture: be valid although it lacks more than 1 % of the statements that its log had.",
+)
 rate = click.option("-R", "--rate", type=Number(), help="Transactions per second of an open loop [closed loop].")
 
 

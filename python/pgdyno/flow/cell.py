@@ -92,6 +92,7 @@ def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor
             bulk_load=outcome.bulk_load,
             streams=outcome.streams,
             replay=outcome.replay,
+            sample=outcome.sample,
             power_cuts=measured.power_cuts,
             metric=cell.arm.workload.headline,
             checks=measured.checks,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.likeness import unlike
+from pgdyno.analysis.reading import remarks
 from pgdyno.analysis.replay import replay_of, trust_of
 from pgdyno.report.part import Part
 
@@ -27,6 +28,10 @@ class AccountOf(Part):
     copies_made: int
     """COPYs among the executed statements whose rows were made by the statistics of their columns."""
     not_begun: int
+    not_captured: dict[str, int] | None
+    """Reason -> statements of the log, and records that may have had one, that the capture does not have; null in older records."""
+    capture_remarks: list[str]
+    """What else the capture lacks, in words: the recording was killed, sessions that were not recorded to their end, lines."""
 
 
 class StatementOf(Part):
@@ -91,14 +96,19 @@ def replay_document(arm: ArmSummary, first: ArmSummary) -> ReplayOf | None:
     if found is None:
         return None
     ratios = {} if base is None or arm is first else found.ratios(base)
-    names = AccountOf.model_fields.keys() - {"replicate"}
+    names = AccountOf.model_fields.keys() - {"replicate", "not_captured", "capture_remarks"}
     return ReplayOf(
         kept_up=found.kept_up,
         due_s=found.runs[0].due_s,
         late_s=found.late_s,
         behind_s_max=found.behind_s_max,
         accounts=[
-            AccountOf(replicate=block, **{name: getattr(run, name) for name in names})
+            AccountOf(
+                replicate=block,
+                **{name: getattr(run, name) for name in names},
+                not_captured=None if run.reading is None else run.reading.statements,
+                capture_remarks=[] if run.reading is None else list(remarks(run.reading)),
+            )
             for (_, block), run in found.by_block.items()
         ],
         trust=_trust(arm),

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.likeness import unlike
+from pgdyno.analysis.reading import WORDS, remarks
 from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, replay_of, trust_of
 from pgdyno.report.asked import HOSTS, clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
@@ -46,7 +47,14 @@ def section(comparison: Comparison) -> Section | None:
         (
             *(
                 [Sentences(tuple(said))]
-                if (said := [*copied_words(comparison), *trust_words(comparison), *clock_words(comparison)])
+                if (
+                    said := [
+                        *reading_words(comparison),
+                        *copied_words(comparison),
+                        *trust_words(comparison),
+                        *clock_words(comparison),
+                    ]
+                )
                 else []
             ),
             Matrix(tuple(rows(comparison))),
@@ -58,6 +66,13 @@ def section(comparison: Comparison) -> Section | None:
         ),
         brief=True,
     )
+
+
+def reading_words(comparison: Comparison) -> list[str]:
+    """What the capture lacks of its source; empty of one that is whole."""
+    runs = [one.runs[0] for arm in comparison.arms if (one := replay_of(arm)) is not None]
+    told = (remark for run in runs if run.reading is not None for remark in remarks(run.reading))
+    return [f"{remark[0].upper()}{remark[1:]}." for remark in dict.fromkeys(told)]
 
 
 def copied_words(comparison: Comparison) -> list[str]:
@@ -148,6 +163,16 @@ def rows(comparison: Comparison) -> list[Row]:
         reason for arm in comparison.arms if (one := replay_of(arm)) is not None for reason in one.runs[0].left_out
     )
     found += [Row(f"left out: {reason}", _of(comparison, partial(_left_out, reason))) for reason in reasons]
+    lost = dict.fromkeys(
+        reason
+        for arm in comparison.arms
+        if (one := replay_of(arm)) is not None and (of := one.runs[0].reading) is not None
+        for reason in of.statements
+    )
+    found += [
+        Row(f"not in the capture: {WORDS.get(reason, reason)}", _of(comparison, partial(_not_captured, reason)))
+        for reason in lost
+    ]
     return found
 
 
@@ -160,6 +185,11 @@ def _count_of_keys(of: Callable[[ReplayedKeys], int], one: ArmReplay) -> str:
     return UNKNOWN if keys is None else f"{of(keys):,}"
 
 
+def _not_captured(reason: str, one: ArmReplay) -> str:
+    found = one.runs[0].reading
+    return UNKNOWN if found is None else f"{found.statements.get(reason, 0):,}"
+
+
 def _left_out(reason: str, one: ArmReplay) -> str:
     return f"{one.runs[0].left_out.get(reason, 0):,}"
 
@@ -168,7 +198,7 @@ def lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     if all(replay_of(arm) is None for arm in comparison.arms):
         return []
-    found = [*copied_words(comparison), *trust_words(comparison), *clock_words(comparison)]
+    found = [*reading_words(comparison), *copied_words(comparison), *trust_words(comparison), *clock_words(comparison)]
     for arm in comparison.arms:
         one = replay_of(arm)
         if one is None:

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from pgdyno.store.host_record import DriverHostRecord, HostRecord
 from pgdyno.store.record_base import Count, Record
-from pgdyno.store.work_record import BulkLoadRecord, PowerCutsRecord, ReplayRecord, StreamsRecord
+from pgdyno.store.work_record import BulkLoadRecord, PowerCutsRecord, ReplayRecord, SampleRecord, StreamsRecord
 
 SCHEMA_VERSION: Final = 1
 """Version of both documents. A reader refuses a larger one; a change that an old reader would misread raises it."""
@@ -376,6 +376,8 @@ class RunRecord(Record):
     """The result of streams of queries; its account counts queries."""
     replay: ReplayRecord | None = None
     """The result of a replay; its account counts statements, and as rolled back those that failed as in production."""
+    sample: SampleRecord | None = None
+    """What the transactions of a sample were drawn from; None of other workloads, and in older records."""
     power_cuts: tuple[PowerCutsRecord, ...] = ()
     """Power cuts after the run, an entry for each reading; empty where none were asked for, and in older records."""
     metric: str | None = None

@@ -188,6 +188,25 @@ class ReplayedKeys(Record):
     """Columns of which keys were learned."""
 
 
+class ReadingRecord(Record):
+    """What is not in a capture although its log, or its clients, had it. Reasons are the names of counters of `capture read`."""
+
+    kept: Count
+    """Statements that are in the capture."""
+    statements: dict[str, Count] = Field(default_factory=dict)
+    """Reason -> statements that are not, and records that may have had one."""
+    lines: dict[str, Count] = Field(default_factory=dict)
+    """Reason -> lines of which it is not known what they had, and those of other programs."""
+    sessions: Count = 0
+    """All sessions of the capture."""
+    incomplete: dict[str, Count] = Field(default_factory=dict)
+    """Reason -> sessions that were not recorded to their end."""
+    unfinished: bool = False
+    """The recording was killed: what came in its last seconds is missing."""
+    accepted: bool = False
+    """Whether the run was asked for with these losses (`accept_losses`)."""
+
+
 class ReplayRecord(Record):
     """A capture that was replayed: `kind = "replay"`. No value of the capture is in it."""
 
@@ -217,6 +236,8 @@ class ReplayRecord(Record):
     """Entries of the log that the capture was read from; 0 in older records."""
     log_lost: Count = 0
     """Lines of it that are missing by their numbers, not whole, or no text: their statements are not in the capture."""
+    reading: ReadingRecord | None = None
+    """What the capture itself lacks; None in older records."""
     captured_s: Annotated[float, Field(ge=0)]
     """How long production took for this part of the capture."""
     due_s: Annotated[float, Field(ge=0)]
@@ -243,6 +264,17 @@ class ReplayRecord(Record):
     errors: tuple[ReplayedError, ...] = ()
     by_statement: tuple[ReplayedStatement, ...] = ()
     """Those that took the most time here or in production; the others together are the last."""
+
+
+class SampleRecord(Record):
+    """What the transactions of a sample were drawn from: `kind = "sample"`. No value of the capture is in it."""
+
+    transactions: Count
+    """All of the part of the capture that was asked for."""
+    left_out: Count
+    """Those that cannot be sent, or not again; none of them was drawn."""
+    reading: ReadingRecord
+    """What the capture itself lacks."""
 
 
 class FailedCut(Record):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pgdyno.store.record import Account, Check, DriverRecord, Phase
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.store.work_record import BulkLoadRecord, ReplayRecord, StreamsRecord
+from pgdyno.store.work_record import BulkLoadRecord, ReplayRecord, SampleRecord, StreamsRecord
 from pgdyno.workload.share import WHOLE
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class Outcome:
     """What a replay came to; None of other workloads."""
     replay_seconds: pa.Table | None = None
     """``workload/replay`` of a replay."""
+    sample: SampleRecord | None = None
+    """What the transactions of a sample were drawn from; None of other workloads."""
 
     @property
     def tps(self) -> float:

@@ -81,7 +81,9 @@ pub(crate) struct Pool {
     pub groups: Groups,
     /// Kinds of makers.
     pub kinds: usize,
-    /// Transactions that cannot be sent, by reason.
+    /// Transactions of the part that is asked for.
+    pub read: u64,
+    /// Of these, those that cannot be sent, by reason.
     pub left_out: BTreeMap<&'static str, u64>,
 }
 
@@ -131,6 +133,7 @@ struct Loading<'a> {
     texts: HashMap<String, u32>,
     /// Shape of a statement -> its number, and how often it is there.
     groups: HashMap<String, (u32, u64)>,
+    read: u64,
     left_out: BTreeMap<&'static str, u64>,
 }
 
@@ -152,6 +155,7 @@ impl InSession {
         if !shared.part.has(first.due_us) {
             return;
         }
+        loading.read += 1;
         let why = |call: &Call| {
             left_out::why(call).or_else(|| call.rows.is_some().then_some("rows of COPY would be the same each time"))
         };
@@ -267,7 +271,8 @@ impl Loading<'_> {
         for (texts, number) in self.settings {
             settings[number as usize] = texts;
         }
-        Pool { transactions: self.transactions, settings, groups, kinds: self.kinds.len(), left_out: self.left_out }
+        let (kinds, read) = (self.kinds.len(), self.read);
+        Pool { transactions: self.transactions, settings, groups, kinds, read, left_out: self.left_out }
     }
 
     /// The most frequent statements by name; the others are one, the last.

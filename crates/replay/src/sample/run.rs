@@ -171,6 +171,7 @@ fn inputs(pool: &Pool, beside: &Beside) -> BTreeMap<&'static str, u64> {
     let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
     BTreeMap::from([
         ("transactions", pool.transactions.len() as u64),
+        ("read", pool.read),
         ("left_out", pool.left_out.values().sum()),
         ("drawn_again", count(&beside.drawn_again)),
         ("keys_not_given", count(&beside.keys_not_given)),

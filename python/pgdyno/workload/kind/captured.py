@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.server import Server
 
 Name = Annotated[str, Field(min_length=1)]
-_PART = ("databases", "users", "from_s", "until_s", "keys", "clock", "allow_outside")
+_PART = ("databases", "users", "from_s", "until_s", "keys", "clock", "allow_outside", "accept_losses")
 
 
 class OfCapture(OnOwnDatabase):
@@ -48,6 +48,9 @@ class OfCapture(OnOwnDatabase):
     allow_outside: tuple[Name, ...] = ()
     """What the statements may reach outside their databases, by the names that the refusal prints, for example `extension:dblink`. Default: nothing, and a database with a way out is refused; a restored one loses its foreign servers first."""
 
+    accept_losses: bool = False
+    """Whether runs are valid although the capture lacks more than 1 % of the statements that its log had: passwords, entries that are cut, lines that are missing. They are in the account all the same."""
+
     @property
     def asked(self) -> Asked:
         """What of the capture is sent."""
@@ -58,6 +61,7 @@ class OfCapture(OnOwnDatabase):
             from_s=self.from_s,
             until_s=self.until_s,
             keys=self.keys,
+            accept_losses=self.accept_losses,
         )
 
     @property
@@ -166,6 +170,6 @@ class OfCapture(OnOwnDatabase):
 
     def _record_of_capture(self) -> dict[str, Any]:
         """As it stands in ``run.json``: no value of the capture."""
-        found = {key: value for key in _PART if (value := getattr(self, key)) not in (None, ())}
+        found = {key: value for key in _PART if (value := getattr(self, key)) not in (None, ()) and value is not False}
         database = {} if self.database is None else {"database": self.database.record()}
         return {"capture": self.capture.rpartition("/")[2], "digest": self.asked.digest()} | found | database

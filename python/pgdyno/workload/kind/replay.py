@@ -18,7 +18,7 @@ from pgdyno.workload.database import DIGEST_SHOWN
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import Name, OfCapture
 from pgdyno.workload.quantity import Seconds
-from pgdyno.workload.replay.asked import Asked, Pace
+from pgdyno.workload.replay.asked import NEWER, Asked, Pace
 from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.likeness import Compared, compared, of_server
 from pgdyno.workload.replay.production import digest, production
@@ -134,7 +134,8 @@ class Replay(OfCapture):
         from pgdyno.workload.replay.running import Replaying
 
         del shared
-        return Replaying(self.asked, self.seed)
+        # A server of one's own may be the captured one; a restored clone is judged with the run.
+        return Replaying(self.asked, self.seed, NEWER if self.database is None else None)
 
     @property
     def phases_s(self) -> tuple[float, float]:

@@ -5,16 +5,18 @@ It says how much more a volume would carry; what it carries today is a `replay`'
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pgdyno.store.record import Check
+from pgdyno.store.work_record import SampleRecord
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import OfCapture
 from pgdyno.workload.kind.driven import Driven
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pgdyno.workload.outcome import Outcome, Runner
     from pgdyno.workload.server import Server
@@ -24,6 +26,17 @@ NOT_GIVEN_MOST = 0.01
 READING_S = 600.0
 """Until a capture's index and transactions are read: one of a day has some ten gigabytes."""
 _OF_LOOP = ("clients", "threads", "rate_per_s", "arrivals", "think_ms", "late_max_ms")
+
+
+def keys_given(inputs: Mapping[str, int], sent: int) -> Check:
+    """Whether transactions had keys of this run, by what the engine counted of all that were sent."""
+    not_given, again = inputs["keys_not_given"], inputs["drawn_again"]
+    return Check(
+        name="keys_given",
+        ok=not_given <= NOT_GIVEN_MOST * max(1, sent),
+        detail=f"{not_given:,} of {sent:,} transactions were sent with captured keys; {again:,} draws were repeated"
+        " because none had been given yet",
+    )
 
 
 class Sample(OfCapture, Driven):
@@ -74,17 +87,17 @@ class Sample(OfCapture, Driven):
     ) -> tuple[Check, ...]:
         """Transactions had keys that this run was given, not those that production was given while it was captured."""
         del server, baseline, full
-        asked, total = outcome.inputs, outcome.account_total
-        sent = max(1, total.succeeded + total.rolled_back + total.failed)
-        not_given, again = asked.get("keys_not_given", 0), asked.get("drawn_again", 0)
-        return (
-            Check(
-                name="keys_given",
-                ok=not_given <= NOT_GIVEN_MOST * sent,
-                detail=f"{not_given:,} of {sent:,} transactions were sent with captured keys; {again:,} draws were repeated"
-                " because none had been given yet",
-            ),
-        )
+        total = outcome.account_total
+        return (keys_given(outcome.inputs, total.succeeded + total.rolled_back + total.failed),)
+
+    def told(self, server: Server, outcome: Outcome) -> Outcome:
+        """With what its transactions were drawn from."""
+        del server
+        return replace(outcome, sample=self.drawn_from(outcome.inputs))
+
+    def drawn_from(self, inputs: Mapping[str, int]) -> SampleRecord:
+        """What its transactions are drawn from, by what the engine counted."""
+        return SampleRecord(transactions=inputs["read"], left_out=inputs["left_out"], reading=self.asked.reading)
 
     def record(self) -> dict[str, Any]:
         """As it stands in ``run.json``: no value of the capture."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno import _engine
 from pgdyno.errors import InputError
+from pgdyno.store.work_record import ReadingRecord
 from pgdyno.workload.replay import copied
 from pgdyno.workload.replay.catalogue import catalogue, joined
 
@@ -34,6 +35,8 @@ has given its answer."""
 LIMIT_BESIDE_S = 60.0
 WAIT_MAX_S = 10.0
 """How long a statement waits for the transaction that makes its key (issue 21, point 8)."""
+NEWER = {"share": 0.01, "ahead": 32}
+"""Keys of the capture that a database may have already, as the verdict on a replay allows (:mod:`pgdyno.analysis.replay`)."""
 _DIGEST_SHOWN = 16
 
 
@@ -60,6 +63,10 @@ class Planned:
     lanes: int
     """The most sessions that are open at a time."""
     places: tuple[Place, ...]
+    reading: ReadingRecord
+    """What the capture lacks of its source."""
+    recorded_at: str
+    """Address of the server that a recording is of; empty of a log, which does not say it."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,8 @@ class Asked:
     """How long a statement waits for the transaction of another session that makes its key; 0: not at all."""
     made: Mapping[str, Counts] | None = None
     """What production counted of each statement, where rows of COPY that are not in the capture are made; None: such a COPY is left out."""
+    accept_losses: bool = False
+    """Whether what the capture lacks is no reason against its replay."""
 
     def planned(self) -> Planned:
         """What it would be. :class:`InputError` when the capture cannot be read, or nothing in it is asked for."""
@@ -98,6 +107,11 @@ class Asked:
                 remedy="choose other users, databases or another time; `pgdyno capture show` lists them",
             )
         return found
+
+    @property
+    def reading(self) -> ReadingRecord:
+        """What the capture lacks of its source, and whether that is accepted."""
+        return self.planned().reading.model_copy(update={"accepted": self.accept_losses})
 
     @property
     def due_s(self) -> float:
@@ -243,6 +257,8 @@ def _planned(
         sessions=found["sessions"],
         lanes=found["lanes"],
         places=tuple(Place(**one) for one in found["places"]),
+        reading=ReadingRecord(**found["reading"]),
+        recorded_at=found["recorded_at"],
     )
 
 

@@ -38,6 +38,12 @@ class Production:
         """The name that it has in production."""
         return str(self.after["database"])
 
+    @property
+    def server(self) -> Mapping[str, Any] | None:
+        """Which database of which server they are of (:mod:`pgdyno.workload.replay.identity`); None if they do not say it."""
+        found: Mapping[str, Any] | None = self.after.get("server")
+        return found
+
     def work(self, roles: Collection[str]) -> dict[str, Counts]:
         """Shape -> what its statements did, of some roles; of all if none is named."""
         return grown(self.before["statements"], self.after["statements"], roles)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
+from pgdyno.workload.replay.asked import names_of
+from pgdyno.workload.replay.identity import require_other
 from pgdyno.workload.replay.outside import require_inside
 
 if TYPE_CHECKING:
@@ -23,22 +25,27 @@ def rehearse(asked: Asked, server: Server, allowed: Collection[str] = ()) -> Non
 
     own = conninfo_to_dict(server.dsn)
     wrong = {}
+    recorded_at = asked.planned().recorded_at
+    elsewhere = {name: here for name, here in names_of(asked.databases).items() if here}
 
     def sessions() -> Iterator[tuple[str, psycopg.Connection[Any]]]:
         """One after the other: a capture may have more roles than the server takes sessions."""
-        for _, user, database in asked.destinations(str(own["user"]), str(own["dbname"])):
+        for place, user, database in asked.destinations(str(own["user"]), str(own["dbname"])):
             try:
                 opened = psycopg.connect(make_conninfo(server.dsn, user=user, dbname=database), autocommit=True)
             except psycopg.Error as error:
                 wrong[user, database] = str(error).strip().rpartition("FATAL:")[2].strip().partition("\n")[0]
                 continue
             with opened:
+                require_other(opened, place, recorded_at, elsewhere, None)
                 yield user, opened
 
     outside = None
     try:
         require_inside(sessions(), allowed)
     except InputError as error:
+        if error.code == "replay.server.captured":
+            raise
         outside = error
     if wrong:
         named = "; ".join(f"{user} in {database}: {why}" for (user, database), why in wrong.items())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.store.work_record import (
     ComparedStatement,
     LikenessRecord,
+    ReadingRecord,
     ReplayedError,
     ReplayedKeys,
     ReplayedStatement,
@@ -44,7 +45,9 @@ _COUNTS = (
 )
 
 
-def record_of(summary: Mapping[str, Any], speed: float, dilation: int = 1) -> ReplayRecord:
+def record_of(
+    summary: Mapping[str, Any], speed: float, dilation: int = 1, *, accept_losses: bool = False
+) -> ReplayRecord:
     """The engine's summary in the subject's time, which is ``dilation`` times slower; ``speed`` is the subject's too."""
     return ReplayRecord(
         **{name: summary[name] for name in _COUNTS},
@@ -52,6 +55,7 @@ def record_of(summary: Mapping[str, Any], speed: float, dilation: int = 1) -> Re
         left_out_statements=dict(Counter(summary["left_out_statements"]).most_common(STATEMENTS_MAX)),
         recorded_s=summary["recorded_us"] / 1e6,
         left_out_s=summary["left_out_us"] / 1e6,
+        reading=ReadingRecord(**summary["reading"], accepted=accept_losses),
         captured_s=summary["captured_s"],
         due_s=summary["captured_s"] / speed,
         took_s=summary["took_s"] / dilation,

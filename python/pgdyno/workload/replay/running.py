@@ -48,6 +48,8 @@ class Replaying:
     asked: Asked
     seed: int = 0
     """Of what is drawn: made rows."""
+    newer: Mapping[str, Any] | None = None
+    """Beyond which keys of the capture a database is newer than it, and nothing is sent; None where a run judges it afterwards."""
 
     def __call__(self, server: Server, request: RunRequest) -> Outcome:
         """Send its statements, for ``request.duration_s`` at most. What is measured is all of it; there is no warm-up."""
@@ -62,6 +64,7 @@ class Replaying:
             "keys": self.asked.keys_on(server, clock.dilation),
             "copies": self.asked.copies_on(server),
             "seed": self.seed,
+            "newer": self.newer,
         }
         # The session that looks comes first: the engine begins to send as soon as it is ready.
         with _looking(server) as session, self._sending(order, request) as engine:
@@ -79,7 +82,7 @@ class Replaying:
             request.on_measure_end()
             if heard.summary is None:
                 raise engine.failure()
-        return heard.outcome(self.asked.speed, begin_ns, clock)
+        return heard.outcome(self.asked, begin_ns, clock)
 
     @staticmethod
     @contextlib.contextmanager
@@ -149,10 +152,10 @@ class Heard:
         elif "summary" in line:
             self.summary = dict(line["summary"])
 
-    def outcome(self, speed: float, begin_ns: int, clock: SubjectClock) -> Outcome:
+    def outcome(self, asked: Asked, begin_ns: int, clock: SubjectClock) -> Outcome:
         """What the run came to, in the time of ``clock``."""
         assert self.summary is not None
-        found = record_of(self.summary, speed, clock.dilation)
+        found = record_of(self.summary, asked.speed, clock.dilation, accept_losses=asked.accept_losses)
         phase = record.Phase(
             name="measure",
             begin_ns=clock.instant_ns(begin_ns),

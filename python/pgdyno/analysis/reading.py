@@ -1,0 +1,103 @@
+"""What a capture lacks: statements that its log or its clients had, and that the reading did not keep.
+
+A replay sends what is in the capture. If that is not what production did, each of its figures is of another load, so the verdict is about both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pgdyno.store.work_record import ReadingRecord
+
+SHARE_MOST = 0.01
+"""Share of statements, or of sessions: the limit that also holds for statements which a replay leaves out."""
+WORDS = {
+    "passwords": "name a password",
+    "repeated": "have line numbers that were read before",
+    "torn": "are not whole",
+    "not_text": "are not text in UTF-8",
+    "too_long": "are longer than 64 MiB",
+    "cut_entries": "are of entries that are cut",
+    "other_languages": "are of messages in another language than English",
+    "unknown_severities": "have a severity in another language than English",
+    "errors_without_statement": "failed, and the log does not have their text",
+    "not_followed": "are executions that a relay cannot follow",
+}
+"""Reason -> what the statements or records do, or are."""
+LINES = {
+    "missing": "lines are missing by their numbers",
+    "lone_durations": "durations have no statement",
+    "implausible": "numbers cannot be",
+    "foreign": "lines are of other programs",
+}
+ACCEPT = "accept it with --accept-losses (in an experiment file: accept_losses = true)"
+"""The remedy, where the capture cannot be made again."""
+
+
+def count(found: ReadingRecord) -> int:
+    """Statements that are not in the capture, and records that may have had one."""
+    return sum(found.statements.values())
+
+
+def share(found: ReadingRecord) -> float:
+    """Share of statements that are not in the capture."""
+    return count(found) / max(1, count(found) + found.kept)
+
+
+def incomplete_share(found: ReadingRecord) -> float:
+    """Share of sessions that were not recorded to their end."""
+    return sum(found.incomplete.values()) / max(1, found.sessions)
+
+
+def losses(found: ReadingRecord) -> Iterator[str]:
+    """What makes it another load than production's, whether or not that was accepted."""
+    if share(found) > SHARE_MOST:
+        lost = count(found)
+        yield (
+            f"the capture lacks {lost:,} of {lost + found.kept:,} statements of its source ({share(found):.1%}):"
+            f" {_named(found.statements, WORDS)}"
+        )
+    if incomplete_share(found) > SHARE_MOST:
+        lost = sum(found.incomplete.values())
+        yield (
+            f"{lost:,} of {found.sessions:,} sessions were not recorded to their end"
+            f" ({', '.join(f'{number:,}: {reason}' for reason, number in found.incomplete.items())})"
+        )
+
+
+def remarks(found: ReadingRecord) -> Iterator[str]:
+    """Everything that is not in the capture, and is no reason by itself."""
+    if found.unfinished:
+        yield "the recording was killed: what came in its last seconds is not in the capture"
+    beyond = list(losses(found))
+    if beyond and found.accepted:
+        yield from (f"{loss}; this was accepted" for loss in beyond)
+    if found.statements and share(found) <= SHARE_MOST:
+        yield f"the capture lacks {count(found):,} statements of its source: {_named(found.statements, WORDS)}"
+    if found.incomplete and incomplete_share(found) <= SHARE_MOST:
+        yield f"{sum(found.incomplete.values()):,} sessions were not recorded to their end"
+    if found.lines:
+        yield f"of its log {_named(found.lines, LINES)}"
+
+
+def reasons(found: ReadingRecord) -> Iterator[str]:
+    """Why a replay of the capture is not production's load; nothing where that was accepted."""
+    if not found.accepted:
+        yield from losses(found)
+
+
+def findings(found: ReadingRecord) -> Iterator[Finding]:
+    """The check of what was sent."""
+    for reason in reasons(found):
+        yield Finding("capture", "invalid", f"{reason}; {ACCEPT}")
+    for remark in remarks(found):
+        yield Finding("capture", "warn", remark)
+
+
+def _named(counted: Mapping[str, int], words: Mapping[str, str]) -> str:
+    return ", ".join(f"{number:,} {words.get(reason, reason)}" for reason, number in counted.items())

@@ -1,0 +1,31 @@
+"""Samples: whether what was drawn is the mixture of transactions that the application had."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pgdyno.analysis import reading
+from pgdyno.analysis.finding import Finding
+from pgdyno.text import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pgdyno.store.work_record import SampleRecord
+
+SHARE_MOST = 0.01
+"""Share of transactions: the limit that also holds for statements which a replay leaves out."""
+
+
+def findings(found: SampleRecord) -> Iterator[Finding]:
+    """The checks of a sample."""
+    yield from reading.findings(found.reading)
+    share = found.left_out / max(1, found.transactions)
+    figure = (
+        f"{found.left_out:,} of {found.transactions:,} transactions of the capture ({percent(share)}) are never drawn,"
+        " because they have a statement that cannot be sent, or not again"
+    )
+    if share > SHARE_MOST and not found.reading.accepted:
+        yield Finding("mixture", "invalid", f"{figure}; {reading.ACCEPT}")
+    elif found.left_out:
+        yield Finding("mixture", "warn", figure)
