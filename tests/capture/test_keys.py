@@ -29,7 +29,7 @@ def test_keys_are_learned_from_the_log_and_other_sessions_wait_for_them(sold: So
     assert (found["newly_failed"], found["errors"]) == (0, []), found["errors"]
     keys = found["keys"]
     # Numbers of all orders and tickets, and uuids of those that were told.
-    assert keys["learned"] == keys["exchanged"] == ORDERS * (2 * len(MAKERS) + 1), keys
+    assert keys["learned"] == keys["answered"] == ORDERS * (2 * len(MAKERS) + 1), keys
     assert (keys["ties"], keys["not_known"], keys["given_up"], keys["several_rows"]) == (0, 0, 0, 0), keys
     # The numbers between the dump's and the first of the log were given to rows that the dump lacks.
     fit, other = keys["fits"]

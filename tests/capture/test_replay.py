@@ -12,7 +12,7 @@ import pytest
 
 from pgdyno.analysis.replay import reasons
 from pgdyno.host.waiting import wait_until
-from pgdyno.store.work_record import ReplayRecord, Times
+from pgdyno.store.work_record import DoubtfulPlace, ReplayedKeys, ReplayRecord, Times
 from tools.captured.logged import log_of
 
 from ..support.commands import pgdyno
@@ -138,6 +138,25 @@ def test_a_replay_that_loses_no_more_than_one_in_a_hundred_is_valid() -> None:
         {"log_entries": 10_000, "log_lost": 6},
     ):
         assert len(list(reasons(RECORD.model_copy(update=change)))) == 1, change
+
+
+def test_a_replay_is_invalid_in_which_more_than_one_in_a_hundred_values_may_be_keys() -> None:
+    place = DoubtfulPlace(statement="SELECT place($1)", place="$1", why="it is an argument of a function", count=10)
+    keys = ReplayedKeys(
+        learned=5,
+        exchanged=990,
+        doubtful=10,
+        doubtful_places=(place,),
+        ties=0,
+        not_known=0,
+        several_rows=0,
+        waited=0,
+        waited_s=0,
+        given_up=0,
+    )
+    assert list(reasons(RECORD.model_copy(update={"keys": keys}))) == []
+    (reason,) = reasons(RECORD.model_copy(update={"keys": keys.model_copy(update={"exchanged": 989})}))
+    assert "$1 of SELECT place($1)" in reason
 
 
 LOCK = 77

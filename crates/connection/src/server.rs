@@ -61,6 +61,11 @@ impl Server {
         self.host.starts_with(['/', '@'])
     }
 
+    /// The name of the database.
+    pub fn database(&self) -> &str {
+        &self.dbname
+    }
+
     /// How long a log-in may take, from the first packet to the server's readiness.
     pub(crate) fn login_limit(&self) -> Duration {
         self.limit(LOGIN_MAX)

@@ -190,7 +190,7 @@ impl Session<'_, '_> {
         if is_early {
             crew.turns.wait_until(due_ns, || shared.stops()).await;
         }
-        let needed = shared.keys.as_ref().map(|keys| (keys, keys.needed(call)));
+        let needed = shared.keys.as_ref().map(|keys| (keys, keys.needed(call, self.at.0)));
         let waited = match &needed {
             Some((keys, needed)) => keys.wait(needed, self.at.0, crew.turns, || shared.stops()).await,
             None => false,

@@ -94,8 +94,8 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
         shared.copied = Some(Arc::new(Copied::of(file.another().map_err(fault)?)));
     }
     if let Some(keys) = spec.keys {
-        let whole = (contents.account.calls, shared.sessions.len());
-        shared.keys = Some(Exchange::new(keys, &mut file, &chosen, whole, part.from_us).map_err(fault)?);
+        let asked = shared.asked(&chosen, contents.account.calls);
+        shared.keys = Some(Exchange::new(keys, &mut file, &asked, shared.sessions.len())?);
     }
     require_not_newer(shared.keys.as_ref(), spec.newer.as_ref())?;
     shared.copies = Copies::new(spec.copies, spec.seed);

@@ -9,7 +9,7 @@ use pgdyno_connection::{Fault, Server};
 use serde::Deserialize;
 
 use crate::asked::Part;
-use crate::keys::Exchange;
+use crate::keys::{Asked, Exchange};
 use crate::link::{Copied, Types};
 use crate::made::Copies;
 use crate::seconds::Seconds;
@@ -143,6 +143,12 @@ impl Shared {
     /// The server of an endpoint, with its role and database.
     pub(crate) fn server_at(&self, place: usize) -> &Server {
         &self.endpoints[place].server
+    }
+
+    /// What keys are learned from: the `chosen` sessions of a capture with so many calls.
+    pub(crate) fn asked<'a>(&self, chosen: &'a [usize], calls: u64) -> Asked<'a> {
+        let name = |facts| self.server_of(facts).map(|server| server.database().to_owned()).unwrap_or_default();
+        Asked { chosen, databases: self.sessions.iter().map(name).collect(), calls, from_us: self.part.from_us }
     }
 
     /// When what was captured at this time is due.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.work_record import LikenessRecord, ReplayedStatement, ReplayRecord, SequenceFit, Times
+    from pgdyno.store.work_record import (
+        LikenessRecord,
+        ReplayedKeys,
+        ReplayedStatement,
+        ReplayRecord,
+        SequenceFit,
+        Times,
+    )
 
 SHARE_MOST = 0.01
 """Of statements or of recorded time: a replay that loses more is not the captured load (issue 21, point 10)."""
@@ -25,6 +33,10 @@ NO_ROWS = "rows of COPY are in no log"
 """Why the engine leaves a COPY out, as it says it."""
 MOST_SHARE = 0.9
 """Of production's time: the statements beyond it are many, and each says little."""
+NAMED_MOST = 3
+"""Places of keys that a reason names."""
+STATEMENT_LETTERS = 120
+"""Of a statement that a reason names."""
 AHEAD = 32
 """A sequence that was recovered from a crash or a base backup skips 32 values (PostgreSQL, SEQ_LOG_VALS in sequence.c)."""
 KEPT_UP_S = 1.0
@@ -55,8 +67,24 @@ def reasons(found: ReplayRecord) -> Iterator[str]:
             yield f"the database is {one.missing:,} values of {one.column} older than the capture"
         if is_newer(one):
             yield f"the database is newer than the capture: it has {one.already:,} of {one.returned:,} keys of {one.column} already"
+    if found.keys is not None:
+        yield from _doubtful(found.keys)
     if found.likeness is not None:
         yield from likeness.reasons(found.likeness)
+
+
+def _doubtful(keys: ReplayedKeys) -> Iterator[str]:
+    """Why keys were not exchanged well enough: too many values may have been keys, and were sent as captured."""
+    if keys.doubtful <= SHARE_MOST * (keys.exchanged + keys.doubtful):
+        return
+    named = "; ".join(
+        f"{one.place} of {textwrap.shorten(one.statement, STATEMENT_LETTERS, placeholder=' …')} ({one.count:,} times: {one.why})"
+        for one in keys.doubtful_places[:NAMED_MOST]
+    )
+    more = len(keys.doubtful_places) - NAMED_MOST
+    others = f"; and {more:,} more places" if more > 0 else ""
+    total = keys.exchanged + keys.doubtful
+    yield f"{keys.doubtful:,} of {total:,} values may be keys and could not be proven to be: {named}{others}"
 
 
 def is_older(one: SequenceFit) -> bool:

@@ -237,10 +237,7 @@ def print_replay(replay: Replay) -> None:
     if found["copies_made"]:
         click.echo(f"rows of {found['copies_made']:,} COPYs were made by the statistics of their columns")
     if (keys := found["keys"]) is not None:
-        click.echo(
-            f"{keys['exchanged']:,} of {keys['learned']:,} keys exchanged; {keys['waited']:,} statements waited for the transaction"
-            f" that makes their key, {keys['given_up']:,} in vain"
-        )
+        _print_keys(keys)
     if abs(replay.clock_ahead_s) > _CLOCK_TOLD_S:
         where = "after" if replay.clock_ahead_s > 0 else "before"
         click.echo(
@@ -253,6 +250,27 @@ def print_replay(replay: Replay) -> None:
         click.echo()
         rows = [[f"{one['count']:,}", one["sqlstate"], _short(one["statement"])] for one in errors[:_ERRORS_SHOWN]]
         print_rows(["NEWLY FAILED", "SQLSTATE", "STATEMENT"], rows, right=["NEWLY FAILED"])
+
+
+def _print_keys(keys: Mapping[str, Any]) -> None:
+    """Where keys were exchanged, where they may have been, and what waiting for them cost."""
+    total = keys["exchanged"] + keys["not_known"] + keys["doubtful"]
+    click.echo(
+        f"this run's keys were sent at {keys['exchanged']:,} of {total:,} places of {keys['learned']:,} keys of the capture"
+    )
+    if keys["not_known"]:
+        click.echo(f"at {keys['not_known']:,} this run had not made the key: sent as captured")
+    if keys["doubtful"]:
+        click.echo(f"at {keys['doubtful']:,} nothing proves whether it is a key: sent as captured")
+        places = keys["doubtful_places"][:_ERRORS_SHOWN]
+        rows = [[f"{one['count']:,}", one["place"], _short(one["statement"]), one["why"]] for one in places]
+        print_rows(["TIMES", "PLACE", "STATEMENT", "WHY"], rows, right=["TIMES"])
+    if keys["waited"]:
+        vain = f"; {keys['given_up']:,} in vain, as long as --wait-max allows" if keys["given_up"] else ""
+        click.echo(
+            f"{keys['waited']:,} statements waited for the transaction that makes their key,"
+            f" {keys['waited_us'] / 1e6:,.1f} s together{vain}"
+        )
 
 
 def _print_likeness(found: LikenessRecord) -> None:

@@ -152,7 +152,8 @@ def rows(comparison: Comparison) -> list[Row]:
     found += [Row(title, _of(comparison, partial(_count, of))) for title, of in ends.items()]
     of_keys: dict[str, Callable[[ReplayedKeys], int]] = {
         "keys learned": lambda keys: keys.learned,
-        "keys exchanged": lambda keys: keys.exchanged,
+        "places where keys were exchanged": lambda keys: keys.exchanged,
+        "places that may have a key": lambda keys: keys.doubtful,
         "statements that waited for a key": lambda keys: keys.waited,
         "keys waited for in vain": lambda keys: keys.given_up,
     }

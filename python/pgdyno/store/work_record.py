@@ -165,13 +165,31 @@ class LikenessRecord(Record):
     """Those of production, without those that were left out; of very many the others together are the last."""
 
 
+class DoubtfulPlace(Record):
+    """A place of a statement whose values may be keys, and were sent as captured."""
+
+    statement: str
+    """Without its literals."""
+    place: str
+    """`$2`, or `literal 3`."""
+    why: str
+    count: Count
+    """Values there that may be keys."""
+
+
 class ReplayedKeys(Record):
     """Keys that the server gives: this run's were sent in the places of the captured ones."""
 
     learned: Count
     """Keys of which the capture says which statement made them."""
+    answered: Count = 0
+    """Those whose statement was answered here with a key; 0 in older records."""
     exchanged: Count
-    """Those whose statement was answered here with a key."""
+    """How often a key of this run stood in a statement in the place of the captured one. In older records the keys that were answered."""
+    doubtful: Count = 0
+    """How often what may be a key was sent as captured."""
+    doubtful_places: tuple[DoubtfulPlace, ...] = ()
+    """Where, the most frequent places of them."""
     ties: Count
     """New values that several statements could have made; they were sent as captured."""
     not_known: Count

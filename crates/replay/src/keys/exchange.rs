@@ -1,6 +1,7 @@
 //! Keys while statements are sent.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -9,18 +10,24 @@ use std::time::Duration;
 
 use pgdyno_capture::{Call, CaptureError, CaptureFile};
 use pgdyno_clock::monotonic_ns;
+use pgdyno_connection::Fault;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::key::{Key, Place};
-use super::learn::learn;
-use super::links::{Links, Made, Statement};
-use super::makers::{Catalogue, Kind, Makers, Wanted};
+use super::catalogue::{Catalogue, Kind};
+use super::key::{Key, Place, Value as KeyValue};
+use super::learn::{Asked, learn};
+use super::links::{Doubt, Links, Occurrence, Statement};
+use super::makers::Wanted;
 use crate::turns::{Turns, is_due, pause, ring};
 
 /// Types of columns, by their numbers in `pg_type`: int8, int2, int4; uuid.
 const NUMBERS: [u32; 3] = [20, 21, 23];
 const UUID: u32 = 2950;
+/// Places that are told apart: an application has some hundred.
+const DOUBTS_MAX: usize = 10_000;
+/// Those that are written, the most frequent of them.
+const DOUBTS_SHOWN: usize = 200;
 
 /// How keys are treated.
 #[derive(Deserialize)]
@@ -31,19 +38,29 @@ pub(crate) struct KeysSpec {
 }
 
 impl KeysSpec {
-    /// Learns the keys of the `chosen` sessions, of a capture with so many calls. The database is that of `from_us`.
-    pub(crate) fn links(
-        self,
-        file: &mut CaptureFile,
-        chosen: &[usize],
-        calls: u64,
-        from_us: i64,
-    ) -> Result<Links, CaptureError> {
-        let makers = Makers::new(self.catalogue);
-        if makers.is_empty() {
-            return Ok(Links::default());
-        }
-        learn(|session, each| file.calls(session, |call| each(call)), chosen, &makers, calls, from_us)
+    /// Learns the keys of a capture.
+    pub(crate) fn links(self, file: &mut CaptureFile, asked: &Asked) -> Result<Links, Fault> {
+        learn(|session, each| file.calls(session, |call| each(call)).map_err(Unlearned::Unread), asked, self.catalogue)
+            .map_err(|error| match error {
+                Unlearned::Unread(error) => {
+                    Fault { code: error.code, data: error.data, ..Fault::new(error.message, error.remedy) }
+                }
+                Unlearned::NoThread(error) => {
+                    pgdyno_host::Fault::of_kernel("a thread cannot be started", &error).into()
+                }
+            })
+    }
+}
+
+/// Why nothing was learned.
+enum Unlearned {
+    Unread(CaptureError),
+    NoThread(std::io::Error),
+}
+
+impl From<std::io::Error> for Unlearned {
+    fn from(error: std::io::Error) -> Self {
+        Self::NoThread(error)
     }
 }
 
@@ -95,12 +112,25 @@ impl Rows {
             None => *oid == UUID,
         };
         let value = self.first.get(self.columns.iter().position(is_one)?)?.as_ref();
-        value.filter(|value| Key::of(value).is_some_and(|key| wanted.kind.is_of(key)))
+        value.filter(|value| KeyValue::of(value).is_some_and(|value| wanted.kind.is_of(value)))
     }
 }
 
-/// A statement with the keys that it needs.
-pub(crate) struct Needed(Vec<(Place, Key, Made)>);
+/// A key that a statement needs.
+struct Need {
+    place: Place,
+    key: Key,
+    /// The statement that must be over before, of the session that makes the key.
+    awaited: Statement,
+}
+
+/// What is in a statement.
+#[derive(Default)]
+pub(crate) struct Needed {
+    keys: Vec<Need>,
+    /// Values that may be keys, and are sent as captured.
+    doubts: Vec<Doubt>,
+}
 
 /// See the module.
 pub(crate) struct Exchange {
@@ -114,21 +144,18 @@ pub(crate) struct Exchange {
     waited: AtomicU64,
     waited_us: AtomicU64,
     given_up: AtomicU64,
+    exchanged: AtomicU64,
     not_known: AtomicU64,
+    /// How often what may be a key was sent as captured.
+    doubts: Mutex<HashMap<Doubt, u64>>,
     several_rows: AtomicU64,
 }
 
 impl Exchange {
-    /// Learns the keys of the `chosen` sessions, of a capture with so many calls and sessions. The database is that of `from_us`.
-    pub(crate) fn new(
-        spec: KeysSpec,
-        file: &mut CaptureFile,
-        chosen: &[usize],
-        (calls, sessions): (u64, usize),
-        from_us: i64,
-    ) -> Result<Self, CaptureError> {
+    /// Learns the keys of a capture with so many sessions.
+    pub(crate) fn new(spec: KeysSpec, file: &mut CaptureFile, asked: &Asked, sessions: usize) -> Result<Self, Fault> {
         let wait_max = Duration::from_millis(spec.wait_max_ms);
-        Ok(Self::of(spec.links(file, chosen, calls, from_us)?, sessions, wait_max))
+        Ok(Self::of(spec.links(file, asked)?, sessions, wait_max))
     }
 
     fn of(links: Links, sessions: usize, wait_max: Duration) -> Self {
@@ -141,7 +168,9 @@ impl Exchange {
             waited: AtomicU64::new(0),
             waited_us: AtomicU64::new(0),
             given_up: AtomicU64::new(0),
+            exchanged: AtomicU64::new(0),
             not_known: AtomicU64::new(0),
+            doubts: Mutex::default(),
             several_rows: AtomicU64::new(0),
         }
     }
@@ -151,17 +180,23 @@ impl Exchange {
         Some(self.wait_max).filter(|most| !most.is_zero())
     }
 
-    /// The keys that a call needs and that were made during the capture.
-    pub(crate) fn needed(&self, call: &Call) -> Needed {
-        let mut found = Vec::new();
-        self.links.needed(call, |place, key, made| found.push((place, key, made)));
-        Needed(found)
+    /// What a session's call needs that was made during the capture.
+    pub(crate) fn needed(&self, call: &Call, session: usize) -> Needed {
+        let mut found = Needed::default();
+        self.links.needed(call, session, |occurrence| match occurrence {
+            Occurrence::Key(place, key, made) => {
+                found.keys.push(Need { place, key, awaited: (made.session, made.awaited(call.due_us)) });
+            }
+            Occurrence::Doubtful(doubt) => found.doubts.push(doubt),
+        });
+        found
     }
 
     /// Waits until the transactions of other sessions that make what is needed have ended here. Whether it waited.
     pub(crate) async fn wait(&self, needed: &Needed, session: usize, turns: &Turns, stops: impl Fn() -> bool) -> bool {
-        let is_there = |made: &Made| self.over[made.session].load(Ordering::Acquire) > made.last;
-        let missing = || needed.0.iter().map(|(.., made)| made).find(|made| made.session != session && !is_there(made));
+        let is_there = |(maker, call): Statement| self.over[maker].load(Ordering::Acquire) > call;
+        let missing =
+            || needed.keys.iter().map(|need| need.awaited).find(|awaited| awaited.0 != session && !is_there(*awaited));
         if self.wait_max.is_zero() || missing().is_none() {
             return false;
         }
@@ -169,18 +204,18 @@ impl Exchange {
         let end_ns = begin_ns.saturating_add(u64::try_from(self.wait_max.as_nanos()).unwrap_or(u64::MAX));
         turns.alarm(end_ns);
         let (ring, mut waits_for) = (ring().await, None);
-        while let Some(made) = missing().filter(|_| !stops()) {
+        while let Some(awaited) = missing().filter(|_| !stops()) {
             if is_due(end_ns) {
                 self.given_up.fetch_add(1, Ordering::Relaxed);
                 break;
             }
-            if waits_for == Some(made) {
+            if waits_for == Some(awaited) {
                 pause().await;
             } else {
                 // It may be over since it was looked at: then nobody rings.
-                waits_for = Some(made);
+                waits_for = Some(awaited);
                 let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                waiting.entry(made.session).or_default().push((made.last, ring.clone()));
+                waiting.entry(awaited.0).or_default().push((awaited.1, ring.clone()));
             }
         }
         turns.no_alarm();
@@ -189,22 +224,32 @@ impl Exchange {
         true
     }
 
-    /// The call with this run's keys.
+    /// The call with this run's keys, as it is sent.
     pub(crate) fn exchanged<'a>(&self, call: &'a Call, needed: &Needed) -> Cow<'a, Call> {
-        if needed.0.is_empty() {
+        if !needed.doubts.is_empty() {
+            let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+            for doubt in &needed.doubts {
+                if doubts.len() < DOUBTS_MAX || doubts.contains_key(doubt) {
+                    *doubts.entry(doubt.clone()).or_default() += 1;
+                } else {
+                    *doubts.entry(Doubt::of_others()).or_default() += 1;
+                }
+            }
+        }
+        if needed.keys.is_empty() {
             return Cow::Borrowed(call);
         }
         let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
         let mut made = call.clone();
         // From behind, so that places of a text stay where they are.
-        for (place, key, _) in needed.0.iter().rev() {
-            match (here.get(key), place) {
-                (None, _) => {
-                    self.not_known.fetch_add(1, Ordering::Relaxed);
+        for need in needed.keys.iter().rev() {
+            match here.get(&need.key) {
+                None => self.not_known.fetch_add(1, Ordering::Relaxed),
+                Some(value) => {
+                    need.place.fill(&mut made, value);
+                    self.exchanged.fetch_add(1, Ordering::Relaxed)
                 }
-                (Some(value), Place::Parameter(number)) => made.values[*number] = Some(value.clone()),
-                (Some(value), Place::Text(range)) => made.text.replace_range(range.clone(), value),
-            }
+            };
         }
         Cow::Owned(made)
     }
@@ -248,12 +293,23 @@ impl Exchange {
     /// As it is written.
     pub(crate) fn document(&self) -> Value {
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut most: Vec<(&Doubt, &u64)> = doubts.iter().collect();
+        most.sort_unstable_by_key(|(doubt, count)| (Reverse(**count), &doubt.statement, &doubt.place));
+        let place = |(doubt, count): &(&Doubt, &u64)| {
+            let Doubt { statement, place, why } = doubt;
+            json!({"statement": statement, "place": place, "why": why, "count": count})
+        };
+        let places: Vec<Value> = most.iter().take(DOUBTS_SHOWN).map(place).collect();
         json!({
             "learned": self.links.len(),
             "ties": self.links.ties,
             "fits": self.links.fits,
-            "exchanged": self.here.read().unwrap_or_else(PoisonError::into_inner).len(),
+            "answered": self.here.read().unwrap_or_else(PoisonError::into_inner).len(),
+            "exchanged": count(&self.exchanged),
             "not_known": count(&self.not_known),
+            "doubtful": doubts.values().sum::<u64>(),
+            "doubtful_places": places,
             "several_rows": count(&self.several_rows),
             "waited": count(&self.waited),
             "waited_us": count(&self.waited_us),
@@ -268,16 +324,17 @@ mod tests {
     use crate::errands::Errands;
 
     fn wanted(column: Option<&str>, kind: Kind) -> Wanted {
-        Wanted { column: column.map(str::to_owned), kind, after: 0, source: String::new() }
+        Wanted { column: column.map(str::to_owned), kind, family: None, source: String::new() }
     }
 
     #[test]
     fn who_needs_a_key_waits_for_the_transaction_that_makes_it_on_another_thread() {
-        let (key, made) = (Key::Number(7), Made { session: 0, last: 3, transaction: 1, beyond: 0 });
+        let key = Key::Uuid(7);
         let mut links = Links::default();
-        links.link((made.session, made.last), made.transaction, wanted(None, Kind::Number), key);
-        links.settle(&Makers::new(Catalogue::default()));
-        let needed = Needed(vec![(Place::Parameter(0), key, made)]);
+        links.link((0, 3), (1, 0), wanted(None, Kind::Uuid), key);
+        links.settle(&HashMap::new(), 0);
+        let needed =
+            Needed { keys: vec![Need { place: Place::Parameter(0), key, awaited: (0, 3) }], doubts: Vec::new() };
         let (exchange, errands) = (Exchange::of(links, 2, Duration::from_secs(60)), Errands::start(1).unwrap());
         let wait = || {
             let turns = Turns::new(&errands).unwrap();

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::key::Key;
 use super::uses::Use;
 
 /// How the keys of a column follow the last value of its sequence in the database.
@@ -24,6 +23,8 @@ pub(crate) struct Fit {
 
 /// What else is known of a sequence's use.
 pub(crate) struct Beside<'a> {
+    /// The sequence's last value in the database.
+    pub after: u64,
     /// When statements were due that may have taken values of any sequence.
     pub others: &'a [i64],
     /// The database is that of this time.
@@ -36,7 +37,7 @@ pub(crate) struct Beside<'a> {
 
 /// The fit of one column; none where no statement returns a key of it.
 pub(crate) fn fit(column: &str, uses: &[Use], beside: &Beside) -> Option<Fit> {
-    let returned = uses.iter().filter(|one| one.returned).count() as u64;
+    let returned = uses.iter().filter(|one| one.returned.is_some()).count() as u64;
     if returned == 0 {
         return None;
     }
@@ -48,17 +49,16 @@ pub(crate) fn fit(column: &str, uses: &[Use], beside: &Beside) -> Option<Fit> {
 
 /// What is missing before the first known key, and how many values there are from it to the last.
 fn missing(uses: &[Use], beside: &Beside) -> Option<(u64, u64)> {
-    let known = uses.iter().filter_map(|one| match one.key {
-        Some(Key::Number(number)) => Some((number, one)),
-        _ => None,
-    });
+    let known = uses.iter().filter_map(|one| Some((one.key?, one)));
     let (first, maker) = known.clone().min_by_key(|(number, _)| *number)?;
     let last = known.map(|(number, _)| number).max()?;
     let is_before = |at_us: i64| beside.from_us <= at_us && at_us < maker.at.due_us;
     let before = uses.iter().filter(|one| is_before(one.at.due_us)).count()
         + beside.others.iter().filter(|at_us| is_before(**at_us)).count();
-    let missing =
-        first.saturating_sub(maker.after.saturating_add(1)).saturating_sub(beside.cached).saturating_sub(before as u64);
+    let missing = first
+        .saturating_sub(beside.after.saturating_add(1))
+        .saturating_sub(beside.cached)
+        .saturating_sub(before as u64);
     Some((missing, (last - first).saturating_add(1)))
 }
 
@@ -69,11 +69,11 @@ mod tests {
 
     fn taken(due_us: i64, key: Option<u64>) -> Use {
         let at = At { due_us, session: 0, call: 0 };
-        Use { at, transaction: 1, ended_us: due_us, key: key.map(Key::Number), after: 100, returned: true }
+        Use { at, transaction: 1, ended_us: due_us, key, returned: Some("id".to_owned()) }
     }
 
     fn of(uses: &[Use], others: &[i64], cached: u64) -> Option<(u64, u64)> {
-        let beside = Beside { others, from_us: 0, cached, below: &[] };
+        let beside = Beside { after: 100, others, from_us: 0, cached, below: &[] };
         fit("orders.id", uses, &beside).map(|one| (one.missing, one.given))
     }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn rows_that_the_database_has_already_are_those_of_its_last_values() {
         let uses = [taken(1, None), taken(2, None), taken(3, Some(101))];
-        let beside = Beside { others: &[], from_us: 0, cached: 0, below: &[0, 2, 3, 40] };
+        let beside = Beside { after: 100, others: &[], from_us: 0, cached: 0, below: &[0, 2, 3, 40] };
         let found = fit("orders.id", &uses, &beside).unwrap();
         assert_eq!((found.already, found.returned), (2, 3), "older ones are rows that were looked at");
     }

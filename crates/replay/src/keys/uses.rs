@@ -2,8 +2,6 @@
 
 use pgdyno_capture::{Call, Ending};
 
-use super::key::Key;
-
 /// Where a key occurs first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct At {
@@ -19,11 +17,9 @@ pub(crate) struct Use {
     /// When it was answered in production.
     pub ended_us: i64,
     /// What it took, where that is known.
-    pub key: Option<Key>,
-    /// The sequence's last value in the dump.
-    pub after: u64,
-    /// Whether its answer has the value.
-    pub returned: bool,
+    pub key: Option<u64>,
+    /// The column of its answer that has the value; none where it has not.
+    pub returned: Option<String>,
 }
 
 /// When production answered a statement, microseconds since 1970; when it was due, where that is not known.

@@ -13,7 +13,7 @@ use pgdyno_workload::{Arrivals, Claim, Failure, Purpose, Random, Skip, SqlState,
 use super::course::Part;
 use super::given::{Entry, Given};
 use super::pool::{Drawn, Ends, Pool, Source, Step};
-use crate::keys::{Key, Place, Rows};
+use crate::keys::{Key, Rows};
 use crate::link::{Answer, Link};
 use crate::shared::Shared;
 use crate::turns::Turns;
@@ -263,10 +263,8 @@ fn exchanged<'a>(step: &'a Step, own: &HashMap<Key, String>, given: &[Option<Arc
             Source::Own(key) => own.get(key),
             Source::Given { maker, position } => given[*maker].as_ref().and_then(|entry| entry[*position].as_ref()),
         };
-        match (value, place) {
-            (None, _) => (),
-            (Some(value), Place::Parameter(number)) => call.values[*number] = Some(value.clone()),
-            (Some(value), Place::Text(range)) => call.text.replace_range(range.clone(), value),
+        if let Some(value) = value {
+            place.fill(&mut call, value);
         }
     }
     Cow::Owned(call)
@@ -277,6 +275,7 @@ mod tests {
     use pgdyno_capture::Protocol;
 
     use super::*;
+    use crate::keys::Place;
 
     #[test]
     fn keys_of_the_transaction_and_of_others_are_sent_in_the_places_of_the_captured_ones() {
@@ -294,12 +293,12 @@ mod tests {
             answer: Vec::new(),
         };
         let keys = vec![
-            (Place::Parameter(0), Source::Own(Key::Number(17))),
-            (Place::Text(17..19), Source::Own(Key::Number(17))),
+            (Place::Parameter(0), Source::Own(Key::Uuid(17))),
+            (Place::Text(17..19), Source::Own(Key::Uuid(17))),
             (Place::Text(30..31), Source::Given { maker: 0, position: 1 }),
         ];
         let step = Step { call, group: 0, keys, makes: Vec::new() };
-        let own = HashMap::from([(Key::Number(17), "50017".to_owned())]);
+        let own = HashMap::from([(Key::Uuid(17), "50017".to_owned())]);
         let given = [Some(Arc::new(vec![None, Some("90".to_owned())]))];
         let sent = exchanged(&step, &own, &given);
         assert_eq!(sent.text, "UPDATE t SET a = 50017 WHERE b = 90");

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use pgdyno_capture::{Call, CaptureError, CaptureFile, Protocol};
 use pgdyno_workload::{Class, Groups, Purpose, Random};
 
-use crate::keys::{Key, Links, Place, Wanted};
+use crate::keys::{Key, Links, Occurrence, Place, Wanted};
 use crate::left_out;
 use crate::shared::Shared;
 
@@ -195,7 +195,8 @@ impl Loading<'_> {
             shape.hash(&mut hasher);
             let mut step = (Vec::new(), Vec::new());
             if let Some(links) = self.links {
-                links.needed(&call, |at, key, maker| {
+                links.needed(&call, which.0, |occurrence| {
+                    let Occurrence::Key(at, key, maker) = occurrence else { return };
                     let source = if (maker.session, maker.transaction) == which {
                         Source::Own(key)
                     } else {

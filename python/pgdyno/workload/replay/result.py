@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.store.work_record import (
     ComparedStatement,
+    DoubtfulPlace,
     LikenessRecord,
     ReadingRecord,
     ReplayedError,
@@ -80,9 +81,14 @@ def _times(figures: Mapping[str, Any], dilation: int) -> Times:
 def _keys(said: Mapping[str, Any] | None, dilation: int) -> ReplayedKeys | None:
     if said is None:
         return None
-    counts = {name: count for name, count in said.items() if name not in ("waited_us", "fits")}
+    counts = {name: count for name, count in said.items() if name not in ("waited_us", "fits", "doubtful_places")}
     sequences = tuple(SequenceFit(**one) for one in said["fits"])
-    return ReplayedKeys(**counts, sequences=sequences, waited_s=said["waited_us"] / 1e6 / dilation)
+    return ReplayedKeys(
+        **counts,
+        doubtful_places=tuple(DoubtfulPlace(**one) for one in said["doubtful_places"]),
+        sequences=sequences,
+        waited_s=said["waited_us"] / 1e6 / dilation,
+    )
 
 
 def _statement(one: Mapping[str, Any], dilation: int) -> ReplayedStatement:
