@@ -19,6 +19,7 @@ import io
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from typing import IO, Any, TextIO, cast
 
@@ -106,11 +107,41 @@ def exact(stream: TextIO) -> IO[str]:
 
 
 class _Output(_Stream):
+    unsaid: OutputError | None = None
+    """Why it could not be written, where that could not be raised: the next flush does."""
+
+    def flush(self) -> None:
+        error, self.unsaid = self.unsaid, None
+        if error is not None:
+            raise error
+        super().flush()
+
     def _lost(self, error: OSError) -> None:
         raise OutputError(
             f"standard output cannot be written: {error.strerror or error}",
             remedy="free some space, or redirect the output; what the command had done by then remains",
         ) from error
+
+
+class _Errors(_Stream):
+    """Standard error. What was printed before goes out first, so that both stand in a log in the order in which they were written."""
+
+    def write_exactly(self, text: str, /) -> int:
+        if threading.current_thread() is threading.main_thread():
+            _flush_output()
+        return super().write_exactly(text)
+
+
+def _flush_output() -> None:
+    """Flush standard output where an error must not end what is being written: it is met again when the command ends."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OutputError as error:
+        if isinstance(sys.stdout, _Output):
+            sys.stdout.unsaid = error
 
 
 def install() -> None:
@@ -129,7 +160,7 @@ def install() -> None:
     codecs.register_error(_REPLACING, _replaced)
     out, err = _buffered(1), _buffered(2)
     sys.stdout = _Output(out, _encoding(sys.stdout), _REPLACING, line_buffering=out.isatty())
-    sys.stderr = _Stream(err, _encoding(sys.stderr), "backslashreplace", line_buffering=True)
+    sys.stderr = _Errors(err, _encoding(sys.stderr), "backslashreplace", line_buffering=True)
 
 
 def _buffered(descriptor: int) -> io.BufferedWriter:
