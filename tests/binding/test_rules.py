@@ -230,3 +230,35 @@ def test_more_sessions_at_the_disk_never_make_a_limit_less_likely(waiting: float
 
 def test_what_waits_for_the_client_is_not_held_against_the_volume() -> None:
     assert judge(second(QUIET, device(2990, ms=9.4)), given()) == Found("client", sure=False)
+
+
+def cpu(busy: float) -> Cpu:
+    """A machine whose server uses this share of its CPUs, with as much idle as that leaves."""
+    return Cpu(idle=1 - busy - 0.1, laboratory=0.05, other=0.05, driver_busy=0.1, server=busy, server_busy=busy)
+
+
+@pytest.mark.parametrize(
+    ("computing", "busy", "cores", "limit"),
+    [
+        (16.0, 0.15, 2.0, None),  # sixteen sessions would fill two cores
+        (16.0, 0.15, None, None),
+        (9.8, 0.42, 2.0, None),
+        (16.0, 0.70, 2.0, "server_cpu"),
+        (16.0, 0.60, None, "server_cpu"),
+        (1.0, 0.125, 8.0, "server_cpu"),  # one session, one whole core
+        (1.0, 0.03, 8.0, None),
+    ],
+)
+def test_sessions_that_seem_to_compute_without_using_the_cpu_are_not_short_of_it(
+    computing: float, busy: float, cores: float | None, limit: str | None
+) -> None:
+    shown = second(sessions(computing, cpu=computing), cpu=cpu(busy))
+    found = judge(shown, replace(given(FAST), cores=cores))
+    assert (found.limit if found is not None else None) == limit
+
+
+def test_what_sessions_wait_for_is_named_where_the_cpu_is_not_used() -> None:
+    shown = second(sessions(32, cpu=14.0, commit=12.0), cpu=cpu(0.15))
+    found = judge(shown, replace(given(FAST), cores=2.0))
+    assert found is not None
+    assert found.limit == "commit_latency"

@@ -9,9 +9,13 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from pgdyno.analysis.binding.checkpoints import Checkpoints
+from pgdyno.analysis.binding.circumstances import Circumstances
 from pgdyno.analysis.binding.evidence import Evidence
-from pgdyno.analysis.binding.limits import LIMITS, Found, Limit
+from pgdyno.analysis.binding.limits import LIMITS, TITLES, Found, Limit
+from pgdyno.analysis.binding.rules import slowed
 from pgdyno.analysis.binding.verdict import SECONDS_MIN, SHARE_HIGH, because_of_checkpoints, of_evidence, total
+from pgdyno.analysis.binding.words import evidence_words
+from pgdyno.report.binding import verdict_words
 
 from .made import FULL, device, given, second, sessions
 
@@ -131,3 +135,40 @@ def test_neighbours_with_one_answer_are_one_span() -> None:
     expected: tuple[tuple[int, int, Limit], ...] = ((0, 2, "server_cpu"), (2, 5, "volume_iops"), (5, 6, "server_cpu"))
     assert run.spans == expected
     assert run.verdict.shares == {"server_cpu": 0.5, "volume_iops": 0.5}
+
+
+CLIENT = Found("client", True)
+
+
+def test_as_many_seconds_short_of_something_as_without_are_short_of_it() -> None:
+    found = total([[CLIENT] * 4 + [CPU] * 4])
+    assert (found.limit, found.confidence) == ("server_cpu", "low")
+    assert dict(found.beside) == {"client": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "beside", "remediable"),
+    [
+        ([CLIENT] * 12 + [CPU] * 6, {"server_cpu": 1 / 3}, "server_cpu"),
+        ([CLIENT] * 12 + [CPU] * 2, {}, "client"),
+        ([IOPS] * 10 + [CPU] * 6 + [COMMIT] * 4, {"server_cpu": 0.3, "commit_latency": 0.2}, "volume_iops"),
+    ],
+)
+def test_every_limit_of_a_fifth_of_the_seconds_is_named_and_one_that_can_be_lifted_is(
+    seconds: list[Found | None], beside: dict[Limit, float], remediable: Limit
+) -> None:
+    found = total([seconds])
+    assert dict(found.beside) == pytest.approx(beside)
+    assert found.remediable.limit == remediable
+    words = verdict_words(found)
+    assert all(TITLES[limit] in words for limit in beside)
+
+
+def test_a_device_that_was_not_timed_is_not_said_to_take_no_time() -> None:
+    untimed = second(sessions(read=21.5, commit=5.5), device(2990, ms=0.0))
+    assert slowed(untimed.devices["data"], given().bought["data"]) is None
+    run = of_evidence(Evidence(given(), (untimed,) * 10, Checkpoints((False,) * 10, seconds=10.0), ()))
+    assert run.verdict.limit == "volume_iops"
+    words = evidence_words(run, run.verdict, Circumstances())
+    assert words
+    assert not any("a request took" in one for one in words)

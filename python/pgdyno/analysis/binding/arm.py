@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.binding.circumstances import circumstances_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
 from pgdyno.analysis.binding.verdict import RunBinding, Verdict, bind_run, total
-from pgdyno.analysis.binding.words import evidence_words
+from pgdyno.analysis.binding.words import evidence_words, unexplained_words
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
@@ -28,7 +28,7 @@ class ArmBinding:
     representative: RunBinding
     """The replicate with the median TPS: evidence and remedy are its."""
     evidence: tuple[str, ...]
-    """The figures that speak for it, in words."""
+    """The figures that speak for it, in words; where no limit stands out, what was seen instead."""
     missing: tuple[str, ...]
     """What was not seen."""
     remedy: Remedy | None
@@ -49,9 +49,13 @@ def bind_arm(arm: ArmSummary) -> ArmBinding:
         runs=runs,
         verdict=verdict,
         representative=representative,
-        evidence=tuple(evidence_words(representative, verdict, around)),
+        evidence=tuple(
+            unexplained_words(representative)
+            if verdict.limit is None and arm.valid
+            else evidence_words(representative, verdict, around)
+        ),
         missing=(*representative.evidence.missing, *_not_timed(verdict, figures)) if arm.valid else (OF_INVALID,),
-        remedy=remedy_of(representative, verdict, around),
+        remedy=remedy_of(representative, verdict.remediable, around),
     )
 
 

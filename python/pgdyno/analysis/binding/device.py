@@ -16,7 +16,7 @@ class Device:
     read_mib_per_s: float
     write_mib_per_s: float
     request_ms: float
-    """From submission to completion, mean of the requests that ended; 0 where none did."""
+    """From submission to completion, mean of the requests that ended; 0 where none did, and where they were not timed."""
     queue_length: float
     """Mean number of requests in the device."""
     reading: float

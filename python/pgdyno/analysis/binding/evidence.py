@@ -88,6 +88,8 @@ class Given:
     """Whether pgdyno's own clients made the load; otherwise it is not known how many more there would be."""
     inferred: frozenset[str] = frozenset()
     """Roles of volumes whose limits were inferred from what was seen: nothing is sure by them."""
+    cores: float | None = None
+    """CPUs that the server may use; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ def _given(run: RunFigures) -> Given:
         bought={role: one for role, one in bought.items() if one is not None},
         instance=BoughtInstance.of(record.world.instance),
         driven=not is_watched(record),
+        cores=server_cores(run) if record.world.host.cores else None,
     )
 
 

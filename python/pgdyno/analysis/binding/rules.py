@@ -183,6 +183,8 @@ def waiting(second: Second, given: Given) -> Found | None:
         "server_cpu": sessions.cpu,
         "synchronous_standby": sessions.standby,
     }
+    if _has_spare_cores(second, given):
+        del parts["server_cpu"]
     limit, most = max(parts.items(), key=lambda part: part[1])
     if most < SOME * sessions.all:
         return None
@@ -243,7 +245,7 @@ def exceeded(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
 
 def slowed(device: Device, bought: Bought | None) -> float | None:
     """How many times longer than usual requests took; None where the usual latency is not known."""
-    if bought is None or bought.usual is None or not device.iops:
+    if bought is None or bought.usual is None or not device.iops or not device.request_ms:
         return None
     usual_ms = bought.usual.ms(device.request_bytes, device.write_share)
     return device.request_ms / usual_ms if usual_ms > 0 else None
@@ -322,6 +324,19 @@ def _short_of_cpu(second: Second) -> bool:
     """Whether work queues for the machine's CPU or for the server's."""
     cpu = second.cpu
     return cpu is not None and (cpu.idle < NO_IDLE or (cpu.server_busy or 0.0) >= SERVER_BUSY)
+
+
+def _has_spare_cores(second: Second, given: Given) -> bool:
+    """Whether the server used less than half of the CPU time that its computing sessions could have had.
+
+    Such a session waits for something that PostgreSQL has no name for. One that computes alone on many cores uses one of them whole.
+    """
+    cpu, sessions = second.cpu, second.sessions
+    if cpu is None or cpu.server_busy is None or sessions is None or cpu.idle < NO_IDLE:
+        return False
+    if given.cores is None:
+        return cpu.server_busy < MOST
+    return cpu.server_busy * given.cores < MOST * min(sessions.cpu, given.cores)
 
 
 def _below_limits(second: Second, given: Given) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.evidence import Evidence, evidence_of
@@ -22,6 +22,10 @@ SHARE_LOW = 0.35
 """Share of the seconds below which no limit stands out."""
 RIVAL_MAX = 0.25
 """Share of the seconds from which another limit counts as a second one."""
+SHARE_NAMED = 0.20
+"""Share of the seconds from which a limit is named beside the one that bound most: lifting that one alone leaves it."""
+TIE = 0.10
+"""Share of the seconds by which two limits that are reached about as often differ at most."""
 SURE_MIN = 0.60
 """Share of the limit's own seconds that must be sure: one second of noise in three is what ten looks at a few sessions bring."""
 SECONDS_MIN = 5
@@ -54,6 +58,18 @@ class Verdict:
     def share(self) -> float:
         """Share of the seconds in which the limit bound."""
         return 0.0 if self.limit is None else self.shares[self.limit]
+
+    @property
+    def beside(self) -> Mapping[Limit, float]:
+        """Other limits that bound in many seconds -> the share of these."""
+        return {limit: share for limit, share in self.shares.items() if limit != self.limit and share >= SHARE_NAMED}
+
+    @property
+    def remediable(self) -> Verdict:
+        """The verdict that a remedy is for: where the clients asked for no more in many seconds, that of the others."""
+        if self.limit != "client" or not self.beside:
+            return self
+        return replace(self, limit=next(iter(self.beside)), role=None, confidence="low")
 
 
 @dataclass(frozen=True)
@@ -101,6 +117,10 @@ def total(runs: Sequence[Sequence[Found | None]]) -> Verdict:
     if not shares:
         return Verdict(None, None, "unknown", shares)
     limit, share = next(iter(shares.items()))
+    rivals = [(name, other) for name, other in shares.items() if other > share - TIE and name != "client"]
+    if limit == "client" and rivals and rivals[0][1] >= SHARE_LOW:
+        # As many seconds in which something was short: that is what can be lifted.
+        limit, share = rivals[0]
     if share < SHARE_LOW:
         return Verdict(None, None, "unknown", shares)
     of_it = [found for found in every if found is not None and found.limit == limit]

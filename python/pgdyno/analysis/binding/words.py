@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.means import Means, means_of
-from pgdyno.analysis.binding.rules import SPARE_IDLE
+from pgdyno.analysis.binding.means import Means, mean_second, means_of
+from pgdyno.analysis.binding.rules import NO_IDLE, SERVER_BUSY, SPARE_IDLE
 from pgdyno.text import number, percent
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.verdict import RunBinding, Verdict
     from pgdyno.specification import Rate
+
+
+SEEN = 0.05
+"""Sessions on average below which a state is not worth a word."""
 
 
 def evidence_words(run: RunBinding, verdict: Verdict, around: Circumstances) -> list[str]:
@@ -42,6 +46,29 @@ def evidence_words(run: RunBinding, verdict: Verdict, around: Circumstances) -> 
         "connections": _connections,
     }
     return list(makers[limit](run.evidence, means, verdict, around))
+
+
+def unexplained_words(run: RunBinding) -> list[str]:
+    """What sessions did where no limit stands out, so that a reader sees what there was instead of one."""
+    means = mean_second(run.evidence.seconds)
+    sessions, cpu = means.sessions, means.cpu
+    words = []
+    if sessions is not None and sessions.all > 0:
+        states = {
+            "computed or waited for nothing that has a name": sessions.cpu,
+            "waited for another session": sessions.lock,
+            "waited for commits": sessions.commit,
+            "waited for reads": sessions.read,
+            "waited for their client": sessions.client,
+        }
+        most = sorted(((count, what) for what, count in states.items() if count >= SEEN), reverse=True)
+        parts = [f"{number(count, 2)} {what}" for count, what in most]
+        words.append(
+            f"of {number(sessions.all)} sessions on average {', '.join(parts)}" if parts else "no session was at work"
+        )
+    if cpu is not None and cpu.server_busy is not None:
+        words.append(f"the server used {percent(cpu.server_busy)} of its CPUs")
+    return words
 
 
 def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: Circumstances) -> Iterator[str]:
@@ -99,12 +126,15 @@ def _checkpoints(evidence: Evidence, means: Means, _: Verdict, __: Circumstances
     yield from _at_disk(means)
 
 
-def _cpu(_: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iterator[str]:
-    cpu, sessions = means.cpu, means.sessions
+def _cpu(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Iterator[str]:
+    cpu, sessions, cores = means.cpu, means.sessions, evidence.given.cores
     if cpu is not None and cpu.server_busy is not None:
         yield f"the server used {percent(cpu.server_busy)} of its CPUs, with {percent(cpu.idle)} of the machine idle"
     if sessions is not None:
         yield f"{number(sessions.cpu)} of {number(sessions.all)} sessions were computing"
+    few = cpu is not None and cpu.server_busy is not None and cpu.server_busy < SERVER_BUSY and cpu.idle >= NO_IDLE
+    if few and sessions is not None and cores is not None and sessions.cpu < cores:
+        yield f"each of them had one of {cores:g} cores: faster cores would help, more would not"
 
 
 def _locks(_: Evidence, means: Means, __: Verdict, around: Circumstances) -> Iterator[str]:
@@ -169,7 +199,7 @@ def _iops(device: Device, bought: Bought) -> str:
 
 def _slow(evidence: Evidence, device: Device, role: str | None) -> Iterator[str]:
     bought = evidence.given.bought.get(role or "")
-    if not device.iops:
+    if not device.iops or not device.request_ms:
         return
     took = f"a request took {number(device.request_ms)} ms on average"
     if bought is None or bought.usual is None:
