@@ -24,6 +24,7 @@ from pgdyno.store import open_experiment
 from pgdyno.store.record import Check
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.world import event_checks
+from pgdyno.world.fake import FAKE_MODIFIED_USD
 from pgdyno.world.timeline import Timeline
 from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno
@@ -261,6 +262,43 @@ def test_the_first_lines_say_what_happened_and_no_price_is_that_of_the_first_vol
     assert "All checks of the run passed" in html(found) or not found.valid
     [arm] = document(found).arms
     assert arm.usd_per_month is None
+
+
+def test_a_modified_volume_has_both_prices_and_the_work_before_and_after(engine: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trial.toml"
+    file.write_text(
+        ONE_ARM.format(kind="fake", seconds=60)
+        + event(at="20s", do="modify", spec="io2bx:size=10GiB,iops=1000")
+        + event(at="40s", do="kill")
+    )
+    pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
+    found = summarise(next(tmp_path.glob("*-trial-*")))
+    [arm] = found.arms
+    first, second = arm.usd_per_month_of_parts
+    assert first == arm.data.usd_per_month
+    assert second == FAKE_MODIFIED_USD
+    assert second != first
+    [modified, killed] = document(found).arms[0].events
+    assert modified.usd_per_month == FAKE_MODIFIED_USD
+    assert killed.usd_per_month is None
+    [run] = [one.figures.run for one in arm.replicates]
+    counted = run.table("workload/throughput").to_pylist()
+    begin_ns = run.record.measure.begin_ns
+
+    def rate(from_s: int, to_s: int) -> float:
+        inside = [
+            row["transactions"]
+            for row in counted
+            if from_s * 1e9 <= row["t_begin_ns"] - begin_ns and row["t_end_ns"] - begin_ns <= to_s * 1e9
+        ]
+        return sum(inside) / (to_s - from_s)
+
+    # An event of this world lasts a tenth of a second, so that the second in which it began belongs to neither side.
+    assert modified.before_per_s == [pytest.approx(rate(0, 20))]
+    assert modified.after_per_s == [pytest.approx(rate(21, 40))]
+    for text in (html(found), table(found), markdown(found)):
+        assert "before" in text
+        assert "$42" in text
 
 
 def test_the_time_without_a_server_is_that_of_all_events_together_within_the_measuring() -> None:

@@ -188,8 +188,10 @@ class ArmSummary:
 
     @cached_property
     def headline(self) -> Estimate:
-        """The mean of that figure over the replicates, with its interval."""
-        return t_interval([replicate.headline for replicate in self.replicates])
+        """The mean of that figure over the replicates, with its interval. A run that did nothing took no known time."""
+        values = [replicate.headline for replicate in self.replicates]
+        known = [value for value in values if value > 0]
+        return t_interval(known if known and self.metric.better == "less" else values)
 
     @property
     def by_block(self) -> dict[tuple[str, int], float]:
@@ -297,12 +299,22 @@ class ArmSummary:
         )
 
     @property
+    def usd_per_month_of_parts(self) -> tuple[float | None, ...]:
+        """List price of all its volumes together as the run began, and after each modification of one."""
+        prices = {role: volume.usd_per_month for role, volume in self.volumes.items()}
+        found = [_together(prices)]
+        for event in self.events[0] if self.events else ():
+            if event.kind == "modify":
+                prices[event.target] = event.usd_per_month
+                found.append(_together(prices))
+        return tuple(found)
+
+    @property
     def usd_per_month(self) -> float | None:
         """List price of all its volumes together; None where one has none, and where one was modified: it had two."""
         if self.modified:
             return None
-        prices = [volume.usd_per_month for volume in self.volumes.values()]
-        return None if None in prices else math.fsum(price for price in prices if price is not None)
+        return _together({role: volume.usd_per_month for role, volume in self.volumes.items()})
 
     @property
     def given_up(self) -> tuple[str, ...]:
@@ -358,6 +370,12 @@ class ArmSummary:
             for finding in replicate.findings
             if finding.level == level
         )
+
+
+def _together(prices: Mapping[str, float | None]) -> float | None:
+    """The price of several volumes; None where one has none."""
+    known = [price for price in prices.values() if price is not None]
+    return math.fsum(known) if len(known) == len(prices) else None
 
 
 def merged_by_name(parts: Sequence[Mapping[_Name, Distribution]]) -> dict[_Name, Distribution]:

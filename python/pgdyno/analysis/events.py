@@ -27,6 +27,8 @@ class Event:
     begin_s: float
     end_s: float
     result: str
+    usd_per_month: float | None = None
+    """Of a volume after its modification; None of other events, and in older records."""
 
     @property
     def seconds(self) -> float:
@@ -46,6 +48,7 @@ def events_of(run: Run) -> tuple[Event, ...]:
             begin_s=(row["t_begin_ns"] - begin_ns) / 1e9,
             end_s=(row["t_end_ns"] - begin_ns) / 1e9,
             result=row["result"],
+            usd_per_month=row.get("usd_per_month"),
         )
         for row in run.table("world/event").to_pylist()
     )
@@ -61,6 +64,31 @@ def down_s(events: Sequence[Event], measure_s: float) -> float:
     return total
 
 
-def events_by_place(runs: Sequence[Run]) -> list[list[Event]]:
-    """The events of an arm's runs in their order, each in all of them."""
-    return [list(same) for same in zip(*map(events_of, runs), strict=False)]
+@dataclass(frozen=True)
+class Around:
+    """An event and the work of its run before and after it, each as far as the next event or the run's end."""
+
+    event: Event
+    before_per_s: float | None
+    """None where less than a second lies between."""
+    after_per_s: float | None
+
+
+def around(run: Run) -> tuple[Around, ...]:
+    """Every event of a run with what was done around it: a mean over both describes neither."""
+    events, measure = events_of(run), run.record.measure
+    ends = [0.0, *(event.end_s for event in events)]
+    begins = [*(event.begin_s for event in events), measure.seconds]
+    rates = [_per_s(run, begin, end) for begin, end in zip(ends, begins, strict=True)]
+    return tuple(Around(event, rates[place], rates[place + 1]) for place, event in enumerate(events))
+
+
+def _per_s(run: Run, begin_s: float, end_s: float) -> float | None:
+    """Transactions per second in the whole seconds between two instants."""
+    table, begin_ns = run.table("workload/throughput"), run.record.measure.begin_ns
+    rows = zip(*(table[name].to_pylist() for name in ("t_begin_ns", "t_end_ns", "transactions")), strict=True)
+    least, most = begin_ns + begin_s * 1e9, begin_ns + end_s * 1e9
+    inside = [(begin, end, count) for begin, end, count in rows if begin >= least and end <= most]
+    # Each script has a row of its own for a second.
+    seconds = sum(end - begin for begin, end in {(begin, end) for begin, end, _ in inside}) / 1e9
+    return sum(count for _, _, count in inside) / seconds if seconds else None

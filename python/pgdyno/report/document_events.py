@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.events import events_by_place
+from pgdyno.analysis.events import around
 from pgdyno.report.part import Part
 
 if TYPE_CHECKING:
@@ -26,19 +26,28 @@ class EventOf(Part):
     seconds: list[float]
     """How long it took in each replicate; of a server that was ended, until it took connections again."""
     results: list[str]
+    before_per_s: list[float | None]
+    """Transactions per second in each replicate since the event before it, or since measuring began; null where that is less than a second."""
+    after_per_s: list[float | None]
+    """Until the next event, or until measuring ended."""
+    usd_per_month: float | None
+    """Of a volume after its modification; null of other events, and in older results."""
 
 
 def events_document(arm: ArmSummary) -> list[EventOf]:
     """Empty of runs without events."""
     return [
         EventOf(
-            planned_s=same[0].planned_s,
-            kind=same[0].kind,
-            target=same[0].target,
-            words=same[0].words,
-            begin_s=[event.begin_s for event in same],
-            seconds=[event.seconds for event in same],
-            results=[event.result for event in same],
+            planned_s=same[0].event.planned_s,
+            kind=same[0].event.kind,
+            target=same[0].event.target,
+            words=same[0].event.words,
+            begin_s=[one.event.begin_s for one in same],
+            seconds=[one.event.seconds for one in same],
+            results=[one.event.result for one in same],
+            before_per_s=[one.before_per_s for one in same],
+            after_per_s=[one.after_per_s for one in same],
+            usd_per_month=same[0].event.usd_per_month,
         )
-        for same in events_by_place([one.figures.run for one in arm.replicates])
+        for same in zip(*(around(one.figures.run) for one in arm.replicates), strict=False)
     ]

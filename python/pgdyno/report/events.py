@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.events import events_by_place
+from pgdyno.analysis.arm import mean_known
+from pgdyno.analysis.events import around
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.words import Row
-from pgdyno.text import UNKNOWN, number
+from pgdyno.text import UNKNOWN, money, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.events import Event
+    from pgdyno.analysis.events import Around
 
 _NOTE = (
     "Seconds that each took, mean of the replicates with the shortest and the longest; of a server that was ended, until it took"
@@ -28,32 +30,62 @@ def section(comparison: Comparison) -> Section | None:
 
 
 def rows(comparison: Comparison) -> list[Row]:
-    """A row for each event, with the seconds that it took in each arm."""
+    """A row for each event, with the seconds that it took in each arm; below it the work before and after a modification."""
     of_arms = _of_arms(comparison)
     longest = max(of_arms, key=len)
-    return [
-        Row(
-            f"{same[0].planned_s:g} s: {same[0].words}",
-            tuple(_took(events[place]) if place < len(events) else UNKNOWN for events in of_arms),
+    found = []
+    for place, same in enumerate(longest):
+        event = same[0].event
+        each = [events[place] if place < len(events) else [] for events in of_arms]
+        found.append(
+            Row(f"{event.planned_s:g} s: {event.words}", tuple(_took(one) if one else UNKNOWN for one in each))
         )
-        for place, same in enumerate(longest)
-    ]
+        if event.kind == "modify":
+            unit = comparison.arms[0].unit.per_second
+            found.append(Row(f"{unit} before and after it", tuple(_around(one) for one in each)))
+    return found
 
 
 def lines(comparison: Comparison) -> list[str]:
     """A line for each event of each arm, for the terminal."""
     return [
-        f"{arm.label}: {same[0].planned_s:g} s: {same[0].words}, {_took(same)}"
+        f"{arm.label}: {same[0].event.planned_s:g} s: {same[0].event.words}, {_took(same)}{_changed(arm, same)}"
         for arm, events in zip(comparison.arms, _of_arms(comparison), strict=True)
         for same in events
     ]
 
 
-def _of_arms(comparison: Comparison) -> list[list[list[Event]]]:
-    return [events_by_place([one.figures.run for one in arm.replicates]) for arm in comparison.arms]
+def _of_arms(comparison: Comparison) -> list[list[list[Around]]]:
+    """Of each arm its events, each in all replicates."""
+    return [
+        [list(same) for same in zip(*(around(one.figures.run) for one in arm.replicates), strict=False)]
+        for arm in comparison.arms
+    ]
 
 
-def _took(same: Sequence[Event]) -> str:
-    seconds = sorted(event.seconds for event in same)
+def _changed(arm: ArmSummary, same: Sequence[Around]) -> str:
+    """What a modification changed: ``; 302 transactions per second before, 2,987 after``."""
+    if same[0].event.kind != "modify":
+        return ""
+    before, after = _means(same)
+    price = same[0].event.usd_per_month
+    costs = "" if price is None else f"; the {same[0].event.target} volume then costs {money(price)} a month"
+    return f"; {number(before)} {arm.unit.per_second} before, {number(after)} after{costs}"
+
+
+def _around(same: Sequence[Around]) -> str:
+    if not same:
+        return UNKNOWN
+    before, after = _means(same)
+    return f"{number(before)}, {number(after)}"
+
+
+def _means(same: Sequence[Around]) -> tuple[float | None, float | None]:
+    """The work before and after an event, means of the replicates."""
+    return mean_known([one.before_per_s for one in same]), mean_known([one.after_per_s for one in same])
+
+
+def _took(same: Sequence[Around]) -> str:
+    seconds = sorted(one.event.seconds for one in same)
     mean = f"{number(sum(seconds) / len(seconds))} s"
     return mean if len(seconds) < 2 else f"{mean} ({number(seconds[0])} to {number(seconds[-1])})"

@@ -27,7 +27,7 @@ TABLES: dict[str, str] = {
     " temporary files and its plan (NULL is unknown); error is empty where it brought its rows",
     "workload/replay": "a replay: how the statements of each second ended, and how late they were sent",
     "world/event": "what happened to volumes and server during the run: when it was to happen, in seconds since measuring began, when"
-    " it began and ended, and what came of it",
+    " it began and ended, what came of it, and of a modification the volume's price after it (NULL is unknown)",
     "probe/disk": "each volume's block device in /proc/diskstats, cumulative",
     "probe/volume": "each emulated volume's counters, cumulative",
     "probe/instance": "counters of the instance's limits on its volumes, cumulative, if it has limits; reserves in"
@@ -65,7 +65,7 @@ _COLUMNS: dict[str, str] = {
     " temp_bytes:i plan:s error:s",
     "workload/replay": "t_begin_ns:i t_end_ns:i executed:i failed_as_recorded:i newly_failed:i no_longer_failed:i behind_us_mean:f"
     " behind_us_max:f",
-    "world/event": "planned_s:f kind:s target:s words:s t_begin_ns:i t_end_ns:i result:s",
+    "world/event": "planned_s:f kind:s target:s words:s t_begin_ns:i t_end_ns:i result:s usd_per_month:f",
     "probe/disk": "t_ns:i volume:s reads:i writes:i read_bytes:i write_bytes:i read_time_ms:i write_time_ms:i in_flight:i"
     " io_time_ms:i weighted_time_ms:i",
     "probe/volume": "t_ns:i volume:s read_ops:i write_ops:i read_bytes:i write_bytes:i flush_ops:i io_units:i read_time_ns:i"

@@ -114,6 +114,10 @@ def _story(run: Run, resolved: ResolvedArm) -> fake_tables.Story:
     )
 
 
+FAKE_MODIFIED_USD = 42.0
+"""Price a month of what a volume of this world becomes."""
+
+
 def _events(resolved: ResolvedArm, story: fake_tables.Story) -> Samples:
     """Each takes a tenth of a second."""
     from pgdyno.store.tables import from_rows
@@ -128,6 +132,7 @@ def _events(resolved: ResolvedArm, story: fake_tables.Story) -> Samples:
             "t_begin_ns": begin_ns + int(event.at_s * 1e9),
             "t_end_ns": begin_ns + int((event.at_s + 0.1) * 1e9),
             "result": "made up",
+            "usd_per_month": FAKE_MODIFIED_USD if event.do == "modify" else None,
         }
         for event in resolved.arm.events
     ]

@@ -56,7 +56,7 @@ def _measured(
     run: Run, resolved: ResolvedArm, subject: Subject, shared: Any, hosts: Mapping[str, Elsewhere]
 ) -> Measured:
     rows = subject.server.settings()
-    with Timeline(resolved.arm.events, subject.act, run.clock) as timeline:
+    with Timeline(resolved.arm.events, subject.act, run.clock, subject.usd_per_month) as timeline:
         outcome, samples = _drive(run, resolved, subject, shared, timeline, hosts)
         timeline.require_done()
     samples = samples | timeline.samples().on(run.clock)

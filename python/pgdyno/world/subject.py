@@ -119,6 +119,11 @@ class Subject:
         said = {} if self.relay is None else self.relay.stop()
         return record.ClientRecord(rtt_ms=self.rtt_ms, relay=said)
 
+    def usd_per_month(self, role: str) -> float | None:
+        """List price of the volume that a role has now; None of one that is not sold."""
+        spec = self.volumes[role].facts.get("spec") if role in self.volumes else None
+        return spec.get("usd_per_month") if isinstance(spec, dict) else None
+
     def stats(self) -> dict[str, dict[str, Any]]:
         """Every emulated volume's counters now, by role."""
         return {role: attached.stats() for role, attached in self.volumes.items()}

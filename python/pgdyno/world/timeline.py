@@ -25,12 +25,19 @@ LASTS_MAX_S = 900.0
 class Timeline:
     """Runs events on a thread of its own, one after the other; one that is due while another runs begins after it.
 
-    ``act`` does an event and returns what came of it in words. Leaving the ``with`` block begins no further event and waits for
+    ``act`` does an event and returns what came of it in words; ``price_of`` is the price a month of the volume of a role. Leaving the ``with`` block begins no further event and waits for
     the one that runs.
     """
 
-    def __init__(self, events: Iterable[EventTable], act: Callable[[EventTable], str], clock: SubjectClock) -> None:
+    def __init__(
+        self,
+        events: Iterable[EventTable],
+        act: Callable[[EventTable], str],
+        clock: SubjectClock,
+        price_of: Callable[[str], float | None] = lambda _: None,
+    ) -> None:
         self._events = tuple(events)
+        self._price_of = price_of
         self._act = act
         self._clock = clock
         self._ended = threading.Event()
@@ -123,5 +130,6 @@ class Timeline:
                     "t_begin_ns": begin_ns,
                     "t_end_ns": time.monotonic_ns(),
                     "result": result,
+                    "usd_per_month": self._price_of(event.target) if event.do == "modify" else None,
                 }
             )
