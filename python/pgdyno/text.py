@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "–"
 INTERVAL_REACH_MAX = 10.0
 """Times the ratio, either way: an interval that reaches further and has 1 in it tells nothing, and its ends are noise."""
+TOO_FEW: Final = "too few runs"
+"""In place of an interval that says nothing."""
 PROBABILITY_MIN = 1e-6
 """A smaller probability is not told from the failure of anything else in a data centre."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -90,17 +92,19 @@ def probability(share: float) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """``970 to 985``; a dash for one replicate. Of what cannot be negative: two replicates may have a wide interval."""
-    return UNKNOWN if low is None or high is None else f"{number(max(0.0, low))} to {number(high)}"
+    """``970 to 985``; a dash for one replicate. Of what cannot be negative: one that reaches down to 0 is of too few runs."""
+    if low is None or high is None:
+        return UNKNOWN
+    return TOO_FEW if low <= 0 < high else f"{number(low)} to {number(high)}"
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
-    """``0.995 to 1.003``; a dash for one replicate, and ``not known`` where the interval tells nothing."""
+    """``0.995 to 1.003``; a dash for one replicate, and :data:`TOO_FEW` where the interval tells nothing."""
     if low is None or high is None:
         return UNKNOWN
     reach = math.sqrt(high / low) if low > 0 else math.inf
     if reach > INTERVAL_REACH_MAX and low <= 1 <= high:
-        return "not known"
+        return TOO_FEW
     return f"{times(low)} to {times(high)}"
 
 
@@ -108,6 +112,8 @@ def money(usd: float | None) -> str:
     """US dollars: cents where there are any, three digits below a dollar."""
     if usd is None:
         return UNKNOWN
+    if 0 < usd < 0.001:
+        return "< $0.001"
     if 0 < usd < 1:
         return f"${usd:,.2f}" if usd == round(usd, 2) else f"${number(usd)}"
     return f"${usd:,.0f}" if usd == round(usd) else f"${usd:,.2f}"

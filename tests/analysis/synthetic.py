@@ -52,6 +52,8 @@ from .synthetic_volumes import spec_of, write_volumes
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.store.work_record import ReplayRecord
+
 BOOT_NS = 86_400 * SECOND_NS
 CREATED_UNIX_NS = 1_795_264_000 * SECOND_NS
 CLIENTS = 32
@@ -127,6 +129,11 @@ class Arm:
     """Of the response time, in an open loop; 0 is a closed one."""
     queries: int = 0
     """Statements of a transaction of sysbench; 0 of other workloads, which count none."""
+    replay: ReplayRecord | None = None
+    """Of a captured load; None of other workloads."""
+    rate_per_s: float | None = None
+    """Arrivals of an open loop; None of a closed one."""
+    clients: int = CLIENTS
 
     @property
     def written(self) -> str:
@@ -386,10 +393,10 @@ def _record(
             "script": "tpcb-like",
             "scale": 100,
             "fillfactor": 100,
-            "clients": CLIENTS,
+            "clients": arm.clients,
             "threads": 1,
             "protocol": "prepared",
-            "rate_per_s": None,
+            "rate_per_s": arm.rate_per_s,
             "late_max_ms": None,
             "tries_max": 1,
             "seed": plan.seed,
@@ -403,6 +410,8 @@ def _record(
         ),
         account=Account(scheduled=succeeded + arm.failed, skipped=0, succeeded=succeeded, failed=arm.failed),
         queries=arm.queries * succeeded or None,
+        replay=arm.replay,
+        metric=None if arm.replay is None else "response_ms",
         checks=arm.checks,
         validity=Validity(valid=True),
         visibility=arm.visibility,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.text import address, duration, money, number, percent, ratio_interval, times
+from pgdyno.text import address, duration, interval, money, number, percent, ratio_interval, times
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,15 @@ def test_three_digits(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("amount", "text"),
-    [(8.0, "$8"), (8.5, "$8.50"), (1052.5, "$1,052.50"), (0.2, "$0.20"), (0.00322, "$0.00322"), (0.0, "$0")],
+    [
+        (8.0, "$8"),
+        (8.5, "$8.50"),
+        (1052.5, "$1,052.50"),
+        (0.2, "$0.20"),
+        (0.00322, "$0.00322"),
+        (0.0004, "< $0.001"),
+        (0.0, "$0"),
+    ],
 )
 def test_dollars(amount: float, text: str) -> None:
     assert money(amount) == text
@@ -39,8 +47,10 @@ def test_ratios_around_one_have_a_digit_more(ratio: float, text: str) -> None:
 
 
 def test_the_ends_of_an_interval_that_tells_nothing_are_not_given() -> None:
-    assert ratio_interval(4.69e-6, 1_489_146.0) == "not known"
-    assert ratio_interval(0.2, float("inf")) == "not known"
+    assert ratio_interval(4.69e-6, 1_489_146.0) == "too few runs"
+    assert ratio_interval(0.2, float("inf")) == "too few runs"
+    assert interval(-9216.0, 10_221.0) == "too few runs"
+    assert interval(970.0, 985.0) == "970 to 985"
     assert ratio_interval(0.919, 2.07) == "0.919 to 2.07"
     assert ratio_interval(50.0, 50_000.0) == "50.0 to 50,000", "it excludes 1, which is something"
 

@@ -49,6 +49,8 @@ FOLDER = Path(__file__).parent / "golden"
 DIGITS = 6
 ARMS_MAX = 2
 """In the JSON: its arms have the same fields."""
+PAIRS_MAX = 3
+"""Likewise."""
 _REPEATED = re.compile(r"\bsetting_\d+\b|\| \d+ \| [a-z' ]+ \| ok \|")
 _BLOCKS = {"p", "li", "h1", "h2", "h3", "h4", "tr", "dt", "dd", "figcaption", "pre", "summary", "title", "section"}
 _DRIVER = DriverRecord(
@@ -119,7 +121,7 @@ def texts(name: str, root: Path) -> dict[str, str]:
 
 def _json(comparison: Comparison) -> str:
     made = json.loads(document(comparison).model_dump_json())
-    made["arms"] = made["arms"][:ARMS_MAX]
+    made["arms"], made["pairs"] = made["arms"][:ARMS_MAX], made["pairs"][:PAIRS_MAX]
     return json.dumps(_rounded(made), indent=1, ensure_ascii=False)
 
 

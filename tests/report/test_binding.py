@@ -39,21 +39,20 @@ def test_page_has_a_bar_with_words_for_each_arm(capped: Comparison) -> None:
     outline(text)
     section = text[text.index('<section id="binding">') : text.index('<section id="throughput">')]
     labels = re.findall(r'class="strip" role="img" aria-label="([^"]+)"', section)
-    assert [label.partition(":")[0] for label in labels] == ["gp3", "io2bx"]
-    assert labels[0].startswith("gp3: volume IOPS 9")
+    assert [label.partition(": ")[0] for label in labels] == ["gp3:size=100GiB", "io2bx"]
+    assert labels[0].startswith("gp3:size=100GiB: volume IOPS 9")
     widths = [int(found) for found in re.findall(r'style="flex:(\d+)"', section)]
     assert sum(widths) == 2 * 30
     assert "<b>volume IOPS</b> (confidence: high)" in section
     assert "IOPS of 3,000 bought</li>" in section
-    assert "<b>Remedy</b>: more IOPS, or fewer requests" in section
 
 
-def test_terminal_has_two_lines_for_each_arm(capped: Comparison) -> None:
+def test_terminal_has_a_line_for_each_arm_and_the_steps_of_all(capped: Comparison) -> None:
     text = table(capped)
     assert all(len(line) <= WIDTH for line in text.splitlines())
-    lines = [line for line in text.splitlines() if line.startswith(("bound by: ", "remedy: "))]
-    assert [line.split(":")[1].strip() for line in lines] == ["gp3", "gp3", "io2bx", "io2bx"]
-    assert lines[0].startswith("bound by: gp3: volume IOPS in 9")
+    lines = [line for line in text.splitlines() if line.startswith(("bound by: ", "step "))]
+    assert [line.partition(": ")[0] for line in lines] == ["bound by", "bound by", "step 1", "step 2"]
+    assert lines[0].startswith("bound by: gp3:size=100GiB: volume IOPS in 9")
     assert all(len(line) <= WIDTH_MIN for line in table(capped, width=WIDTH_MIN).splitlines())
 
 
@@ -78,7 +77,7 @@ def test_nothing_is_concluded_from_the_numbers_of_an_invalid_arm(tmp_path: Path)
     assert not found.arms[0].valid
     assert {text.partition(":")[0] for _, text in binding.lines(found)} == {"io2bx"}
     first = binding.rows(found)[0]
-    assert (first.limit, first.remedy, {part.colour for part in first.stretches}) == ("not named (invalid)", "", {""})
+    assert (first.limit, {part.colour for part in first.stretches}) == ("not named (invalid)", {""})
     assert "its numbers are invalid, so no limit and no remedy are named" in html(found)
     made = document(found).arms[0].binding
     assert (made.limit, made.shares, made.evidence, made.remedy) == (None, {}, [], None)

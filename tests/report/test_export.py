@@ -42,7 +42,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_markdown_has_the_verdict_and_a_row_for_each_arm(comparison: Comparison) -> None:
     text = markdown(comparison)
-    assert text.startswith("# io2bx does 3.")
+    assert text.startswith("# Buy io2bx: it does ")
     rows = [line for line in text.splitlines() if line.startswith(("| gp3", "| io2bx"))]
     assert len(rows) == 4  # of the figures and of the cost
     tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
@@ -106,7 +106,7 @@ def test_one_result_against_another(
     output = tmp_path / "against.html"
     assert run(["report", str(other), "--against", str(experiment), "--output", str(output)]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"gp3 does (1\.9\d|2\.\d+) times the transactions here", said)
+    assert re.search(r"gp3:size=100GiB does (1\.9\d|2\.\d+) times the transactions here", said)
     assert "io2bx here and there are not distinguishable" in said
     text = output.read_text()
     outline(text)

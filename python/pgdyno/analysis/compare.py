@@ -19,12 +19,12 @@ from pgdyno.analysis.difference import same_order
 from pgdyno.analysis.effects import Effect, main_effects
 from pgdyno.analysis.factors import Factor, arm_label, factors_of, levels_of
 from pgdyno.analysis.headline import Headline
-from pgdyno.analysis.interval import ratio_interval
 from pgdyno.analysis.loads import LoadFigures
 from pgdyno.analysis.metric import Line, lines_of
 from pgdyno.analysis.noise import NoiseFloor, noise_floor
 from pgdyno.analysis.queries import agreement
-from pgdyno.analysis.ratio import Ratio
+from pgdyno.analysis.ratio import Ratio, every_pair, ratio_of
+from pgdyno.analysis.recommendation import Recommendation, recommend
 from pgdyno.analysis.run_figures import RunFigures, figures_of
 from pgdyno.analysis.spread import SpreadHost, Unpaired, hosts_of, paired
 from pgdyno.analysis.sweep import Sweep, sweep_of
@@ -32,6 +32,7 @@ from pgdyno.analysis.undilated import FACTOR, Undilated, undilated
 from pgdyno.analysis.validity import findings
 from pgdyno.analysis.warming import Warming, warmings
 from pgdyno.errors import InputError
+from pgdyno.goal import Goal, parse_goal
 from pgdyno.store import open_experiment, open_loads
 
 if TYPE_CHECKING:
@@ -61,6 +62,18 @@ class Comparison:
     """Run directories that could not be read, and why."""
     unpaired: tuple[Unpaired, ...] = ()
     """Runs that were spread over hosts and are left out, because their block is not whole."""
+    goal: Goal | None = None
+    """What an arm must do to be recommended; None: be about as fast as the fastest."""
+
+    @cached_property
+    def recommendation(self) -> Recommendation:
+        """The one arm of the set to take, or why none is recommended."""
+        return recommend(self.arms, self.factors, self.goal, self.bindings, self.costs, self.absent)
+
+    @cached_property
+    def pairs(self) -> tuple[Ratio, ...]:
+        """Each arm against each one before it; empty of a sweep of very many arms."""
+        return every_pair(self.arms)
 
     @property
     def metric(self) -> Headline:
@@ -71,9 +84,9 @@ class Comparison:
     def verdict(self) -> str:
         """What was found, in sentences: of each factor where there are several, else of each arm after the first.
 
-        What happened on purpose while measuring is said first.
+        What happened on purpose while measuring is said first, and of replays whether they kept up.
         """
-        return verdict.with_events(self.arms) + self._verdict
+        return verdict.with_events(self.arms) + verdict.of_replays(self.arms) + self._verdict
 
     @property
     def _verdict(self) -> str:
@@ -81,7 +94,7 @@ class Comparison:
             return verdict.of_sweep(self.arms, self.factors, self.effects, self.sweep)
         if self.effects:
             return verdict.of_effects(self.arms, self.factors, self.effects)
-        return verdict.sentence(self.arms, self.ratios)
+        return verdict.sentence(self.arms, self.ratios, self.pairs)
 
     @cached_property
     def figures(self) -> dict[str, Line]:
@@ -143,10 +156,10 @@ class Comparison:
         return all(arm.valid for arm in self.arms)
 
 
-def summarise(*directories: Path) -> Comparison:
+def summarise(*directories: Path, goal: Goal | None = None) -> Comparison:
     """Compare the arms of an experiment; several directories are pooled when the experiments were equal.
 
-    Raises :class:`InputError` when a directory is not an experiment, has no finished run, is there twice, or differs from
+    ``goal`` goes before the one of the experiment file. Raises :class:`InputError` when a directory is not an experiment, has no finished run, is there twice, or differs from
     the first in anything that can change a result.
     """
     experiments = [open_experiment(directory) for directory in directories]
@@ -157,7 +170,7 @@ def summarise(*directories: Path) -> Comparison:
         raise InputError(f"{experiments[0].path} has no finished run", remedy="repeat the experiment")
     unreadable = tuple(f"{path}: {why}" for one in experiments for path, why in one.unreadable.items())
     planned = sum(experiment.record.replicates for experiment in experiments)
-    return compared(first, figures, directories, unreadable, planned=planned)
+    return compared(first, figures, directories, unreadable, planned=planned, goal=goal)
 
 
 def _require_poolable(experiments: Sequence[Experiment]) -> None:
@@ -188,6 +201,7 @@ def compared(
     unreadable: tuple[str, ...] = (),
     *,
     planned: int | None = None,
+    goal: Goal | None = None,
 ) -> Comparison:
     """The comparison of runs whose figures are known; ``paths`` are the directories that they are from.
 
@@ -203,13 +217,20 @@ def compared(
         experiment=first,
         paths=tuple(paths),
         arms=arms,
-        ratios=tuple(_ratio(arm, arms[0]) for arm in arms[1:]),
+        ratios=tuple(ratio_of(arm, arms[0]) for arm in arms[1:]),
         factors=factors,
         effects=main_effects(factors, arms),
         absent=tuple(arm for index, arm in enumerate(first.arms) if index not in present),
         unreadable=unreadable,
         unpaired=unpaired,
+        goal=goal if goal is not None else _recorded_goal(first),
     )
+
+
+def _recorded_goal(experiment: ExperimentRecord) -> Goal | None:
+    """The goal of the experiment file; None without one."""
+    text = experiment.settings.get("goal")
+    return parse_goal(text, "goal") if isinstance(text, str) else None
 
 
 def _arms(figures: Sequence[RunFigures], factors: Sequence[Factor], planned: int) -> tuple[ArmSummary, ...]:
@@ -240,9 +261,3 @@ def _numbered(labels: Sequence[str]) -> list[str]:
     """Names that tell arms apart: the same volume twice is numbered."""
     seen = [labels[: place + 1].count(label) for place, label in enumerate(labels)]
     return [label if count == 1 else f"{label} ({count})" for label, count in zip(labels, seen, strict=True)]
-
-
-def _ratio(arm: ArmSummary, base: ArmSummary) -> Ratio:
-    under = base.by_block
-    pairs = [(value, under[block]) for block, value in arm.by_block.items() if block in under]
-    return Ratio(arm.index, base.index, ratio_interval(pairs) if pairs else None)

@@ -19,6 +19,9 @@ VOLUME = "world.volume"
 JOINT = " · "
 """Between the levels in the name of an arm."""
 
+LABEL_MAX = 27
+"""Characters of a volume that is named as it was written; a longer one has the name of its type."""
+
 _TITLES = {
     "world.volume": "volume",
     "world.volumes": "volumes",
@@ -63,16 +66,22 @@ def factors_of(experiment: ExperimentRecord, runs: Sequence[RunRecord]) -> tuple
     An experiment from before there were factors is a comparison of volumes.
     """
     found = experiment.factors or {VOLUME: tuple(dict.fromkeys(experiment.arms))}
+    label = _label_alone if len(found) == 1 else _label
     return tuple(
         Factor(
             name,
             factor_title(name),
             levels,
-            labels=_unique(tuple(_label(name, level, runs) for level in levels), levels),
+            labels=_unique(tuple(label(name, level, runs) for level in levels), levels),
             cells=_unique(tuple(_cell(name, level, runs) for level in levels), levels),
         )
         for name, levels in found.items()
     )
+
+
+def _label_alone(name: str, level: str, runs: Sequence[RunRecord]) -> str:
+    """A level of the only factor: a volume as it was written, while a table has room for that."""
+    return level if factor_title(name) == "volume" and 0 < len(level) <= LABEL_MAX else _label(name, level, runs)
 
 
 def levels_of(factors: Sequence[Factor], run: RunRecord) -> tuple[int, ...]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.interval import distinguishable
+from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval
 from pgdyno.analysis.resolution import detectable_difference, equivalent_within, replicates_needed
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.interval import Estimate
+    from collections.abc import Sequence
+
+    from pgdyno.analysis.arm import ArmSummary
+
+PAIRED_MAX = 48
+"""Arms of which every pair is compared: a thousand pairs. A larger sweep is read along its axes."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +28,13 @@ class Ratio:
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the interval excludes 1."""
+        """Whether the interval excludes 1; False without an interval, which says nothing either way."""
         return self.estimate is not None and distinguishable(self.estimate)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the arms were run often enough for an interval: a single run of each has none."""
+        return self.estimate is not None and self.estimate.low is not None
 
     @property
     def equivalent_within(self) -> float | None:
@@ -40,3 +50,23 @@ class Ratio:
     def replicates_needed(self) -> int | None:
         """Replicates that would find :data:`~pgdyno.analysis.resolution.DIFFERENCE_OF_INTEREST` as often."""
         return None if self.estimate is None else replicates_needed(self.estimate)
+
+
+def ratio_of(arm: ArmSummary, base: ArmSummary) -> Ratio:
+    """One arm against another."""
+    under = base.by_block
+    pairs = [(value, under[block]) for block, value in arm.by_block.items() if block in under]
+    return Ratio(arm.index, base.index, ratio_interval(pairs) if pairs else None)
+
+
+def every_pair(arms: Sequence[ArmSummary]) -> tuple[Ratio, ...]:
+    """Each arm against each one before it; nothing of more than :data:`PAIRED_MAX` arms."""
+    if len(arms) > PAIRED_MAX:
+        return ()
+    return tuple(ratio_of(arm, base) for place, arm in enumerate(arms) for base in arms[:place])
+
+
+def gain_of(arm: ArmSummary, base: ArmSummary) -> Estimate | None:
+    """How many times faster one arm is than another, whichever way its headline is better; None where no block has both."""
+    over, under = (arm, base) if arm.metric.better == "more" else (base, arm)
+    return ratio_of(over, under).estimate

@@ -1,10 +1,13 @@
-"""Numbers in the words of a verdict. What could not be told apart is called so."""
+"""Numbers in the words of a verdict. What could not be told apart is called so; a single run tells nothing apart and says that."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from pgdyno.text import money, number, percent, ratio_interval, times
+from pgdyno.analysis.replay import replay_of
+from pgdyno.text import TOO_FEW, money, number, percent, ratio_interval, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,20 +20,49 @@ if TYPE_CHECKING:
     from pgdyno.analysis.ratio import Ratio
     from pgdyno.analysis.sweep import Sweep
 
+NO_INTERVAL: Final = "A single run has no interval: -n 3 gives one."
 SENTENCES_MAX = 4
 """More arms than this after the first are counted instead of listed: fifteen sentences are too many to read."""
+PAIRED_SENTENCES_MAX = 3
+"""Arms of which every pair has a sentence: with three there are three."""
+FAR_APART = 0.1
+"""Ratio below which the sides change places: 274 times is read at once, and 0.00366 times is not."""
 RULED_OUT_MAX = 0.5
 """That two volumes differ by less than a half is nothing to say."""
 
 
-def sentence(arms: Sequence[ArmSummary], ratios: Sequence[Ratio]) -> str:
-    """The verdict of a comparison, one sentence for each arm after the first."""
+def sentence(arms: Sequence[ArmSummary], ratios: Sequence[Ratio], pairs: Sequence[Ratio] = ()) -> str:
+    """The verdict of a comparison, one sentence for each pair of a few arms; of more for each arm after the first."""
     if not ratios:
         return _alone(arms[0])
+    if len(arms) <= PAIRED_SENTENCES_MAX and pairs:
+        ratios = pairs
     by_name = {arm.index: arm for arm in arms}
     if len(ratios) > SENTENCES_MAX:
         return _counted(by_name, ratios)
     return " ".join(_against(by_name[ratio.index], by_name[ratio.to_index], ratio) for ratio in ratios)
+
+
+def of_replays(arms: Sequence[ArmSummary]) -> str:
+    """Whether each arm kept up with the captured load, before a verdict; empty of other workloads."""
+    found = [(arm, replay) for arm in arms if arm.valid and (replay := replay_of(arm)) is not None]
+    in_time = [arm.label for arm, replay in found if replay.kept_up]
+    late = [(arm, replay) for arm, replay in found if not replay.kept_up]
+    words = []
+    if len(found) > SENTENCES_MAX + 1:
+        return f"{len(in_time)} of {len(found)} arms kept up with the captured load. "
+    if in_time:
+        words.append(f"{listed(in_time)} kept up with the captured load")
+    words += [
+        f"{arm.label} fell behind: it ended {number(replay.late_s.mean)} s after its {number(replay.runs[0].due_s)} s"
+        for arm, replay in late
+    ]
+    return f"{'; '.join(words)}. " if words else ""
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
 def with_events(arms: Sequence[ArmSummary]) -> str:
@@ -64,9 +96,7 @@ def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: S
         metric = arms[0].metric
         parts = [f"{sides(factors, e)[0]} {metric.did} {times(e.estimate.mean)} times the {metric.counts} of {sides(factors, e)[1]}"
                  for e in known if e.estimate is not None]  # fmt: skip
-        return (
-            f"In the only replicate {', '.join(parts)}: one replicate has no interval, so nothing is distinguishable."
-        )
+        return f"In a single run of each arm {', '.join(parts)}. {NO_INTERVAL}"
     sentences = [effect_sentence(factors, effect, arms[0].metric) for effect in told]
     if same:
         pairs = ", ".join(" and ".join(sides(factors, effect)) for effect in same)
@@ -117,16 +147,15 @@ def sides(factors: Sequence[Factor], effect: Effect) -> tuple[str, str]:
 
 def distance(estimate: Estimate | None) -> float:
     """How far a ratio is from 1, the same for a ratio and its inverse."""
-    import math
-
     return 0.0 if estimate is None or estimate.mean <= 0 else abs(math.log(estimate.mean))
 
 
 def interval(estimate: Estimate) -> str:
     """``95 % interval 2.9 to 3.1``, or that there is none."""
     if estimate.low is None or estimate.high is None:
-        return "one replicate has no interval"
-    return f"95 % interval {ratio_interval(estimate.low, estimate.high)}"
+        return "a single run, which has no interval"
+    ends = ratio_interval(estimate.low, estimate.high)
+    return "too few runs for an interval" if ends == TOO_FEW else f"95 % interval {ends}"
 
 
 def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
@@ -139,6 +168,9 @@ def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
     ]
     invalid = [ratio for ratio in ratios if not by_index[ratio.index].valid or not base.valid]
     more = [ratio for ratio in told if ratio.estimate is not None and ratio.estimate.mean > 1]
+    known = [ratio for ratio in ratios if ratio not in invalid]
+    if known and all(ratio.estimate is None or not ratio.has_interval for ratio in known):
+        return _in_single_runs(by_index, base, known)
     parts = [
         f"{len(more)} {metric.do} more {metric.counts} than {base.label}",
         f"{len(told) - len(more)} {metric.do} {metric.fewer}",
@@ -151,6 +183,19 @@ def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
         best = max(better, key=lambda ratio: distance(ratio.estimate))
         sentence += " " + _against(by_index[best.index], base, best)
     return sentence
+
+
+def _in_single_runs(by_index: dict[int, ArmSummary], base: ArmSummary, ratios: Sequence[Ratio]) -> str:
+    """The ends of single runs of many arms: none has an interval."""
+    values = [(ratio.estimate.mean, by_index[ratio.index].label) for ratio in ratios if ratio.estimate is not None]
+    if not values:
+        return f"No verdict: no arm has a run that can be compared with {base.label}."
+    (low, least), (high, most) = min(values), max(values)
+    metric = base.metric
+    return (
+        f"In a single run of each arm the others {metric.did} {times(low)} ({least}) to {times(high)} ({most}) times the"
+        f" {metric.counts} of {base.label}. {NO_INTERVAL}"
+    )
 
 
 def _alone(arm: ArmSummary) -> str:
@@ -167,12 +212,11 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
     if ratio.estimate is None:
         return f"No verdict on {arm.label} against {base.label}: no block has a run of both that did anything."
     estimate = ratio.estimate
+    if estimate.mean < FAR_APART:
+        arm, base, estimate = base, arm, inverse(estimate)
     ratio_text = times(estimate.mean)
     if estimate.low is None or estimate.high is None:
-        return (
-            f"{arm.label} {arm.metric.did} {ratio_text} times the {arm.metric.counts} of {base.label} in the only replicate: one replicate has no"
-            " interval, so the two are not distinguishable."
-        )
+        return f"In a single run of each {arm.label} {arm.metric.did} {ratio_text} times the {arm.metric.counts} of {base.label}. {NO_INTERVAL}"
     told = f"{interval(estimate)}, {estimate.n} replicates"
     money = _prices(arm, base)
     if not ratio.distinguishable:
@@ -181,6 +225,12 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
             f"{_ruled_out(ratio)}){money}."
         )
     return f"{arm.label} {arm.metric.does} {ratio_text} times the {arm.metric.counts} of {base.label} ({told}){money}."
+
+
+def inverse(estimate: Estimate) -> Estimate:
+    """The ratio of the same arms the other way round."""
+    low, high = (None if end is None else (1 / end if end > 0 else math.inf) for end in (estimate.high, estimate.low))
+    return replace(estimate, mean=1 / estimate.mean, low=low, high=high)
 
 
 def _ruled_out(ratio: Ratio) -> str:

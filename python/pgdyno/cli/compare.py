@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     help="Emulated network round trip between driver and server [0: a local socket].",
 )
 @click.option("--driver-cpus", help="CPUs of the driver [all].")
+@shared.goal
 @click.option("--full-check", is_flag=True, help="Check all balances after each run; reads all data.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order and of all random draws.")
 @click.option("--pg-bin", type=click.Path(), help="Directory of PostgreSQL's programs [the embedded PostgreSQL].")
@@ -115,7 +116,7 @@ def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
 
     Fills a pgbench data set once, then runs the workload on a clone of it on each volume, in interleaved replicates: a real
     PostgreSQL, on a block device that behaves like the volume, in the memory of an instance. Prints throughput and
-    latency with the ratio to the first volume and its 95 % interval, and writes a report.
+    latency with the ratios of the volumes and their 95 % intervals, recommends one of them, and writes a report.
 
     A VOLUME is written as its type and what differs from the defaults: gp3, gp3:iops=6000. `pgdyno volume types` lists
     the types. A script is tpcb-like, simple-update or select-only; a mix is select-only@9,simple-update@1. With --capture each run
@@ -124,6 +125,7 @@ def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
     \b
     Example:
       sudo pgdyno compare gp3 io2bx:iops=8000
+      sudo pgdyno compare gp3 gp3:iops=8000 io2bx --goal "tps>=2000, p99<=20ms"
       sudo pgdyno compare gp3 gp3:iops=6000,throughput=250 --script select-only --clients 32 --json
       sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --user app --files history.sql@9 order.sql@1
     """
@@ -259,6 +261,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "pg_bin": ("postgres", "bin"),
     "replicates": ("replicates",),
     "seed": ("seed",),
+    "goal": ("goal",),
 }
 """The key of an experiment that each flag sets."""
 

@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.flow.plan import Plan
+    from pgdyno.goal import Goal
 
 
 def execute_and_show(
-    plan: Plan, results: Path | None, as_json: bool, keep_invalid: bool, budget_s: float | None = None
+    plan: Plan,
+    results: Path | None,
+    as_json: bool,
+    keep_invalid: bool,
+    budget_s: float | None = None,
+    goal: Goal | None = None,
 ) -> None:
     """Run, report, print. :class:`CutFailed` when a database did not survive a power cut; :class:`RunInvalid` when the numbers must not
-    be used, unless ``keep_invalid``.
+    be used, unless ``keep_invalid``. ``goal`` goes before the one of the experiment.
     """
     from pgdyno.analysis.compare import summarise
     from pgdyno.analysis.power_cuts import cuts_of
@@ -40,7 +46,7 @@ def execute_and_show(
             tell=Listener(display.step, display.finished, display.say),
         )
         display.note("writing the report")
-        comparison = summarise(directory)
+        comparison = summarise(directory, goal=goal)
         written = write_report(comparison, directory / "report.html")
     if as_json:
         click.echo(document(comparison, written.page).model_dump_json(indent=2))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.cli import complete
+from pgdyno.cli import complete, shared
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Results folder [./results, $PGDYNO_RESULTS].",
 )
+@shared.goal
 @click.option("--summary", is_flag=True, help="Sum up different experiments with the same arms, in a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of a table.")
 def command(
@@ -44,6 +45,7 @@ def command(
     kind: str,
     against: str | None,
     root: Path | None,
+    goal: str | None,
     summary: bool,
     as_json: bool,
 ) -> None:
@@ -58,6 +60,7 @@ def command(
     Example:
       pgdyno report results/20261121T124500Z-compare-5c0ffe
       pgdyno report 20261121T124500Z-compare-5c0ffe --json --output gp3-io2bx.html
+      pgdyno report 20261121T124500Z-compare-5c0ffe --goal "tps>=2000, p99<=20ms"
       pgdyno report 20261121T124500Z-compare-5c0ffe --format csv --output runs.csv
       pgdyno report results/*-hammerdb-oltp-* results/*-hammerdb-olap-* --summary
     """
@@ -66,21 +69,22 @@ def command(
     from pgdyno.analysis.compare import summarise
     from pgdyno.cli.streams import drawn
     from pgdyno.errors import InputError
+    from pgdyno.goal import parse_goal
     from pgdyno.report import document, print_table, write_report
 
     directories = [_directory(result, root) for result in results]
     if summary:
-        if against is not None or kind != "html" or as_json or output is not None:
-            raise InputError("--summary prints a table", remedy="omit --against, --format, --json and --output")
+        if against is not None or kind != "html" or as_json or output is not None or goal is not None:
+            raise InputError("--summary prints a table", remedy="omit --against, --goal, --format, --json and --output")
         _sum_up(directories)
         return
-    if against is not None and (kind != "html" or as_json):
-        raise InputError("--against writes an HTML page only", remedy="omit --format and --json")
+    if against is not None and (kind != "html" or as_json or goal is not None):
+        raise InputError("--against writes an HTML page only", remedy="omit --format, --goal and --json")
     if as_json and kind not in ("html", "json"):
         raise InputError(
             f"--json and --format {kind} are two documents", remedy="omit one of them, or run the command twice"
         )
-    comparison = summarise(*directories)
+    comparison = summarise(*directories, goal=None if goal is None else parse_goal(goal, "--goal"))
     if against is not None:
         _against(comparison, summarise(_directory(against, root)), output or directories[0] / "against.html")
     elif kind != "html":

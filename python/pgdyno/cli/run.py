@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli import shared
+
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
     from pgdyno.flow.plan import Plan
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a key of the file; repeatable.")
 @click.option("--seed", type=int, help="Seed [the file's].")
 @click.option("-n", "--replicates", type=int, help="Runs per arm [the file's].")
+@shared.goal
 @click.option(
     "--only", metavar="ARM", multiple=True, help="Run only this arm: its label, or its number from 1; repeatable."
 )
@@ -84,6 +87,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
+    from pgdyno.goal import parse_goal
     from pgdyno.hosts.file import read
     from pgdyno.quantity import parse_seconds
 
@@ -92,6 +96,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     budget_s = None if options["budget"] is None else parse_seconds(options["budget"], "--budget")
     hosts = None if options["hosts"] is None else read(options["hosts"])
     spread = _spread(options)
+    goal = None if options["goal"] is None or file is not None else parse_goal(options["goal"], "--goal")
     experiment = _experiment(file, options, hosts)
     only = _arms(experiment, options["only"])
     if not options["dry_run"]:
@@ -110,7 +115,7 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     if options["dry_run"]:
         _print_plan(planned, as_json, budget_s)
     else:
-        execute_and_show(planned, options["results"], as_json, keep_invalid, budget_s)
+        execute_and_show(planned, options["results"], as_json, keep_invalid, budget_s, goal)
 
 
 def _spread(options: dict[str, Any]) -> Spread | None:
@@ -134,6 +139,8 @@ def _experiment(file: Path | None, options: dict[str, Any], hosts: HostsFile | N
     from pgdyno.world import world_of
 
     flags = {key: (f"--{key}", options[key]) for key in ("seed", "replicates") if options[key] is not None}
+    if options["goal"] is not None and file is not None:
+        flags["goal"] = ("--goal", options["goal"])
     if options["dsn"] is not None:
         flags |= {"world.kind": ("--dsn", "real"), "world.dsn": ("--dsn", options["dsn"])}
     if file is not None:
@@ -160,8 +167,6 @@ def _experiment(file: Path | None, options: dict[str, Any], hosts: HostsFile | N
 
 def _require_consent(experiment: Experiment, *, yes_write: bool) -> None:
     """Refuse to send what a server of the user's must be named for, and more."""
-    from pgdyno.cli import shared
-
     for arm in experiment.arms:
         if arm.workload.consent and arm.world.dsn is not None:
             shared.require_consent(arm.workload.consent, arm.world.dsn, yes_write=yes_write)

@@ -53,6 +53,11 @@ def require_consent(what: str, dsn: str, *, yes_write: bool) -> None:
         )
 
 
+goal = click.option(
+    "--goal",
+    metavar="CONDITIONS",
+    help='Recommend the cheapest that does this, for example "tps>=2000, p99<=20ms" [nearly as fast as the fastest].',
+)
 protocol = click.option(
     "-M",
     "--protocol",

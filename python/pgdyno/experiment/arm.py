@@ -44,6 +44,8 @@ class ExperimentFile(KeyTable):
     """A short name; part of the name of the results. Default: the file's."""
     title: str = ""
     """Title of the report, in one line."""
+    goal: str | None = None
+    """What an arm must do to be recommended, for example `"tps>=2000, p99<=20ms"`. Default: be nearly as fast as the fastest."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """Seed of the order of the runs and of all random draws."""
     replicates: Annotated[int, Field(ge=1, le=1000)] = 3

@@ -19,13 +19,14 @@ from pgdyno.endpoint import public_dsn
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.arm import KIND, TABLES, Arm, ExperimentFile, arms_of, read
 from pgdyno.experiment.origin import Origin, control_characters
+from pgdyno.goal import read_goal, require_measured
 from pgdyno.text import has_control
 from pgdyno.workload.database_source import is_connection
 from pgdyno.workload.share import WHOLE
 
 CONNECTIONS = (("world", "dsn"), ("workload", "database", "from"))
 """Keys that may hold a connection string."""
-_BESIDE = ("factors", "design", "budget", "event", "crash")
+_BESIDE = ("factors", "design", "budget", "event", "crash", "goal")
 """What a record keeps of a document beside its tables; name, title, seed and replicates have fields of their own."""
 
 
@@ -66,7 +67,11 @@ class Experiment:
                 data={"character": character},
             )
         file = read(document, where)
-        return cls(dict(document), file, arms_of(document, file, where), where, kind)
+        arms = arms_of(document, file, where)
+        if file.goal is not None:
+            with where.explained(("goal",)):
+                require_measured(read_goal(file.goal), {arm.workload.headline for arm in arms})
+        return cls(dict(document), file, arms, where, kind)
 
     @property
     def name(self) -> str:
@@ -119,8 +124,8 @@ class Experiment:
         return found
 
     def whole(self) -> dict[str, Any]:
-        """All that was asked for, with every default and in one notation: equal for files that mean the same."""
-        found = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title"})
+        """All that was asked for, with every default and in one notation: equal for files that measure the same."""
+        found = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title", "goal"})
         if not self.file.event:
             del found["event"]  # experiments of before there were events are the same
         if not self.file.crash.cuts:

@@ -61,20 +61,18 @@ class BoundRow(NamedTuple):
     """What the bar shows, for who does not see it."""
     evidence: tuple[str, ...]
     not_seen: tuple[str, ...]
-    remedy: str
-    """With its price and its effect; empty without one."""
 
 
 _NOTE = (
     "The limit is derived from what a real host shows too (block devices, wait events, PostgreSQL's counters, CPU) and from what was"
     " bought, never from what an emulated volume counts about itself. Confidence is high where independent sources agree in most"
     " seconds. A second counts whole for the limit that was reached in it, so this share is larger than that of the time in which"
-    " requests waited. The effect of a remedy is what it can bring at most."
+    " requests waited."
 )
 
 
 def section(comparison: Comparison) -> Section:
-    """The limit of each arm, its evidence and the remedy."""
+    """The limit of each arm, and its evidence."""
     bars = "" if many(comparison) else f"Bar: each second of the replicate with the median {comparison.metric.short}. "
     block = Block("binding.html", {"rows": rows(comparison), "limits": key(comparison), "fold": not listed(comparison)})
     return Section("binding", "What limits it", (block, Note(bars + _NOTE)))
@@ -100,20 +98,20 @@ def lines(comparison: Comparison) -> list[tuple[str, str]]:
         if not arm.valid:
             continue
         binding = comparison.bindings[arm.index]
-        evidence = "; ".join(binding.evidence) or "; ".join(binding.missing)
+        said = binding.evidence if binding.verdict.limit is not None else (*binding.missing, *binding.evidence)
+        evidence = "; ".join(said or binding.missing)
         what = f"{arm.label}: {verdict_words(binding.verdict)}"
         found.append(("bound by: ", f"{what}: {evidence}" if evidence else what))
-        if binding.remedy is not None:
-            found.append(("remedy: ", f"{arm.label}: {remedy_words(binding.remedy, arm.metric)}"))
     return found
 
 
 def verdict_words(verdict: Verdict) -> str:
-    """``volume IOPS in 97 % of the seconds``, ``probably locks in 55 % of the seconds``, or what there is a little of."""
+    """``volume IOPS in 97 % of the seconds``, ``probably locks in 55 % and server CPU in 30 %``, or what there is a little of."""
     if verdict.limit is None:
         several = " and ".join(f"{TITLES[limit]} {percent(share)}" for limit, share in list(verdict.shares.items())[:3])
         return f"unknown ({several} of the seconds)" if several else "unknown"
-    return f"{_SURE[verdict.confidence]}{_name(verdict)} in {percent(verdict.share)} of the seconds"
+    further = "".join(f" and {TITLES[limit]} in {percent(share)}" for limit, share in verdict.beside.items())
+    return f"{_SURE[verdict.confidence]}{_name(verdict)} in {percent(verdict.share)}{further} of the seconds"
 
 
 def remedy_words(remedy: Remedy, metric: Headline) -> str:
@@ -137,7 +135,6 @@ def _row(arm: ArmSummary, found: ArmBinding) -> BoundRow:
         described=f"{arm.label}: {', '.join(parts) or NOT_EXPLAINED}",
         evidence=found.evidence if arm.valid else (OF_INVALID,),
         not_seen=found.missing if arm.valid else (),
-        remedy="" if found.remedy is None else remedy_words(found.remedy, arm.metric),
     )
 
 
@@ -145,7 +142,9 @@ def _limit(arm: ArmSummary, verdict: Verdict) -> str:
     """The limit of an arm in a word."""
     if not arm.valid:
         return "not named (invalid)"
-    return "unknown" if verdict.limit is None else _name(verdict)
+    if verdict.limit is None:
+        return "unknown"
+    return " and ".join((_name(verdict), *(TITLES[limit] for limit in verdict.beside)))
 
 
 def _name(verdict: Verdict) -> str:

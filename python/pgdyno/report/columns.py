@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.text import UNKNOWN, money, number, percent
+from pgdyno.report.words import price
+from pgdyno.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
@@ -54,7 +55,7 @@ def columns(comparison: Comparison) -> list[Column]:
             if name in figures
         ),
         Column("above", "limit", 4, tuple(percent(arm.above_limit_share) for arm in arms)),
-        Column("price", "a month", 2, tuple(money(arm.usd_per_month) for arm in arms)),
+        Column("price", "a month", 2, tuple(price(arm) for arm in arms)),
     ]
     return [column for column in found if any(cell != UNKNOWN for cell in column.cells)]
 

@@ -41,7 +41,7 @@ def numbered_rows(comparison: Comparison) -> list[tuple[int, Row]]:
         (LOSS, Row("lost within a year", tuple(map(loss, arms)))),
         *(
             [(FRONT, Row("on the cost front", tuple(front(one, comparison.metric.short) for one in arms)))]
-            if len(arms) > 1
+            if _has_front(arms)
             else []
         ),
     ]
@@ -66,7 +66,7 @@ def notes(comparison: Comparison) -> list[str]:
     follow = [arm.label for arm in comparison.arms if comparison.costs[arm.index].limits_follow_size]
     if follow:
         sentences.append(f"At that size {' and '.join(follow)} would have higher limits than were measured.")
-    if len(arms) > 1 and any(one.front for one in arms):
+    if _has_front(arms):
         sentences.append(
             "On the cost front: no other arm costs less without being slower beyond doubt, by"
             f" {comparison.metric.title} or by the p99 of the response time."
@@ -94,6 +94,11 @@ def front(cost: ArmCost, headline: str) -> str:
     if not cost.front:
         return UNKNOWN
     return " and ".join(_FRONTS.get(name, headline) for name, on in cost.front.items() if on) or "no"
+
+
+def _has_front(arms: list[ArmCost]) -> bool:
+    """Whether there is one: arms that cost the same are not told apart by what they cost."""
+    return len({one.usd_per_month for one in arms if one.front}) > 1
 
 
 def _at_equal_size(arms: list[ArmCost]) -> list[tuple[int, Row]]:

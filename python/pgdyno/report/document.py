@@ -12,6 +12,7 @@ from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.headline import Better
 from pgdyno.report.document_arm import Arm, arm_of
 from pgdyno.report.document_loads import LoadOf, load_of
+from pgdyno.report.document_recommendation import RecommendationOf, recommendation_of
 from pgdyno.report.document_spread import SpreadHostOf, UnpairedOf, hosts_of, unpaired_of
 from pgdyno.report.document_sweep import SweepOf, sweep_of
 from pgdyno.report.document_undilated import UndilatedOf, undilated_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class RatioOf(Part):
-    """One volume against the first."""
+    """One volume against another."""
 
     volume: str
     to: str
@@ -39,7 +40,7 @@ class RatioOf(Part):
     low: float | None
     high: float | None
     distinguishable: bool
-    """Whether the 95 % interval excludes 1."""
+    """Whether the 95 % interval excludes 1; false for one replicate, which has none and tells nothing apart."""
     equivalent_within: float | None
     """Relative difference that is ruled out at 95 %, either way (0.02 is 2 %); null for one replicate."""
     detectable_difference: float | None
@@ -89,6 +90,8 @@ class MetricOf(Part):
 class CompareDocument(Part):
     """A comparison of volumes, or of any other arms."""
 
+    recommendation: RecommendationOf
+    """The one arm to take, or why none is recommended."""
     experiment: str
     """Its id."""
 
@@ -106,6 +109,8 @@ class CompareDocument(Part):
     """Arms that were planned and have no finished run."""
     ratios: list[RatioOf]
     """Each arm after the first against the first."""
+    pairs: list[RatioOf]
+    """Each arm against each one before it; empty of more than 48 arms."""
     effects: list[EffectOf]
     """What each factor did; empty for a single factor, whose effects are the ratios."""
     sweep: SweepOf | None
@@ -129,8 +134,12 @@ class CompareDocument(Part):
 def document(comparison: Comparison, report: Path | None = None) -> CompareDocument:
     """The document of a comparison; ``report`` is the page that was written."""
     by_index = {arm.index: arm for arm in comparison.arms}
-    ratios = [_ratio(ratio, by_index) for ratio in comparison.ratios]
+    ratios, pairs = (
+        [one for ratio in each if (one := _ratio(ratio, by_index)) is not None]
+        for each in (comparison.ratios, comparison.pairs)
+    )
     return CompareDocument(
+        recommendation=recommendation_of(comparison),
         experiment=comparison.experiment.experiment_id,
         command=command_line(comparison),
         seed=comparison.experiment.seed,
@@ -140,7 +149,8 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
         metrics={name: MetricOf.model_validate(line.metric) for name, line in comparison.figures.items()},
         arms=[arm_of(comparison, place) for place in range(len(comparison.arms))],
         absent=list(comparison.absent),
-        ratios=[ratio for ratio in ratios if ratio is not None],
+        ratios=ratios,
+        pairs=pairs,
         effects=[
             found
             for effect in comparison.effects

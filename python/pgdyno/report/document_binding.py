@@ -61,10 +61,11 @@ class Binding(Part):
     shares: dict[Limit, Share]
     """Limit -> share of all measured seconds in which it bound; what is left to 1 is not explained."""
     evidence: list[str]
-    """The figures that speak for it, from the replicate with the median TPS."""
+    """The figures that speak for it, from the replicate with the median TPS; where no limit stands out, what was seen instead."""
     not_seen: list[str]
     """What was not observed, so that nothing could follow from it; of an invalid arm, that nothing is concluded."""
     remedy: Remedy | None
+    """What would help this arm by itself; for the whole set `recommendation.steps` has one ladder."""
     runs: list[RunBound]
 
 

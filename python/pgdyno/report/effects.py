@@ -49,7 +49,7 @@ class EffectRow:
         if self.estimate is None:
             return "no pair of runs"
         if self.estimate.low is None:
-            return "one replicate has no interval"
+            return "a single run has no interval"
         return self.metric.apart(self.estimate.mean) if self.distinguishable else "not distinguishable"
 
 

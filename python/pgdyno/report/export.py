@@ -30,12 +30,14 @@ PICTURE_WIDTH_PX = 760
 
 
 def markdown(comparison: Comparison) -> str:
-    """The verdict, the reasons against it, and the tables, in GitHub's Markdown."""
-    title = comparison.experiment.title
+    """The recommendation, the verdict, the reasons against it, and the tables, in GitHub's Markdown."""
+    title, found = comparison.experiment.title, comparison.recommendation
     first = trust.given_up(comparison)
-    lines = [f"**{_plain(first)}**", ""] if first else []
+    lines = [f"# {_plain(found.lead)}", ""]
+    lines += [_plain(found.details), ""] if found.details else []
+    lines += [f"**{_plain(first)}**", ""] if first else []
     lines += [f"*{_plain(title)}*", ""] if title else []
-    lines += [f"# {_plain(comparison.verdict)}", ""]
+    lines += [_plain(comparison.verdict), ""]
     lines += [f"- **{word}**: {_plain(text)}" for word, text in trust.remarks(comparison)]
     for section in sections(comparison):
         if section.brief:

@@ -81,6 +81,7 @@ def html(comparison: Comparison) -> str:
     return rendered(
         "page.html",
         comparison=comparison,
+        recommendation=comparison.recommendation,
         experiment=comparison.experiment,
         moment=moment(comparison.experiment.created_unix_ns),
         title=asked.title(comparison),

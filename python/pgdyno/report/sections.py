@@ -16,6 +16,7 @@ from pgdyno.report import (
     loading,
     power_cuts,
     queries,
+    recommendation,
     replay,
     responses,
     server,
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
     from pgdyno.report.section import Section
 
 _MAKERS = (
+    recommendation.section,
     effects.section,
     undilated.section,
     sweep.section,
     summary.section,
+    recommendation.pairs,
     warming.section,
     binding.section,
     bulk_load.section,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pgdyno.report.columns import columns, valid
 from pgdyno.report.section import Matrix, Note, Section, listed, many
 from pgdyno.report.volumes import instance_rows, limit_of
-from pgdyno.report.words import Row, record_of
-from pgdyno.text import UNKNOWN, interval, money, number, ratio_interval, times
+from pgdyno.report.words import Row, price, record_of
+from pgdyno.text import UNKNOWN, interval, number, ratio_interval, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ def summary(comparison: Comparison) -> list[Row]:
     """The figures of each arm, for arms as columns."""
     arms = comparison.arms
     rows = [
-        Row("price a month", tuple(money(arm.usd_per_month) for arm in arms)),
+        Row("price a month", tuple(price(arm) for arm in arms)),
         Row(comparison.metric.title, tuple(number(arm.headline.mean) for arm in arms), strong=True),
         Row("95 % interval", tuple(interval(arm.headline.low, arm.headline.high) for arm in arms)),
         *(
@@ -95,6 +95,8 @@ def _ratio(comparison: Comparison, arm: ArmSummary) -> str:
     text = times(ratio.estimate.mean)
     if ratio.estimate.low is not None:
         text += f" ({ratio_interval(ratio.estimate.low, ratio.estimate.high)})"
+    if not ratio.has_interval:
+        return f"{text}, a single run"
     return text if ratio.distinguishable else f"{text}, not distinguishable"
 
 
@@ -104,7 +106,8 @@ def _short_ratio(comparison: Comparison, arm: ArmSummary) -> str:
         return "1"
     if ratio.estimate is None:
         return UNKNOWN
-    return times(ratio.estimate.mean) if ratio.distinguishable else f"≈ {times(ratio.estimate.mean)}"
+    alike = ratio.has_interval and not ratio.distinguishable
+    return f"≈ {times(ratio.estimate.mean)}" if alike else times(ratio.estimate.mean)
 
 
 def _half_width(arm: ArmSummary) -> str:

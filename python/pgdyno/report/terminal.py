@@ -6,6 +6,8 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING
 
+from pgdyno.analysis.factors import LABEL_MAX
+from pgdyno.analysis.verdict import PAIRED_SENTENCES_MAX
 from pgdyno.report import (
     binding,
     bulk_load,
@@ -14,6 +16,7 @@ from pgdyno.report import (
     loading,
     power_cuts,
     queries,
+    recommendation,
     replay,
     spread,
     tpcc,
@@ -25,7 +28,8 @@ from pgdyno.report.columns import SPARE_FIRST, Column, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
 from pgdyno.report.sweep import pivots
-from pgdyno.text import UNKNOWN, aligned, gib, number, printable
+from pgdyno.report.words import record_of
+from pgdyno.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 WIDTH_MIN = 40
 """What is narrower than this is a mistake of the terminal; lines wrap there."""
-NAME_WIDTH_MAX = 27
+NAME_WIDTH_MAX = LABEL_MAX
 """A longer name of an arm is cut in the table and given whole below it."""
 
 _COST_TITLES = {
@@ -52,7 +56,7 @@ _COST_TITLES = {
 
 
 def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH) -> str:
-    """The table, the verdict, the warnings and the path of the page as plain text of at most ``width`` columns."""
+    """The recommendation, the table, the verdict, the warnings and the path of the page as plain text of at most ``width`` columns."""
     width = max(WIDTH_MIN, min(width, WIDTH))
     names = _names(comparison, width)
     keys = [
@@ -67,15 +71,19 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
     whole = listed(comparison)
     first = trust.given_up(comparison)
     lines = [
+        *_wrapped(comparison.recommendation.sentence, width),
+        "",
         *((*_wrapped(first, width), "") if first else ()),
         *((*_wrapped(comparison.experiment.title, width), "") if comparison.experiment.title else ()),
         *(of_arms if whole else _pivots(comparison, width)),
         *_effects(comparison, width),
         *_of_kind(comparison, width),
+        *_pairs(comparison, names, width),
         *(_cost(comparison, names, width) if whole else ()),
         "",
         *_wrapped(comparison.verdict, width),
         *(line for word, text in binding.lines(comparison) for line in _wrapped(text, width, word)),
+        *(line for word, text in recommendation.lines(comparison) for line in _wrapped(text, width, word)),
         *_remarks(comparison, width),
     ]
     if report is not None:
@@ -84,7 +92,7 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
 
 
 def print_table(comparison: Comparison, report: Path | None = None, stream: IO[str] | None = None) -> None:
-    """Print the table on ``stream``, which must take colours; on a terminal it fits its width, the heading is dim, invalid arms are red, the verdict is bold."""
+    """Print the table on ``stream``, which must take colours; on a terminal it fits its width, the heading is dim, invalid arms are red, the recommendation is bold."""
     stream = stream or sys.stdout
     if not stream.isatty():
         stream.write(table(comparison, report, _terminal_width(stream) if os.environ.get("COLUMNS") else WIDTH))
@@ -98,9 +106,11 @@ def print_table(comparison: Comparison, report: Path | None = None, stream: IO[s
     from rich.text import Text
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
-    verdict = set(_wrapped(comparison.verdict, max(WIDTH_MIN, min(width, WIDTH))))
-    for place, line in enumerate(text.splitlines()):
-        style = "dim" if place < 3 else "bold" if line in verdict else ""
+    bold = set(_wrapped(comparison.recommendation.sentence, max(WIDTH_MIN, min(width, WIDTH))))
+    lines = text.splitlines()
+    ruled = next((place for place, line in enumerate(lines) if line and not line.strip("-")), -1)
+    for place, line in enumerate(lines):
+        style = "dim" if ruled - 2 <= place <= ruled else "bold" if line in bold else ""
         style = "red" if line.endswith(" NO") or line.startswith("invalid: ") else style
         style = "yellow" if line.startswith(("warning: ", "unknown: ", "storage only: ")) else style
         console.print(Text(line, style=style))
@@ -137,7 +147,9 @@ def _full(comparison: Comparison, arm: ArmSummary) -> str:
 
 
 def _noun(comparison: Comparison) -> str:
-    return "volume" if len(comparison.factors) == 1 and comparison.factors[0].title == "volume" else "arm"
+    if len(comparison.factors) > 1 or comparison.factors[0].title != "volume":
+        return "arm"
+    return "server" if record_of(comparison).world.existed else "volume"
 
 
 def _figures(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
@@ -177,8 +189,11 @@ def _width(every: Sequence[Column]) -> int:
 
 def _headline(arm: ArmSummary, interval: bool) -> str:
     low, high = arm.headline.low, arm.headline.high
-    ends = f" ({number(max(0.0, low))}-{number(high)})" if interval and low is not None and high is not None else ""
-    return number(arm.headline.mean) + ends
+    if not interval or low is None or high is None:
+        return number(arm.headline.mean)
+    # An interval down to nothing is one of two runs that differ: it says that, and no more.
+    ends = TOO_FEW if low <= 0 < high else f"{number(low)}-{number(high)}"
+    return f"{number(arm.headline.mean)} ({ends})"
 
 
 def _pivots(comparison: Comparison, width: int) -> list[str]:
@@ -241,6 +256,20 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
         if found:
             lines += ["", title, *(line for text in found for line in _wrapped(text, width, "", "    "))]
     return lines
+
+
+def _pairs(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
+    """Every arm against every other, of more arms than the verdict has sentences for; omitted where it does not fit."""
+    section = recommendation.pairs(comparison)
+    if section is None or len(comparison.arms) <= PAIRED_SENTENCES_MAX:
+        return []
+    grid = recommendation.pairs_grid(comparison)
+    found = aligned([["", *names], *([name, *row[1:]] for name, row in zip(names, grid.rows, strict=True))])
+    return (
+        ["", f"times as fast: {_noun(comparison)} of the row against that of the column", *found]
+        if max(map(len, found)) <= width
+        else []
+    )
 
 
 def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:

@@ -153,7 +153,7 @@ def _modified(comparison: Comparison) -> list[str]:
     found = {role: None for arm in comparison.arms for role in arm.modified}
     if not found:
         return []
-    text = "modified while measuring, so there is no price, and nothing per dollar; the limits here are the first ones"
+    text = "modified while measuring: figures are means over before and after, nothing is given per dollar, and limits are the first ones"
     return [f"{' and '.join(found)}: {text}"]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.text import UNKNOWN, number, percent
+from pgdyno.text import UNKNOWN, money, number, percent
+from pgdyno.text import interval as interval_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.interval import Estimate
     from pgdyno.store.record import RunRecord
@@ -39,7 +41,13 @@ def interval(estimate: Estimate) -> str:
     """A mean that is not below 0, with its interval where it has one."""
     if estimate.low is None or estimate.high is None:
         return number(estimate.mean)
-    return f"{number(estimate.mean)} ({number(max(0.0, estimate.low))} to {number(estimate.high)})"
+    return f"{number(estimate.mean)} ({interval_words(estimate.low, estimate.high)})"
+
+
+def price(arm: ArmSummary) -> str:
+    """What an arm's volumes cost a month; of one that was modified ``$10 to $207.50``, as it became another."""
+    parts = arm.usd_per_month_of_parts
+    return " to ".join(dict.fromkeys(map(money, parts))) if any(part is not None for part in parts) else UNKNOWN
 
 
 def record_of(comparison: Comparison) -> RunRecord:
