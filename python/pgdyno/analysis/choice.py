@@ -1,6 +1,6 @@
 """Which arm of a set to take: the cheapest that meets the goal or, without one, the cheapest that is about as fast as the fastest.
 
-Arms that are asked for different work are no alternatives to each other. Those that differ in nothing else are one :class:`Option`,
+Arms that are asked for different work are not alternatives to each other. Those that differ in nothing else are one :class:`Option`,
 which is as good as in the work that it does worst.
 """
 
@@ -33,7 +33,7 @@ NEARLY_AS_FAST: Final = 0.95
 _HOW = ("workload.clients", "workload.threads", "workload.protocol", "workload.bulk.", "workload.load.")
 """Factors below ``workload`` that say how the work is sent, which its owner may choose, and not what is asked for."""
 _GIVEN = ("workload.", "client.", "world.dilation")
-"""Factors that nobody chooses: what is asked for, from how far away, and how slowly the test's time goes."""
+"""Factors that are not chosen: what is asked for, from how far away, and how slowly the test's time goes."""
 _PURCHASES = ("world.volume", "instance.type")
 """Prefixes of factors whose levels cost money."""
 
@@ -44,7 +44,7 @@ class Option:
 
     label: str
     arms: Mapping[tuple[int, ...], ArmSummary]
-    """By the levels of the factors that nobody chooses."""
+    """By the levels of the factors that are not chosen."""
     place: tuple[int, ...]
     """Where its levels stand on the axes of the experiment; empty without axes."""
     instance_priced: bool
@@ -110,10 +110,10 @@ class Choice:
     left_out: tuple[Option, ...]
     """Invalid ones."""
     set_aside: tuple[Option, ...]
-    """Ones that gave up durability beside others that did not: that is no way to be faster."""
+    """Ones that gave up durability beside others that did not: that is not a way to be faster."""
     chosen: Option | None
     fastest: Option | None
-    """Of the options; None without any."""
+    """The fastest option; None without any."""
     candidates: tuple[Option, ...]
     """Options that are good enough; the chosen one is the cheapest of them."""
     purchase: bool
@@ -169,7 +169,7 @@ def options_of(arms: Sequence[ArmSummary], factors: Sequence[Factor]) -> tuple[O
 
 
 def _is_given(factor: Factor, arms: Sequence[ArmSummary], place: int) -> bool:
-    """Whether nobody chooses the levels of a factor. One that sets several keys is that where it changes the work."""
+    """Whether the reader does not choose the levels of a factor. One that sets several keys is that where it changes the work."""
     if "." in factor.name:
         return factor.name.startswith(_GIVEN) and not factor.name.startswith(_HOW)
     works = {arm.levels[place]: _work(arm) for arm in arms}

@@ -169,7 +169,7 @@ def _none(choice: Choice, arms: Sequence[ArmSummary], goal: Goal | None, missing
         words = f"{does(chosen, goal)}{_for(chosen)}"
         if len(choice.options) == 1:
             return lead, f"The only valid arm is {chosen.label}: {words}."
-        return lead, f"Of the valid arms {chosen.label} would be the choice: {words}."
+        return lead, f"Among the valid arms {chosen.label} would be the choice: {words}."
     not_judged = f"Not judged: {missing}." if missing else ""
     if goal is not None:
         return _missed(choice, goal), not_judged
@@ -384,7 +384,7 @@ def _others(choice: Choice, chosen: Option, alike: Sequence[Option], goal: Goal 
 
 
 def _sooner(choice: Choice, chosen: Option, alike: Sequence[Option], goal: Goal | None) -> list[str]:
-    """In an open loop all may serve what is asked for: what answers much sooner, if nobody said how soon is soon enough."""
+    """In an open loop all may serve what is asked for: what answers much sooner, if the user has not said how soon is soon enough."""
     record = chosen.arm.replicates[0].figures.record
     p99 = chosen.p99_ms
     if record.workload.get("closed", True) or goal is not None or not p99 or chosen.arm.metric.better == "less":

@@ -31,7 +31,7 @@ class EventOf(Part):
     after_per_s: list[float | None]
     """Until the next event, or until measuring ended."""
     usd_per_month: float | None
-    """Of a volume after its modification; null of other events, and in older results."""
+    """Price of the volume after its modification; null of other events, and in older results."""
 
 
 def events_document(arm: ArmSummary) -> list[EventOf]:

@@ -56,7 +56,7 @@ def lines(comparison: Comparison) -> list[str]:
 
 
 def _of_arms(comparison: Comparison) -> list[list[list[Around]]]:
-    """Of each arm its events, each in all replicates."""
+    """The events of each arm, each in all replicates."""
     return [
         [list(same) for same in zip(*(around(one.figures.run) for one in arm.replicates), strict=False)]
         for arm in comparison.arms
