@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
-from pgdyno.loader import columns, compression, ledger, pipe, source
+from pgdyno.loader import advice, columns, compression, ledger, pipe, source
 from pgdyno.loader.asked import Asked
 from pgdyno.loader.format import CSV, Format, bare, choose
 from pgdyno.loader.sample import Sample, take, whole_rows
@@ -270,17 +270,18 @@ def test_a_stream_that_nobody_reads_to_its_end_does_not_hang() -> None:
         ([None], "text"),
     ],
 )
-def test_a_type_takes_every_value_of_a_sample(values: list[str | None], kind: str) -> None:
+def test_values_are_told_from_names_by_what_they_may_be_meant_as(values: list[str | None], kind: str) -> None:
     assert columns.type_of(values) == kind
 
 
 def test_a_table_is_made_of_a_header_and_rows() -> None:
     rows = CSV.rows('1,"a ""b"",\nc",\n2,,3.5\n', whole=True)
     assert rows == [["1", 'a "b",\nc', None], ["2", None, "3.5"]]
-    text = columns.definition("t", ["id", "Full name", 'a"b'], rows)
+    text = columns.definition("t", ["id", "Full name", 'a"b'], ["bigint", "text", "numeric"])
     assert text == 'CREATE TABLE t (\n    "id" bigint,\n    "Full name" text,\n    "a""b" numeric\n)'
-    with pytest.raises(InputError, match="row 2"):
-        columns.definition("t", ["id"], [["1"], ["1", "2"]])
+    error = advice.width_error([["1"], ["1", "2"]], 1, "t.csv", None, escape=False)
+    assert error is not None
+    assert (error.code, error.data["row"]) == ("load.row.width", 2)
 
 
 COLUMNS = [Column(name, name, "text") for name in ("id", "name", "Born")]

@@ -350,7 +350,7 @@ def test_a_dry_run_says_what_an_upsert_is(database: Database, tmp_path: Path, th
 
 
 def test_definitions_have_the_key_that_was_asked_for() -> None:
-    made = columns.definition("t", ["a", 'b"c'], [["1", "x"]], keys=['b"c', "a"])
+    made = columns.definition("t", ["a", 'b"c'], ["bigint", "text"], keys=['b"c', "a"])
     assert made == 'CREATE TABLE t (\n    "a" bigint,\n    "b""c" text,\n    PRIMARY KEY ("b""c", "a")\n)'
-    assert columns.definition("t", ["a"], [["1"]]) == 'CREATE TABLE t (\n    "a" bigint\n)'
+    assert columns.definition("t", ["a"], ["bigint"]) == 'CREATE TABLE t (\n    "a" bigint\n)'
     assert columns.named(["B"], [Column("a", "a", "int"), Column("b", "b", "int")]) == [Column("b", "b", "int")]

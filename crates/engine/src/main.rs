@@ -60,6 +60,8 @@ enum Command {
     Connect,
     /// Cuts files into chunks of whole rows, as COPY sees them; reads its specification from standard input, writes JSON lines.
     Plan,
+    /// Finds the types that return every value of files as it is; reads its specification from standard input, writes JSON lines.
+    Types,
     /// Loads files into a table, each chunk once; reads its specification from standard input, writes JSON lines.
     Load,
     /// Fills a PostgreSQL server with a workload's tables; reads its specification from standard input, writes JSON
@@ -299,6 +301,10 @@ fn run(command: Command) -> Result<Option<Value>, Failure> {
         Command::Connect => Ok(Some(pgdyno_connection::check(&from_stdin("connect")?)?)),
         Command::Plan => {
             pgdyno_load::plan(&from_stdin("plan")?, |said| print(&json!(said)))?;
+            Ok(None)
+        }
+        Command::Types => {
+            pgdyno_load::types(&from_stdin("types")?, print)?;
             Ok(None)
         }
         Command::Load => {

@@ -10,6 +10,7 @@
 //!         bisect -> reject
 //!
 //! ledger/ which chunks are in the table
+//! values/ types that return a file's values as they are, for a table that is to be made
 //! ```
 //!
 //! Bytes are never changed on their way: what COPY would make of the whole file, it makes of the chunks.
@@ -26,11 +27,15 @@ mod shared;
 mod spec;
 mod split;
 mod usage;
+mod values;
 
 pub use error::LoadError;
 pub use format::{Format, LineEnd};
 pub use run::load;
-pub use spec::{Compression, CopyFormat, FileSpec, LedgerSpec, LoadSpec, RejectSpec, RemoteSpec, SourceSpec};
+pub use spec::{
+    ColumnType, Compression, CopyFormat, FileSpec, LedgerSpec, LoadSpec, RejectSpec, RemoteSpec, SourceSpec,
+};
 pub use split::command::{PlanSpec, plan};
 pub use split::plan::{Chunk, Planner};
 pub use split::rows::{Broken, ROW_BYTES_MAX, Row, Rows, Rule};
+pub use values::command::{TypesSpec, types};

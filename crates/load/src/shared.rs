@@ -17,6 +17,7 @@ use crate::send::reject::Rejects;
 use crate::spec::{Compression, LoadSpec};
 use crate::split::chunk_data::ChunkData;
 use crate::split::plan::Chunk;
+use crate::values::held::Held;
 
 /// Memory of all chunks on their way. With what decompressors keep it stays below 256 MiB.
 const CHUNKS_BYTES_MAX: u64 = 144 << 20;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub counters: Counters,
     pub rate_limit: RateLimit,
     pub rejects: Option<Rejects>,
+    /// What the values of a stream are held to.
+    pub held: Option<Held>,
     /// The order to stop, for sessions too.
     pub stop: Arc<AtomicBool>,
     /// Sessions of this number and above end with the chunk that they have.
@@ -99,6 +102,7 @@ impl Shared {
             counters: Counters::default(),
             rate_limit: RateLimit::new(spec.rate_bytes_per_s),
             rejects: spec.rejects.as_ref().map(|rejects| Rejects::new(rejects, &done)).transpose()?,
+            held: spec.types.as_deref().map(|types| Held::new(types, &spec.format)),
             stop: Arc::new(AtomicBool::new(false)),
             sessions: AtomicUsize::new(spec.connections as usize),
             planners,

@@ -84,6 +84,10 @@ pub struct LoadSpec {
     /// Most bytes of uncompressed input a second, of all sessions together.
     #[serde(default)]
     pub rate_bytes_per_s: Option<u64>,
+    /// The types of a table that was made for the beginning of a stream, in the order of the columns: a value that one of them
+    /// would not return as it is ends the load. None where the types are not a guess.
+    #[serde(default)]
+    pub types: Option<Vec<ColumnType>>,
     /// How often to say how far it is.
     #[serde(default = "second_ms")]
     pub interval_ms: u64,
@@ -224,6 +228,19 @@ pub enum CopyFormat {
         #[serde(default)]
         null: Option<String>,
     },
+}
+
+/// The type of a column, and the values that it was chosen by.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnType {
+    /// The column.
+    pub column: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub name: String,
+    /// How its values were written so far.
+    pub kinds: u32,
 }
 
 /// The ledger.

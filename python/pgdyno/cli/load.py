@@ -49,13 +49,18 @@ NEVER: dict[str, tuple[str, str]] = {
     "--rename", multiple=True, metavar="NAME=COLUMN", help="Map a name of the header to a column; repeatable."
 )
 @click.option(
-    "--create", is_flag=True, help="Create the table if it does not exist, from the beginning of the first file."
+    "--create", is_flag=True, help="Create the table if it does not exist, with types that return every value as it is."
 )
 @click.option("--truncate", is_flag=True, help="Empty the table first.")
 @click.option(
     "--upsert",
     metavar="KEYS",
     help="Key columns, separated by commas: existing rows with the same keys are replaced [none].",
+)
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["skip"]),
+    help="Leave out rows whose key is in the table already; the table's row stays [the first one ends the load].",
 )
 @click.option("--via", type=click.Choice(["aws_s3"]), help="Let the server read `s3://` objects with this extension.")
 @click.option("--s3-region", help="With --via: region of the objects [AWS_REGION, AWS_DEFAULT_REGION].")
@@ -154,7 +159,19 @@ def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> Asked:
 
     if not options["into"]:
         raise InputError("--into is missing", remedy='name the database: --into "host=db.example dbname=app user=me"')
-    same = ("table", "header", "delimiter", "quote", "escape", "null", "encoding", "create", "truncate", "reject")
+    same = (
+        "on_conflict",
+        "table",
+        "header",
+        "delimiter",
+        "quote",
+        "escape",
+        "null",
+        "encoding",
+        "create",
+        "truncate",
+        "reject",
+    )
     more = ("max_rejects", "connections", "connections_max", "indexes", "again", "abandon")
     elsewhere = ("s3_endpoint", "s3_anonymous", "via", "s3_region")
     return Asked(

@@ -91,7 +91,7 @@ class Shown:
             return
         kind = event["event"]
         if kind == "create":
-            click.echo(f"{event['definition']};", err=True)
+            click.echo(f"{event['definition']};{_types_by(event['types_by'])}", err=True)
         elif kind == "note":
             click.echo(event["text"], err=True)
         elif kind == "plan":
@@ -105,27 +105,62 @@ class Shown:
 def lines(loaded: Loaded) -> list[str]:
     """What a load came to, in words."""
     if loaded.already:
-        return [f"{loaded.table}: {loaded.rows_loaded:,} rows were already loaded; nothing was done"]
+        count = loaded.rows_loaded
+        return [
+            f"{loaded.table}: {_counted(count, 'row')} {'was' if count == 1 else 'were'} already loaded; nothing was done"
+        ]
     spent = loaded.steps_s.get("transfer", 0.0)
     rate = f", {size((loaded.bytes - loaded.bytes_before) / spent)}/s" if spent else ""
     earlier = f" ({size(loaded.bytes_before)} of them by earlier runs)" if loaded.bytes_before else ""
-    found = [f"{loaded.table}: {loaded.rows_loaded:,} rows loaded, {loaded.rows_rejected:,} rejected"]
+    found = [f"{loaded.table}: {_counted(loaded.rows_loaded, 'row')} loaded, {loaded.rows_rejected:,} rejected"]
+    if loaded.rows_skipped is not None:
+        found.append(_skipped(loaded.rows_loaded, loaded.rows_skipped))
     found.append(
         f"{size(loaded.bytes)}{earlier} in {loaded.seconds:.1f} s: "
         + ", ".join(f"{name.replace('_', ' ')} {seconds:.1f} s" for name, seconds in loaded.steps_s.items())
-        + f"; {loaded.chunks:,} chunks, {loaded.connections} connections{rate}"
+        + f"; {_counted(loaded.chunks, 'chunk')}, {_counted(loaded.connections, 'connection')}{rate}"
     )
-    if loaded.limits:
-        from pgdyno.loader.limit import UNKNOWN
-
-        # The share of the unexplained time is itself unknown.
-        named = (name if name == UNKNOWN else f"{name} {share:.0%}" for name, share in loaded.limits.items())
-        found.append(f"limit: {', '.join(named)}")
-    if loaded.rows_merged is not None:
+    if (limits := _limits(loaded.limits)) is not None:
+        found.append(limits)
+    if loaded.rows_merged is not None and loaded.rows_skipped is None:
         found.append(_merged(loaded.rows_loaded, loaded.rows_merged, loaded.rows_replaced))
     if loaded.indexes:
         found.append(f"indexes {loaded.indexes}")
-    return found
+    return found + [_behind(line) for line in loaded.sequences_behind]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _limits(limits: Mapping[str, float]) -> str | None:
+    """What limited the transfer. Nothing is said of one that was too short for a sample: it had no limit worth a name."""
+    from pgdyno.loader.limit import UNKNOWN
+
+    if not limits or set(limits) == {UNKNOWN}:
+        return None
+    # The share of the unexplained time is itself unknown.
+    return "limit: " + ", ".join(name if name == UNKNOWN else f"{name} {share:.0%}" for name, share in limits.items())
+
+
+def _skipped(came: int, skipped: int) -> str:
+    added = came - skipped
+    which = "" if skipped == 0 else f"; {_counted(skipped, 'row')} skipped, because a row with the same key was there"
+    return f"added: {_counted(added, 'row')}{which}"
+
+
+def _behind(line: Mapping[str, Any]) -> str:
+    """A sequence that the next INSERT would fail by, with what sets it."""
+    column, sequence, following, there = (line[name] for name in ("column", "sequence", "next", "loaded"))
+    if following is None:
+        return (
+            f"{column} was loaded with numbers of its own, which do not move its sequence {sequence} (not looked at); set it:"
+            f" {line['statement']};"
+        )
+    return (
+        f"the sequence {sequence} is behind: the next INSERT would give {column} {following:,}, and the table has numbers up to"
+        f" {there:,}; set it: {line['statement']};"
+    )
 
 
 def _merged(came: int, merged: int, replaced: int | None) -> str:
@@ -136,7 +171,7 @@ def _merged(came: int, merged: int, replaced: int | None) -> str:
         if came > merged
         else ""
     )
-    return f"merged: {merged:,} rows{which}{rest}"
+    return f"merged: {_counted(merged, 'row')}{which}{rest}"
 
 
 def size(count: float) -> str:
@@ -155,11 +190,24 @@ def _plan(event: Mapping[str, Any]) -> str:
     return f"{names} into {event['table']}: {header}{amount}{job}"
 
 
+def _types_by(found: Mapping[str, Any]) -> str:
+    """Which rows have decided the types, as a comment behind the definition."""
+    if not found.get("is_whole"):
+        return ""
+    rows = _counted(found["rows"], "row")
+    if found["streams"]:
+        return f"  -- types by the first {rows}; each later one is checked before it is sent"
+    return f"  -- types by all {rows}, read in {found['seconds']:.1f} s"
+
+
 def _progress(event: Mapping[str, Any]) -> str:
+    from pgdyno.loader.limit import UNKNOWN
+
     left = "" if event["eta_s"] is None else f", {event['eta_s']:.0f} s left"
     rejected = f", {event['rows_rejected']:,} rejected" if event["rows_rejected"] else ""
     rate = f"{size(event['bytes_per_s'])}/s" if event["bytes_per_s"] else "begun"
-    return f"load: {rate}{left}{rejected}; limit: {event['limit']}"
+    limit = "" if event["limit"] == UNKNOWN else f"; limit: {event['limit']}"
+    return f"load: {rate}{left}{rejected}{limit}"
 
 
 def _line(document: Mapping[str, Any]) -> None:

@@ -13,6 +13,8 @@ FormatName = Literal["csv", "tsv", "text"]
 """``csv`` and ``text`` as COPY has them; ``tsv``: tabs between values, nothing quoted or escaped, ``\\N`` is NULL."""
 IndexChoice = Literal["keep", "rebuild", "auto"]
 Via = Literal["aws_s3"]
+OnConflict = Literal["skip"]
+"""``skip``: a row whose key is in the table already is left out."""
 
 CHUNK_BYTES = 8 << 20
 """One COPY and one commit each. Large enough that the commit is small beside it (a fifth of a second of COPY at the 50 to
@@ -80,6 +82,8 @@ class Asked:
     """Empty the table first."""
     upsert: tuple[str, ...] = ()
     """Key columns: rows of the files replace existing rows with the same keys. None: rows are added."""
+    on_conflict: OnConflict | None = None
+    """What becomes of rows that a unique or exclusion constraint refuses. None: the first one ends the load."""
     via: Via | None = None
     """``aws_s3``: the server reads the objects itself. None: this machine reads the sources."""
     s3_region: str | None = None
@@ -117,6 +121,11 @@ class Asked:
     """Read public buckets without credentials."""
 
     @property
+    def is_staged(self) -> bool:
+        """Whether rows go into a table of their own first, and are merged into the target."""
+        return bool(self.upsert) or self.on_conflict is not None
+
+    @property
     def chunks(self) -> ChunkBytes:
         """How long chunks are: those of plain files vary unless a length was asked for."""
         if self.chunk_bytes == CHUNK_BYTES:
@@ -152,5 +161,12 @@ class Asked:
                 "--s3-region is for --via aws_s3",
                 remedy="add that; for objects read by this machine set AWS_REGION",
             )
-        if self.upsert and not self.ledger:
-            raise InputError("--upsert needs the ledger, which says which rows are staged", remedy="omit --no-ledger")
+        if (self.upsert or self.on_conflict) and not self.ledger:
+            flag = "--upsert" if self.upsert else "--on-conflict"
+            raise InputError(f"{flag} needs the ledger, which says which rows are staged", remedy="omit --no-ledger")
+        if self.upsert and self.on_conflict:
+            raise InputError(
+                "--upsert replaces rows that are there, and --on-conflict skip keeps them", remedy="omit one of them"
+            )
+        if self.on_conflict and self.via is not None:
+            raise InputError("--on-conflict is not for --via", remedy="omit one of them")

@@ -57,11 +57,11 @@ TYPES: tuple[tuple[str, Callable[[str], bool]], ...] = (
     ("timestamptz", _matches(_ZONED)),
     ("uuid", _matches(_UUID)),
 )
-"""From the narrowest on; ``bigint`` and not ``integer``, because a sample does not show the largest value."""
+"""What values may be meant as, from the narrowest on."""
 
 
 def type_of(values: Sequence[str | None]) -> str:
-    """The first of :data:`TYPES` that takes every value of a sample, else text."""
+    """The first of :data:`TYPES` that takes every value, else text: to tell names from data, never to make a column of it."""
     present = [value for value in values if value is not None]
     if not present:
         return "text"
@@ -146,37 +146,27 @@ def _fault(names: Sequence[str]) -> str | None:
     return None if doubled is None else f"two columns are called {doubled!r}"
 
 
-def _require_short(name: str) -> None:
-    """:class:`InputError` for a name that the server would cut, so that the header does not name the column any more."""
-    size = len(name.encode())
-    if size > NAME_BYTES_MAX:
+def require_short(names: Sequence[str], *, of_option: bool = False) -> None:
+    """:class:`InputError` for a name that the server would cut, so that the header does not name the column any more.
+
+    ``of_option``: the names are those of ``--columns``.
+    """
+    for name in names:
+        size = len(name.encode())
+        if size <= NAME_BYTES_MAX:
+            continue
+        rename = f"give it a shorter one: --rename {shlex.quote(f'{name}=SHORTER')}"
         raise InputError(
             f"the column name {name!r} has {size} bytes, and PostgreSQL keeps {NAME_BYTES_MAX} of a name",
-            remedy=f"give it a shorter one: --rename {shlex.quote(f'{name}=SHORTER')}",
+            remedy="give a shorter one with --columns" if of_option else rename,
             code="load.column.name_too_long",
             data={"column": name, "bytes": size, "bytes_max": NAME_BYTES_MAX},
         )
 
 
-def definition(
-    table: str, names: Sequence[str], rows: Rows, kinds: Sequence[str] | None = None, keys: Sequence[str] = ()
-) -> str:
-    """``CREATE TABLE`` for a file: columns by its names, types by the sample's values unless the file has them.
-
-    ``keys`` are the primary key, if there are any.
-    """
-    for name in names:
-        _require_short(name)
-    width = len(names)
-    for number, row in enumerate(rows, 1):
-        if len(row) != width:
-            raise InputError(
-                f"row {number} of the file has {len(row)} values and the first {width}",
-                remedy="check --delimiter and --quote, or create the table yourself",
-            )
-    by_column = ([row[place] for row in rows] for place in range(width))
-    kinds = kinds or [type_of(values) for values in by_column]
-    lines = [f"{quoted(name)} {kind}" for name, kind in zip(names, kinds, strict=True)]
+def definition(table: str, names: Sequence[str], types: Sequence[str], keys: Sequence[str] = ()) -> str:
+    """``CREATE TABLE``. ``keys`` are the primary key, if there are any."""
+    lines = [f"{quoted(name)} {kind}" for name, kind in zip(names, types, strict=True)]
     if keys:
         absent = next((key for key in keys if key not in names), None)
         if absent is not None:

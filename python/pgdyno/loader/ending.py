@@ -106,11 +106,11 @@ class Ending:
             return "; ".join([AFTER_NO_ROW, *self.changed])
         if ready.failure is not None:
             return ""  # the error already says what became of the object
-        if error.code == ledger.CHANGED and not self.asked.upsert:
+        if error.code == ledger.CHANGED and not self.asked.is_staged:
             return self._start_over(ready, job)
         if error.code in ledger.NOT_TO_BE_RESUMED:
-            return START_OVER_STAGED if self.asked.upsert else ""
-        after = AFTER_BAD_ROW_STAGED if self.asked.upsert else AFTER_BAD_ROW
+            return START_OVER_STAGED if self.asked.is_staged else ""
+        after = AFTER_BAD_ROW_STAGED if self.asked.is_staged else AFTER_BAD_ROW
         return self._resume(after if self.asked.via is None else AFTER_BAD_OBJECT)
 
     def _start_over(self, ready: Ready, job: int) -> str:
@@ -135,4 +135,4 @@ class Ending:
         """After a pipe the same command would be refused: other rows may come."""
         if not self.is_piped:
             return usual
-        return AFTER_PIPE_STAGED if self.asked.upsert else AFTER_PIPE
+        return AFTER_PIPE_STAGED if self.asked.is_staged else AFTER_PIPE

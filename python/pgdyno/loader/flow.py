@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pgdyno.endpoint import pinned
 from pgdyno.errors import InputError, ObjectDamaged, PgdynoError
 from pgdyno.loader import (
+    advice,
     autovacuum,
     by_server,
+    column_types,
     index_cost,
     indexes,
     ledger,
     presence,
+    sequences,
     server,
     staging,
     table,
@@ -31,7 +34,7 @@ from pgdyno.loader.compression import compression_of
 from pgdyno.loader.ending import Ending, server_errors
 from pgdyno.loader.presence import Found
 from pgdyno.loader.put_back import builds_at_a_time, forget_gone, put_back
-from pgdyno.loader.ready import Ready, created, get_ready
+from pgdyno.loader.ready import Ready, created, get_ready, typed
 from pgdyno.loader.result import Loaded
 from pgdyno.loader.transfer import Sent, Transferred, connections, transfer
 from pgdyno.loader.undo import Journal
@@ -48,8 +51,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STANDARD_INPUT_DESCRIPTOR = 0
-KEPT_FOR_MERGE = "kept: an upsert merges rows by the keys' unique index"
-"""What is decided about indexes for an upsert."""
+KEPT_FOR_MERGE = "kept: rows are merged by unique indexes"
+"""What is decided about indexes where rows are merged."""
 
 
 def load(sources: str | Path | Sequence[str | Path], into: str, *, tell: Tell | None = None, **options: Any) -> Loaded:
@@ -110,24 +113,29 @@ class _Load:
         job = self._job(ready)
         if self.result.already:
             return self.result
-        if ready.keys and job is not None:
-            self._upsert(ready, job)
+        if ready.is_staged and job is not None:
+            self._merge(ready, job)
         else:
             self._bring(ready, job, lambda: (ready.target, self._change(ready, job)))
         if job is not None:
             self._step("put_back", lambda: self._put_back(ready))
         self._finish(ready, job)
+        loaded = [column.name for column in ready.loaded]
+        self.result.sequences_behind = sequences.behind(self.connection, ready.target, loaded)
         return self.result
 
-    def _upsert(self, ready: Ready, job: Job) -> None:
+    def _merge(self, ready: Ready, job: Job) -> None:
         """Rows into their staging table, and from there into the target; what an earlier run did of it is done."""
         rows = (ready.target, ready.loaded, ready.keys, job.number)
+        skip = self.asked.on_conflict is not None
         self.result.indexes = KEPT_FOR_MERGE
         merged = upsert.merged(self.connection, job.number)
         if merged is None:
             self._bring(ready, job, lambda: (staging.ensure(self.connection, *rows), 0))
             self._note("merge")
-            merged = self._step("merge", lambda: upsert.merge(self.connection, *rows, self.result.rows_loaded))
+            merged = self._step(
+                "merge", lambda: upsert.merge(self.connection, *rows, self.result.rows_loaded, skip=skip)
+            )
         else:
             self._take(ledger.totals(self.connection, job.number))
         self._take_merged(merged)
@@ -142,6 +150,8 @@ class _Load:
             self._connect_again(ready, job)
             self._count(ready, job, before, done)
         except (KeyboardInterrupt, InputError) as error:
+            if isinstance(error, InputError) and not ready.is_columnar and self.asked.via is None:
+                error.remedy = advice.remedy_for(error, ready.samples, ready.format) or error.remedy
             self._give_up(ready, job, error)
             raise self._ending.of_transfer(error, ready, None if job is None else job.number) from error
         except BaseException as error:
@@ -173,10 +183,11 @@ class _Load:
             if descriptor != STANDARD_INPUT_DESCRIPTOR:
                 self._sessions.callback(os.close, descriptor)
         for note in ready.notes:
-            self._note(note)
+            self._note(*note)
         self._require_possible(ready)
         if ready.definition is not None:
-            self.tell({"event": "create", "definition": ready.definition})
+            ready = typed(ready, self.tell)
+            self._tell_definition(ready)
             ready = created(self.connection, ready)
             self.result.created = True
             self._ending.changed.append(f"the table {ready.target.quoted} was created, and is empty")
@@ -192,7 +203,14 @@ class _Load:
             self._found = presence.look(self.connection, ready.target)
             self._tell_plan(ready, None)
             return None
+        was_there = trust.require(self.connection)
         trust.ensure(self.connection)
+        if not was_there:
+            self._note(
+                f"the schema {trust.SCHEMA} was created in this database: the ledger of loads, by which each row is loaded once;"
+                f" `DROP SCHEMA {trust.SCHEMA} CASCADE` removes it when no load is under way or interrupted",
+                "load.ledger.created",
+            )
         ledger.lock(self.connection, ready.target.oid, ready.target.quoted)
         for moot in forget_gone(self.asked.into, self.connection, Journal(self.connection)):
             self._note(f"the interrupted load {moot} is forgotten: its table was dropped")
@@ -250,7 +268,7 @@ class _Load:
     def _already(self, ready: Ready, before: ledger.AlreadyLoaded) -> None:
         self.result.already, self.result.job = True, before.job
         self._take(ledger.totals(self.connection, before.job))
-        if ready.keys:
+        if ready.is_staged:
             self._take_merged(upsert.merged(self.connection, before.job))
         self._note(f"already loaded at {before.ended:%Y-%m-%d %H:%M:%S%z}; --again loads it once more")
 
@@ -318,7 +336,8 @@ class _Load:
     def _sent(self, ready: Ready, job: Job | None, into: Table, indexes_kept: int) -> Sent:
         number = None if job is None else job.number
         files = (self.asked, ready.sources, ready.format, ready.encoding, ready.header)
-        return Sent(*files, ready.loaded if ready.keys else ready.columns, into, number, indexes_kept, ready.endpoint)
+        of_rows = ready.loaded if ready.is_staged else ready.columns
+        return Sent(*files, of_rows, into, number, indexes_kept, ready.endpoint, self._held_to(ready))
 
     def _count(self, ready: Ready, job: Job | None, before: Totals | None, done: Transferred) -> None:
         """Take over what was done, and see that it adds up."""
@@ -342,8 +361,13 @@ class _Load:
         result.bytes, result.chunks = totals.bytes, totals.chunks
 
     def _take_merged(self, merged: Merged | None) -> None:
-        if merged is not None:
-            self.result.rows_merged, self.result.rows_replaced = merged.rows, merged.replaced
+        if merged is None:
+            return
+        self.result.rows_merged = merged.rows
+        if self.asked.on_conflict is None:
+            self.result.rows_replaced = merged.replaced
+        else:
+            self.result.rows_skipped = self.result.rows_loaded - merged.rows
 
     def _put_back(self, ready: Ready) -> None:
         """But for what is staged: the merge drops it, and until then a second run needs it."""
@@ -431,8 +455,23 @@ class _Load:
         self._ending.see(event)
         self.tell(event)
 
-    def _note(self, text: str) -> None:
-        self.tell({"event": "note", "text": text})
+    def _note(self, text: str, code: str = "") -> None:
+        self.tell({"event": "note", "text": text, "code": code})
+
+    def _tell_definition(self, ready: Ready) -> None:
+        found = ready.types
+        seen = {} if found is None else {"rows": found.rows, "seconds": found.seconds, "is_whole": found.is_whole}
+        streams = any(one.stream is not None for one in ready.sources)
+        self.tell({"event": "create", "definition": ready.definition, "types_by": {**seen, "streams": streams}})
+        if found is not None:
+            for note in column_types.notes(self.connection, found):
+                self._note(*note)
+
+    def _held_to(self, ready: Ready) -> list[dict[str, Any]] | None:
+        """The types that the rest of a stream is held to; None where they were chosen by all rows, or by the user."""
+        if ready.types is None or all(one.stream is None for one in ready.sources):
+            return None
+        return [column.document() for column in ready.types.columns]
 
     def _show(self, share: float, text: str) -> None:
         self.tell({"event": "step", "share": share, "text": text})

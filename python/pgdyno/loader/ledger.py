@@ -197,7 +197,7 @@ def _resumed(
 
 def rows_brought(connection: Connection, job: int, plan: Mapping[str, Any]) -> tuple[int, bool]:
     """Rows that a job has brought into its target, and whether a merge did: rows of an upsert are staged until then."""
-    if "upsert" not in plan:
+    if not {"upsert", "on_conflict"} & plan.keys():
         return totals(connection, job).rows_loaded, False
     row = maybe(connection, "SELECT rows_merged FROM pgdyno_load.merge WHERE job = %s", (job,))
     return (0 if row is None else int(row[0])), True

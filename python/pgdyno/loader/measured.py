@@ -22,6 +22,8 @@ _PRIMARY_KEY = "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass 
 _NUMBERED = re.compile(r"nextval\('(?:[^']|'')+'::regclass\)")
 """The default of a serial column."""
 _CALLED = re.compile(r"(\w+)\s*\(")
+TELLING_BYTES = 64 << 10
+"""A shorter sample fills its pages by chance: a file of 60 bytes takes a table of 32 KiB, and tells nothing of another."""
 _OF_OTHERS = """
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                WHERE p.proname = ANY(%s) AND n.nspname <> 'pg_catalog')
@@ -43,6 +45,11 @@ class Measured:
     """None with ``wal_level = minimal``, where a table of the same transaction has none. Others' WAL is in it."""
     decompress_bytes_per_s: float | None
     """Rate in uncompressed bytes, by one thread here; None if nothing is compressed."""
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether what it takes for each byte of the file holds for more of it."""
+        return self.input_bytes >= TELLING_BYTES
 
     @property
     def stored_per_input_byte(self) -> float:
@@ -105,7 +112,7 @@ def _copy_of(connection: Connection, ready: Ready) -> str:
     full = qualified(schema, name)
     if ready.table is not None:
         # Without defaults, since one that calls nextval() would take numbers of the real table's sequence.
-        without = "EXCLUDING DEFAULTS" + (" EXCLUDING INDEXES" if ready.keys else "")
+        without = "EXCLUDING DEFAULTS" + (" EXCLUDING INDEXES" if ready.is_staged else "")
         like = f"CREATE TABLE {full} (LIKE {ready.table.quoted} INCLUDING ALL {without})"
         server.run(connection, like)
         _fill(connection, ready, full)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import HostError, InputError
+from pgdyno.loader import column_types, index_cost, indexes, recommend, server, table
 from pgdyno.loader import forecast as forecasts
-from pgdyno.loader import index_cost, indexes, recommend, server, table
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.flow import KEPT_FOR_MERGE
 from pgdyno.loader.measured import Measured, measure
@@ -81,14 +81,22 @@ class Preflight:
     def lines(self) -> list[str]:
         """In words."""
         size = "an unknown amount" if self.bytes_total is None else f"about {self.bytes_total / MIB:,.1f} MiB"
-        rows = "" if self.rows_total is None else f", {self.rows_total:,.0f} rows"
+        rows = (
+            ""
+            if self.rows_total is None
+            else f", {self.rows_total:,.0f} row{'' if round(self.rows_total) == 1 else 's'}"
+        )
         found = [f"{self.table}: {size}{rows}"]
         if self.measured is not None:
             one = self.measured
+            took = f"a sample of {one.rows:,} row{'' if one.rows == 1 else 's'} took one session {one.seconds:.2f} s"
             wal = "unknown" if one.wal_bytes is None else f"{one.wal_bytes / one.input_bytes:.2f}"
+            ratios = (
+                f"bytes for each byte of the file: table {one.heap_bytes / one.input_bytes:.2f}, indexes"
+                f" {one.index_bytes / one.input_bytes:.2f}, WAL {wal}"
+            )
             found.append(
-                f"a sample of {one.rows:,} rows took one session {one.seconds:.2f} s; bytes for each byte of the file:"
-                f" table {one.heap_bytes / one.input_bytes:.2f}, indexes {one.index_bytes / one.input_bytes:.2f}, WAL {wal}"
+                f"{took}; {ratios if one.is_telling else 'it is too short to say what a byte of the file takes'}"
             )
         for number, part in enumerate(self.forecast.parts):
             first = "limit: " if number == 0 else "then:  "
@@ -138,7 +146,7 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
                 sessions=sessions,
                 cores=cores,
                 files=len(ready.samples),
-                volume=limits,
+                volume=limits if measured.is_telling else {},
                 rate_bytes_per_s=asked.rate_bytes_per_s,
             )
         current = settings_now(connection)
@@ -157,10 +165,15 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
 
 
 def _notes(connection: Connection, ready: Ready) -> list[str]:
-    notes = ready.notes
-    if ready.asked.upsert:
+    notes = [note.text for note in ready.notes]
+    if ready.types is not None:
+        notes += [note.text for note in column_types.notes(connection, ready.types)]
         notes.append(
-            "rows of an upsert are written twice, into a staging table and then into this one, and sorted between: the needed space"
+            "types are those of the beginning here; the load reads all rows for them before it creates the table"
+        )
+    if ready.is_staged:
+        notes.append(
+            "rows that are merged are written twice, into a staging table and then into this one, and sorted between: the needed space"
             " includes that, but for indexes; the time is that of staging alone"
         )
     if ready.definition is not None:
@@ -181,7 +194,7 @@ def _notes(connection: Connection, ready: Ready) -> list[str]:
 
 
 def _indexes(connection: Connection, ready: Ready, sessions: int, cores: int) -> str:
-    if ready.asked.upsert:
+    if ready.is_staged:
         return KEPT_FOR_MERGE
     if ready.table is None:
         return "none: the table will be created"
@@ -246,7 +259,7 @@ def _space(
         max_wal_bytes=int(current["max_wal_size"]["setting"]) * MIB,
         wal_is_held=held,
         free_bytes=free_bytes,
-        staged=bool(ready.asked.upsert),
+        staged=ready.is_staged,
     )
 
 
@@ -272,7 +285,7 @@ def _recommended(
     expected: forecasts.Forecast,
     free_bytes: int | None,
 ) -> list[recommend.Setting]:
-    if measured is None or measured.wal_bytes is None or not expected.parts:
+    if measured is None or not measured.is_telling or measured.wal_bytes is None or not expected.parts:
         return []
     per_byte = measured.wal_bytes / measured.input_bytes
     total = None if ready.bytes_total is None else ready.bytes_total * per_byte

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
-from pgdyno.loader import columns, sample, server, source, table, upsert
+from pgdyno.loader import advice, column_types, columns, sample, server, source, table, upsert
 from pgdyno.loader import format as formats
+from pgdyno.loader.note import Note
 from pgdyno.loader.remote import S3
 from pgdyno.loader.sql import qualified
 
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from pgdyno.endpoint import Endpoint
     from pgdyno.errors import ObjectChanged, ObjectDamaged
     from pgdyno.loader.asked import Asked
+    from pgdyno.loader.column_types import Found
     from pgdyno.loader.format import Format
     from pgdyno.loader.sample import Sample
     from pgdyno.loader.server import Connection, Facts
     from pgdyno.loader.source import Source
     from pgdyno.loader.table import Column, Table
+    from pgdyno.loader.transfer import Tell
 
 HEAP_PER_INPUT_BYTE = 1.28
 """Bytes of a table for each byte of CSV (measured: rows of 98 bytes, five columns)."""
@@ -55,6 +58,8 @@ class Ready:
     """Key columns of an upsert; none if rows are added."""
     empty: tuple[str, ...] = ()
     """Empty files, which are omitted."""
+    types: Found | None = None
+    """The types of a table that is to be made, where the files are text."""
     endpoint: Endpoint | None = None
     """How the engine reaches the server, where it is the engine that loads."""
 
@@ -80,8 +85,23 @@ class Ready:
         return [one.source for one in self.samples]
 
     @property
-    def notes(self) -> list[str]:
+    def is_staged(self) -> bool:
+        """Whether rows go into a table of their own first, and are merged into the target."""
+        return self.asked.is_staged
+
+    @property
+    def notes(self) -> list[Note]:
         """What is to be known of the files before they are loaded."""
+        known = () if self.table is None else self.loaded
+        signs = advice.notes(self.samples, self.format, known, header=self.header) if not self.is_columnar else []
+        return [*map(Note, self._of_files()), *signs]
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether the files are Parquet, which has nothing to guess."""
+        return any(one.parquet is not None for one in self.sources)
+
+    def _of_files(self) -> list[str]:
         notes = [f"{_and_more(self.empty)}: empty, and omitted"] if self.empty else []
         if self.definition is not None and not self.header and self.asked.header is None and not self.asked.columns:
             notes.append(
@@ -97,10 +117,26 @@ class Ready:
             notes.append(
                 f"{_and_more([one.name for one in fine])}: {listed} in nanoseconds; PostgreSQL keeps microseconds, and rounds"
             )
+        local = self._without_zone()
+        if local is not None:
+            notes.append(
+                f"{local} has a time zone in the file and none in the table: the table gets the time of UTC (timestamptz keeps the instant)"
+            )
         marked = [one.source.name for one in self.samples if one.byte_order_mark]
         if marked and not self.header:
             notes.append(f"{_and_more(marked)}: begins with a byte order mark, which becomes part of its first value")
         return notes
+
+    def _without_zone(self) -> str | None:
+        """The first column of instants in a Parquet file whose column in the table has no time zone."""
+        if self.table is None:
+            return None
+        for one in self.sources:
+            types = () if one.parquet is None else one.parquet.types.values()
+            for kind, column in zip(types, self.loaded, strict=False):
+                if kind == "timestamptz" and column.type.endswith("without time zone"):
+                    return column.name
+        return None
 
     @property
     def failure(self) -> ObjectChanged | ObjectDamaged | None:
@@ -128,8 +164,10 @@ class Ready:
     def options(self) -> dict[str, object]:
         """What the plan keeps, beside the files."""
         upserted = {"upsert": [key.name for key in self.keys]} if self.keys else {}
+        skipped = {} if self.asked.on_conflict is None else {"on_conflict": self.asked.on_conflict}
         return {
             **upserted,
+            **skipped,
             "format": self.format.document(),
             "encoding": self.encoding,
             "header": self.header,
@@ -155,10 +193,13 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
     encoding = server.check_encoding(connection, asked.encoding)
     reached = server.reach(connection, asked.into, None if columnar else encoding)
     samples = [sample.take(one, formatted, encoding) for one in sources]
+    if not columnar:
+        for one in samples:
+            advice.refuse_separator_line(one, formatted)
     name = table.name_of(asked.table, names)
     there = table.find(connection, name)
     if there is not None:
-        table.check(connection, there, truncate=asked.truncate, upsert=bool(asked.upsert))
+        table.check(connection, there, truncate=asked.truncate, upsert=bool(asked.upsert), staged=asked.is_staged)
         ready = Ready(
             asked, facts, samples, formatted, encoding, False, name, there, None, None, empty=empty, endpoint=reached
         )
@@ -168,13 +209,28 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
             f"there is no table {name}", remedy="create it, use --create, or name another one with --table"
         )
     first = _first(samples)
+    if not columnar and not asked.columns:
+        advice.refuse_trailing_delimiter(first, formatted, None, header=asked.header)
     header = _header(asked, first, ())
     if header:
         _require_readable_headers(connection, samples, formatted, encoding)
-    definition = _definition(asked, name, first, formatted, encoding, header=header)
-    return Ready(
-        asked, facts, samples, formatted, encoding, header, name, None, None, definition, empty=empty, endpoint=reached
-    )
+    given = _names(asked, first, formatted, encoding, header=header)
+    types = None if columnar else column_types.of_samples([first], formatted, given, header=header)
+    kinds = list(first.source.parquet.types.values()) if first.source.parquet is not None else []
+    definition = columns.definition(name, given, kinds if types is None else types.types, asked.upsert)
+    seen = (asked, facts, samples, formatted, encoding, header, name)
+    return Ready(*seen, None, None, definition, empty=empty, types=types, endpoint=reached)
+
+
+def typed(ready: Ready, tell: Tell) -> Ready:
+    """With types by all rows of the files in place of those by their beginning. All of the files are read for that."""
+    if ready.types is None:
+        return ready
+    names = [column.column for column in ready.types.columns]
+    samples = [one for one in ready.samples if one.data]
+    found = column_types.of_files(samples, ready.format, names, tell, header=ready.header)
+    definition = columns.definition(ready.name, names, found.types, ready.asked.upsert)
+    return replace(ready, types=found, definition=definition)
 
 
 def created(connection: Connection, ready: Ready) -> Ready:
@@ -203,6 +259,10 @@ def _fitted(connection: Connection, ready: Ready) -> Ready:
     asked, first = ready.asked, ready.first
     others = [one for one in ready.samples if one is not first and one.data]
     known = ready.target.loadable
+    width = len(asked.columns) if asked.columns else len(known)
+    if not ready.is_columnar:
+        for one in ready.samples:
+            advice.refuse_trailing_delimiter(one, ready.format, width, header=asked.header)
     header = _header(asked, first, known)
     given = columns.header_names(first.rows, asked.rename)
     chosen = columns.chosen(given, known, asked.columns, asked.rename, header)
@@ -217,6 +277,8 @@ def _fitted(connection: Connection, ready: Ready) -> Ready:
     if asked.reject is not None:
         _require_one_line_end(ready.samples, ready.format)
     keys = upsert.keys_of(connection, asked.upsert, ready.target, chosen or known)
+    if asked.on_conflict is not None:
+        upsert.require_conflicts(connection, ready.target, chosen or known)
     samples = [_with_uuids(one, chosen or known, ready) for one in ready.samples]
     return replace(ready, samples=samples, header=header, columns=chosen, keys=keys)
 
@@ -265,7 +327,8 @@ def _header(asked: Asked, first: Sample, known: Sequence[Column]) -> bool:
     return found
 
 
-def _definition(asked: Asked, name: str, first: Sample, formatted: Format, encoding: str, *, header: bool) -> str:
+def _names(asked: Asked, first: Sample, formatted: Format, encoding: str, *, header: bool) -> list[str]:
+    """The columns of a table that is to be made. :class:`InputError` where the file's rows do not fit them."""
     if not first.rows:
         raise InputError(
             f"{first.source.name} has no complete row in its beginning, so no table can be created from it",
@@ -276,16 +339,22 @@ def _definition(asked: Asked, name: str, first: Sample, formatted: Format, encod
         names = columns.header_names(first.rows, asked.rename)
         columns.require_names(names, first.source.name)
     names = names or [f"column{number + 1}" for number in range(len(first.rows[0]))]
-    known = first.source.parquet
-    other = sample.other_delimiter(first, formatted, encoding) if len(names) == 1 and known is None else None
-    if other is not None and asked.delimiter is None:
+    columns.require_short(names, of_option=bool(asked.columns))
+    if first.source.parquet is not None:
+        return names
+    other = sample.other_delimiter(first, formatted, encoding) if asked.delimiter is None else None
+    if other is not None and len(names) == 1 and all(len(row) == 1 for row in first.rows):
         shown, written = formats.shown_delimiter(other[0])
         raise InputError(
             f"{first.source.name} would be one column, and with {shown} as the delimiter all its rows have {other[1]} values",
             remedy=f"use --delimiter {written}, or --delimiter {formats.shown_delimiter(formatted.delimiter)[1]} for one column",
         )
-    kinds = None if known is None else list(known.types.values())
-    return columns.definition(name, names, first.rows[1:] if header else first.rows, kinds, asked.upsert)
+    escape = advice.backslash_quotes(first, formatted) is not None
+    rows = first.rows[1:] if header else first.rows
+    wrong = advice.width_error(rows, len(names), first.source.name, other, escape=escape)
+    if wrong is not None:
+        raise wrong
+    return names
 
 
 def _require_one_header(

@@ -17,9 +17,13 @@ class Loaded:
     """By all runs of this load."""
     rows_rejected: int = 0
     rows_merged: int | None = None
-    """Rows of the table that an upsert added or replaced. Fewer than were loaded if keys are duplicate."""
+    """Rows of the table that an upsert added or replaced, or that a load with ``on_conflict`` added. Fewer than were loaded if keys are duplicate."""
     rows_replaced: int | None = None
     """Those of them that existed before; None if the server does not count."""
+    rows_skipped: int | None = None
+    """Rows that were left out because their key was there, with ``on_conflict``."""
+    sequences_behind: list[dict[str, Any]] = field(default_factory=list)
+    """Sequences whose next number is in the table already: ``column``, ``sequence``, ``next``, ``loaded``, ``statement``."""
     bytes: int = 0
     """Of uncompressed input."""
     bytes_before: int = 0

@@ -35,6 +35,11 @@ class Sample:
     byte_order_mark: bool
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all of the source was looked at, so that its last row is not cut off."""
+        return _is_whole(self.source, self.data)
+
+    @property
     def bytes_total(self) -> float | None:
         """About how many uncompressed bytes the source has; None of a stream."""
         if self.source.parquet is not None:

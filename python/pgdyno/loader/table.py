@@ -155,8 +155,11 @@ def of(connection: Connection, oid: int) -> Table:
     )
 
 
-def check(connection: Connection, table: Table, *, truncate: bool, upsert: bool = False) -> None:
-    """Refuses what cannot be loaded, and what this role may not do. ``upsert``: rows that are there are replaced."""
+def check(connection: Connection, table: Table, *, truncate: bool, upsert: bool = False, staged: bool = False) -> None:
+    """Refuses what cannot be loaded, and what this role may not do.
+
+    ``upsert``: rows that are there are replaced. ``staged``: rows are merged from a table like this one.
+    """
     if table.schema in _OF_THE_SERVER:
         raise InputError(
             f"{table.quoted} belongs to the system catalogue, which is not loaded",
@@ -164,7 +167,12 @@ def check(connection: Connection, table: Table, *, truncate: bool, upsert: bool 
         )
     if table.kind in _KINDS:
         raise InputError(f"{table.quoted} is {_KINDS[table.kind]}, not a table", remedy="name a table with --table")
-    rights = ["INSERT", *(["TRUNCATE"] if truncate else []), *(["SELECT", "UPDATE"] if upsert else [])]
+    rights = [
+        "INSERT",
+        *(["TRUNCATE"] if truncate else []),
+        *(["SELECT"] if staged or upsert else []),
+        *(["UPDATE"] if upsert else []),
+    ]
     for right in rights:
         if not one(connection, "SELECT has_table_privilege(%s::oid, %s)", (table.oid, right))[0]:
             role = one(connection, "SELECT quote_ident(current_user)")[0]

@@ -58,6 +58,8 @@ class Sent:
     indexes_kept: int = 0
     endpoint: Endpoint | None = None
     """How the engine reaches the server; None where the server fetches the objects itself."""
+    types: Sequence[Mapping[str, Any]] | None = None
+    """What the values of a stream are held to, by column."""
 
     @property
     def compressed(self) -> bool:
@@ -117,6 +119,7 @@ def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         # A chunk takes as long as the rate or the volume says: a role's timeout would end the same one again and again.
         "settings": {"statement_timeout": "0", "synchronous_commit": "on" if asked.durable_chunks else "off"},
         "rejects": rejects,
+        "types": sent.types,
         "rate_bytes_per_s": asked.rate_bytes_per_s,
         "interval_ms": INTERVAL_MS,
     }

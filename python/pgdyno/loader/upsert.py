@@ -54,6 +54,12 @@ WHERE (relid = %s OR relid IN (SELECT relid FROM pg_partition_tree(%s))) AND cur
 """Rows that this very transaction has updated; NULL where the server does not count."""
 
 
+_REFUSING = """
+SELECT 1 FROM pg_index WHERE indrelid = %s AND (indisunique OR indisexclusion) AND indimmediate AND indisvalid
+"""
+"""Indexes that refuse a row at once."""
+
+
 @dataclass(frozen=True)
 class Merged:
     """What a merge did."""
@@ -96,6 +102,21 @@ def keys_of(
     return tuple(keys)
 
 
+def require_conflicts(connection: Connection, target: Table, columns: Sequence[Column]) -> None:
+    """:class:`InputError` where no row can be in the way of another, so that ``--on-conflict skip`` would skip none.
+
+    ``columns`` are those that the files have.
+    """
+    if target.kind == "f" or maybe(connection, _REFUSING, (target.oid,)) is None:
+        raise InputError(
+            f"--on-conflict: {target.quoted} has no unique or exclusion constraint that is checked at once, so no row conflicts",
+            remedy=f"create the table with a primary key, or `CREATE UNIQUE INDEX ON {target.quoted} (…)`; or omit --on-conflict",
+            code="load.conflict.no_constraint",
+            data={"table": target.quoted},
+        )
+    _explain(connection, target, columns, ())
+
+
 def _explain(connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column]) -> None:
     """Have the server look at the statement now: rules, rights and generated keys are known before the first row."""
     import psycopg
@@ -106,14 +127,19 @@ def _explain(connection: Connection, target: Table, columns: Sequence[Column], k
         run(connection, f"EXPLAIN {_statement(target, columns, keys, rows)}")
     except psycopg.Error as error:
         raise InputError(
-            f"--upsert: {target.quoted} does not take it: {said(error)}",
+            f"{'--upsert' if keys else '--on-conflict'}: {target.quoted} does not take it: {said(error)}",
             remedy="leave columns that may not be set out of the files, or name the others with --columns",
         ) from None
 
 
 def _statement(target: Table, columns: Sequence[Column], keys: Sequence[Column], rows: str) -> str:
-    """Insert rows, or replace those that are there. Identities are given, as COPY would give them."""
+    """Insert rows, or replace those that are there; without ``keys`` rows that conflict are left out.
+
+    Identities are given, as COPY would give them.
+    """
     listed = ", ".join(column.quoted for column in columns)
+    if not keys:
+        return f"INSERT INTO {target.quoted} ({listed}) OVERRIDING SYSTEM VALUE {rows} ON CONFLICT DO NOTHING"
     setting = ", ".join(f"{column.quoted} = excluded.{column.quoted}" for column in columns if column not in keys)
     doing = f"UPDATE SET {setting}" if setting else "NOTHING"
     conflict = ", ".join(key.quoted for key in keys)
@@ -129,6 +155,13 @@ def _last_rows(columns: Sequence[Column], keys: Sequence[Column], job: int) -> s
         f"SELECT DISTINCT ON ({distinct}) {listed} FROM {_staged(columns, job)}"
         f" ORDER BY {distinct}, c.source DESC, c.chunk DESC, s.{row} DESC"
     )
+
+
+def _all_rows(columns: Sequence[Column], job: int) -> str:
+    """All rows in the order of the files: of those with the same keys the first one stays."""
+    listed = ", ".join(f"s.{column.quoted}" for column in columns)
+    _, row = staging.own_columns(columns)
+    return f"SELECT {listed} FROM {_staged(columns, job)} ORDER BY c.source, c.chunk, s.{row}"
 
 
 def _staged(columns: Sequence[Column], job: int, join: str = "JOIN") -> str:
@@ -147,14 +180,25 @@ def merged(connection: Connection, job: int) -> Merged | None:
 
 
 def merge(
-    connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int, rows_staged: int
+    connection: Connection,
+    target: Table,
+    columns: Sequence[Column],
+    keys: Sequence[Column],
+    job: int,
+    rows_staged: int,
+    *,
+    skip: bool = False,
 ) -> Merged:
-    """Merge what is staged, whole or not at all, durably. :class:`PgdynoError` with what the server has against it."""
+    """Merge what is staged, whole or not at all, durably. :class:`PgdynoError` with what the server has against it.
+
+    ``skip``: rows that conflict are left out, and there are no ``keys``.
+    """
     with _as_errors(connection, target, job), ledger.durably(connection):
         run(connection, f"SET LOCAL work_mem = {sort_memory_kib(connection, 1, 'work_mem')}")
         _require_all(connection, columns, job, rows_staged)
         expected = _expected(connection, target, columns, keys, job)
-        statement = _statement(target, columns, keys, _last_rows(columns, keys, job))
+        rows_merged = _all_rows(columns, job) if skip else _last_rows(columns, keys, job)
+        statement = _statement(target, columns, keys, rows_merged)
         with usual_names(connection):  # its triggers and defaults run as in a session of psql
             rows = connection.execute(statement.encode()).rowcount
         if expected is not None and rows != expected:
@@ -190,7 +234,7 @@ def _expected(
     connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int
 ) -> int | None:
     """How many rows the merge is to write, where a trigger might keep some out; None where nothing could."""
-    if len(keys) == len(columns) or not staging.fires_before(connection, target):
+    if not keys or len(keys) == len(columns) or not staging.fires_before(connection, target):
         return None
     listed = ", ".join(key.quoted for key in keys)
     return int(one(connection, f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM {staging.name(job)}) AS k")[0])

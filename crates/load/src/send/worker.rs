@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use pgdyno_connection::{Connection, Fault, ServerError};
+use serde_json::json;
 
 use crate::counters::Wait;
 use crate::error::{LoadError, OTHER_ENCODING};
@@ -13,6 +14,7 @@ use crate::send::locate::{ErrorPosition, Lines, RowRange, RowRanges};
 use crate::send::statement;
 use crate::shared::{Piece, Shared};
 use crate::split::plan::Chunk;
+use crate::values::held::LostValue;
 
 /// A deadlock or a serialization failure: another try may do.
 const TRANSIENT: [&str; 2] = ["40P01", "40001"];
@@ -24,6 +26,9 @@ const UNIQUE: &str = "23505";
 const NO_TEXT: &str = "22021";
 /// How the server's message about such bytes ends when they are a NUL (`report_invalid_encoding` of `mbutils.c`).
 const NUL: &str = ": 0x00";
+/// Longest chunk of a stream that is checked: it is copied for that.
+const CHECKED_BYTES_MAX: u64 = 80 << 20;
+const NO_GUESS: &str = "rows before it are loaded as they are; save the stream in a file, whose types are chosen by all of its values, or create the table with that column as text";
 /// Bytes of a row examined for a diagnosis.
 const LOOKED_AT_BYTES: usize = 4096;
 
@@ -40,6 +45,7 @@ pub(crate) fn run(shared: &Shared, number: usize, mut session: Connection) {
 
 /// Loads a chunk, whatever it takes.
 fn load(shared: &Shared, session: &mut Connection, piece: &Piece) -> Result<(), LoadError> {
+    require_kept(shared, piece)?;
     let mut alone = piece.chunk.rows_broken > 0;
     if alone && shared.rejects.is_none() {
         return Err(broken(shared, piece));
@@ -73,6 +79,31 @@ fn load(shared: &Shared, session: &mut Connection, piece: &Piece) -> Result<(), 
     Err(LoadError::new(
         format!("{} was tried {TRIES} times", bounds(shared, piece)),
         "check what else writes to the table",
+    ))
+}
+
+/// Refuses a chunk of a stream with a value that its column's type, which was chosen by the beginning, would change.
+fn require_kept(shared: &Shared, piece: &Piece) -> Result<(), LoadError> {
+    let Some(held) = &shared.held else { return Ok(()) };
+    let Chunk { begin, end, .. } = piece.chunk;
+    let name = &shared.sources[piece.source].name;
+    if end - begin > CHECKED_BYTES_MAX {
+        let message = format!("{}: a row is too long to be checked against the chosen types", bounds(shared, piece));
+        return Err(
+            LoadError::new(message, NO_GUESS).coded("load.type.unchecked", json!({"source": name, "byte": begin}))
+        );
+    }
+    let mut rows = Vec::new();
+    piece.body.read(begin, end, usize::MAX, &mut rows).map_err(|error| uncounted(&error))?;
+    let Err(lost) = held.check(&rows, piece.line_end) else { return Ok(()) };
+    let line = shared.line_at(piece, begin + lost.row as u64).map_err(|error| uncounted(&error))?;
+    let LostValue { column, type_name, value, .. } = lost;
+    let message = format!(
+        "{name} line {line}, column {column}: {type_name}, which the first rows suggested, does not return `{value}` as it is"
+    );
+    Err(LoadError::new(message, NO_GUESS).coded(
+        "load.type.lost",
+        json!({"source": name, "line": line, "column": column, "type": type_name, "value": value}),
     ))
 }
 
@@ -206,6 +237,7 @@ fn about(
         return LoadError::new(format!("{}: {message} ({sqlstate})", bounds(shared, piece)), MEND);
     };
     let name = &shared.sources[piece.source].name;
+    let of_column = column.clone();
     let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
     let message = format!("{name} line {line} (byte {}){column}: {message} ({sqlstate})", place.begin);
     if sqlstate == NO_TEXT && said.message.ends_with(NUL) {
@@ -216,7 +248,8 @@ fn about(
     }
     let is_first = piece.chunk.number == 0 && place.begin == piece.chunk.begin;
     let remedy = if is_first { diagnose(shared, piece, &place) } else { None };
-    LoadError::new(message, remedy.unwrap_or_else(|| MEND.to_owned()))
+    let data = json!({"source": name, "line": line, "byte": place.begin, "sqlstate": sqlstate, "column": of_column});
+    LoadError::new(message, remedy.unwrap_or_else(|| MEND.to_owned())).coded("load.row.refused", data)
 }
 
 const MEND: &str = "correct the row, or name a file for rejected rows so that the others are loaded";
