@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
-from pgdyno.loader import pipe
+from pgdyno.loader import calendar, pipe
 
 if TYPE_CHECKING:
     import io
@@ -137,7 +137,9 @@ def _opened(name: str, opening: Open) -> Iterator[Any]:
 
     try:
         # Pages carry a checksum where the program that wrote them made one; pyarrow verifies it only on request.
-        with parquet.ParquetFile(opening(), page_checksum_verification=True) as file:
+        # Spark's INT96 holds every year, and Arrow's nanoseconds, as which it reads them, only 1677 to 2262: others would wrap around.
+        options = {"page_checksum_verification": True, "coerce_int96_timestamp_unit": "us"}
+        with parquet.ParquetFile(opening(), **options) as file:
             yield file
     except BrokenPipeError:
         raise  # of who takes the text, and not of the file
@@ -151,33 +153,49 @@ def _csv(rows: Any, *, header: bool, uuids: frozenset[str] = frozenset()) -> byt
 
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     for place, field in enumerate(table.schema):
-        is_coded = pa.types.is_dictionary(field.type)
-        kind = field.type.value_type if is_coded else field.type
-        column = table.column(place)
-        if _is_uuid(kind) or (field.name in uuids and _is_sixteen_bytes(field.type)):
-            stored = (
-                pa.chunked_array([chunk.storage for chunk in column.chunks], pa.binary(16))
-                if _is_uuid(kind)
-                else column
-            )
-            values = [None if value is None else str(uuid.UUID(bytes=value)) for value in stored.to_pylist()]
-        elif any(fits(kind) for fits in _bytes_kinds()):
-            values = [None if value is None else "\\x" + value.hex() for value in column.to_pylist()]
-        elif is_coded:
-            table = table.set_column(place, field.name, column.cast(kind))
-            continue
-        else:
-            continue
-        table = table.set_column(place, field.name, pa.array(values, pa.string()))
+        column = _written(table.column(place), as_uuid=field.name in uuids)
+        if column is not None:
+            table = table.set_column(place, field.name, column)
     sink = pa.BufferOutputStream()
     csv.write_csv(table, sink, csv.WriteOptions(include_header=header, quoting_style="needed"))
     return bytes(sink.getvalue())
 
 
+def _written(column: Any, *, as_uuid: bool) -> Any | None:
+    """A column in the form in which Arrow writes its values as PostgreSQL reads them; None where it is in that form."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        plain = column.cast(kind.value_type)
+        return _or(_written(plain, as_uuid=as_uuid), plain)
+    if isinstance(kind, pa.BaseExtensionType):
+        stored = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
+        return _or(_written(stored, as_uuid=_is_uuid(kind)), stored)
+    if as_uuid and _is_sixteen_bytes(kind):
+        values = [None if value is None else str(uuid.UUID(bytes=value)) for value in column.to_pylist()]
+        return pa.array(values, pa.string())
+    if any(fits(kind) for fits in _bytes_kinds()):
+        return pa.array([None if value is None else "\\x" + value.hex() for value in column.to_pylist()], pa.string())
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
+        # Arrow writes offsets in hours and minutes; those of zones had seconds until 1972.
+        plain = column.cast(pa.timestamp(kind.unit, "UTC"))
+        return _or(calendar.written(plain), plain)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return calendar.written(column)
+    return None
+
+
+def _or(found: Any | None, other: Any) -> Any:
+    return other if found is None else found
+
+
 def _bytes_kinds() -> tuple[Callable[[Any], bool], ...]:
     import pyarrow as pa
 
-    return (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 
 
 def _is_uuid(kind: Any) -> bool:
@@ -210,7 +228,8 @@ def _type(file: str, field: Any) -> str:
         (pa.types.is_boolean, "boolean"),
         (pa.types.is_uint64, "numeric"),
         (pa.types.is_integer, "bigint"),
-        (pa.types.is_floating, "double precision"),
+        (pa.types.is_float64, "double precision"),
+        (pa.types.is_floating, "real"),
         (pa.types.is_decimal, "numeric"),
         (pa.types.is_date, "date"),
         (pa.types.is_time, "time"),
@@ -218,6 +237,8 @@ def _type(file: str, field: Any) -> str:
         (_is_uuid, "uuid"),
         (pa.types.is_string, "text"),
         (pa.types.is_large_string, "text"),
+        (pa.types.is_string_view, "text"),
+        (lambda kind: isinstance(kind, pa.JsonType), "json"),
         (pa.types.is_null, "text"),
     )
     if pa.types.is_timestamp(kind):
@@ -227,5 +248,7 @@ def _type(file: str, field: Any) -> str:
         raise InputError(
             f"{file}: the column {field.name} is {kind}, which has no type here",
             remedy="write the file without it, or as text",
+            code="load.parquet.type",
+            data={"source": file, "column": field.name, "type": str(kind)},
         )
     return found
