@@ -133,3 +133,32 @@ def test_a_nul_has_a_remedy_that_does_not_destroy_the_file(each: Database, tmp_p
     with pytest.raises(PgdynoError, match="0xff") as error:
         load(file, each, table="t", ledger=False)
     assert "name the file's encoding" in error.value.remedy
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_names_that_the_server_would_cut_are_refused_before_anything_is_made(
+    database: Database, tmp_path: Path, kind: str
+) -> None:
+    long = "x" * 64
+    file = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        parquet(file, **{"id": [1], long: [2]})
+    else:
+        file.write_text(f"id,{long}\n1,2\n")
+    with pytest.raises(InputError) as error:
+        load(file, database, create=True)
+    assert (error.value.code, error.value.data["column"]) == ("load.column.name_too_long", long)
+    assert f"--rename {long}=" in error.value.remedy
+    with pytest.raises(InputError) as error:
+        load(file, database, create=True, table=long, rename={long: "v"})
+    assert error.value.code == "load.table.name_too_long"
+    assert load(file, database, create=True, rename={long: "v"}).rows_loaded == 1
+
+
+def test_instants_in_a_column_without_a_time_zone_are_named(database: Database, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    file = parquet(tmp_path / "t.parquet", at=pa.array([0], pa.timestamp("us", "Europe/Berlin")))
+    database.run("CREATE TABLE t (at timestamp)")
+    assert "at has a time zone in the file and none in the table" in notes_of(file, database)
+    assert database.one("SELECT at::text FROM t") == "1970-01-01 00:00:00"

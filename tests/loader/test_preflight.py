@@ -141,3 +141,14 @@ def test_a_small_volume_limits_and_a_full_one_ends_it(
     assert run([*words, "--volume", "gp3:iops=17"]) == EXIT_USAGE
     assert run(["load", str(file), "--into", database.dsn, "--free", "1GiB"]) == EXIT_USAGE
     assert "--free is for --dry-run" in capsys.readouterr().err
+
+
+def test_a_file_of_a_few_bytes_tells_nothing_of_what_a_byte_takes(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("id,v\n1,2\n")
+    found = preflight(asked(database, file, create=True), volume="gp3:size=500GiB")
+    assert found.measured is not None
+    assert not found.measured.is_telling
+    assert not re.search(r"\d\.\d\d, indexes|each byte of the file takes", "\n".join(found.lines()))
+    assert [part for part in found.forecast.parts if "volume" in part.name] == []
+    assert found.settings == []

@@ -163,6 +163,8 @@ def test_a_file_behind_an_address_comes_whole_through_whatever_breaks(
     assert SECRET not in written_down(database)
 
 
+THERE = "CREATE TABLE people (id bigint, name text, points bigint)"
+"""For a load that shall begin at once: types of a table that is to be made want all of the object first."""
 MANY = 60_000
 """Rows of a file that is longer than what lies in sockets on the way."""
 BEGINNING = 600_000
@@ -180,6 +182,7 @@ def broken_off(
     held = Held(content, headers=digest_of(content) if request.param else {}, faults=[""] * 20 + ["403"] * 4)
     server.held["/people.csv"] = held
     address = f"{server.url}/people.csv"
+    database.run(THERE)
     with pytest.raises(PgdynoError, match="does not let you read it"):
         load(address, database, connections=1, chunk_bytes=8 * SMALL)
     held.faults.clear()
@@ -209,6 +212,10 @@ def test_a_wrong_checksum_is_refused_and_never_gone_on_with(
     content = people(tmp_path, name).read_bytes()
     server.held[f"/{name}"] = Held(content, headers=digest_of(b"something else"))
     address = f"{server.url}/{name}"
+    with pytest.raises(PgdynoError, match="came with other content than was stored: its SHA256 is"):
+        load(address, database)
+    assert database.one("SELECT to_regclass('people')") is None, "it was read for the types before the table was made"
+    database.run(THERE)
     with pytest.raises(PgdynoError, match="came with other content than was stored: its SHA256 is") as error:
         load(address, database)
     assert "--abandon and --truncate" in error.value.remedy
@@ -260,6 +267,7 @@ def test_a_killed_load_of_an_object_goes_on(
     held = Held(people(tmp_path, rows=MANY + 10_000).read_bytes(), gate=threading.Event())
     server.held["/people.csv"] = held
     address = f"{server.url}/people.csv"
+    database.run(THERE)
     words = ["load", address, "--into", database.dsn, "--create", "--chunk", "32KiB", "--json"]
     command = [sys.executable, "-m", "pgdyno", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

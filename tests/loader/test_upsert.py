@@ -342,7 +342,7 @@ def test_a_dry_run_says_what_an_upsert_is(database: Database, tmp_path: Path, th
     assert found.measured is not None, found.notes
     assert found.measured.rows == 2, "a key may come twice"
     assert any("written twice" in note for note in found.notes)
-    assert found.indexes == "kept: an upsert merges rows by the keys' unique index"
+    assert found.indexes == "kept: rows are merged by unique indexes"
     assert found.space is not None
     assert found.space.needed >= 3 * found.measured.heap_bytes, "staged, sorted, merged"
     with pytest.raises(InputError, match="needs the ledger"):

@@ -158,8 +158,8 @@ def _behind(line: Mapping[str, Any]) -> str:
             f" {line['statement']};"
         )
     return (
-        f"the sequence {sequence} is behind: the next INSERT would give {column} {following:,}, and the table has numbers up to"
-        f" {there:,}; set it: {line['statement']};"
+        f"the sequence {sequence} is behind: the next INSERT would give {column} {following:,}, and the table has numbers"
+        f" {'down' if there < following else 'up'} to {there:,}; set it: {line['statement']};"
     )
 
 
@@ -197,7 +197,7 @@ def _types_by(found: Mapping[str, Any]) -> str:
     rows = _counted(found["rows"], "row")
     if found["streams"]:
         return f"  -- types by the first {rows}; each later one is checked before it is sent"
-    return f"  -- types by all {rows}, read in {found['seconds']:.1f} s"
+    return f"  -- types by {'its' if found['rows'] == 1 else 'all'} {rows}, read in {found['seconds']:.1f} s"
 
 
 def _progress(event: Mapping[str, Any]) -> str:

@@ -99,7 +99,7 @@ def _is_number(value: str | None) -> bool:
 
 
 def backslash_quotes(one: Sample, formatted: Format) -> int | None:
-    """The line of the first ``\\"`` within a quoted value that goes on behind it: MySQL and others escape quotes so, COPY does not.
+    """The line of the first ``\\"`` inside a quoted value: MySQL and others escape quotes so, COPY does not.
 
     None if there is none, also for a path like ``"C:\\"``, whose backslash is the last character of its value.
     """

@@ -164,6 +164,18 @@ def require_short(names: Sequence[str], *, of_option: bool = False) -> None:
         )
 
 
+def require_short_table(name: str) -> None:
+    """:class:`InputError` for the name of a new table that the server would cut."""
+    size = len(name.encode())
+    if size > NAME_BYTES_MAX:
+        raise InputError(
+            f"the table name {name!r} has {size} bytes, and PostgreSQL keeps {NAME_BYTES_MAX} of a name",
+            remedy="give a shorter one with --table",
+            code="load.table.name_too_long",
+            data={"table": name, "bytes": size, "bytes_max": NAME_BYTES_MAX},
+        )
+
+
 def definition(table: str, names: Sequence[str], types: Sequence[str], keys: Sequence[str] = ()) -> str:
     """``CREATE TABLE``. ``keys`` are the primary key, if there are any."""
     lines = [f"{quoted(name)} {kind}" for name, kind in zip(names, types, strict=True)]

@@ -168,6 +168,7 @@ def _notes(connection: Connection, ready: Ready) -> list[str]:
     notes = [note.text for note in ready.notes]
     if ready.types is not None:
         notes += [note.text for note in column_types.notes(connection, ready.types)]
+    if ready.types is not None and not all(one.is_whole for one in ready.samples):
         notes.append(
             "types are those of the beginning here; the load reads all rows for them before it creates the table"
         )

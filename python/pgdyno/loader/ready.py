@@ -208,6 +208,7 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
         raise InputError(
             f"there is no table {name}", remedy="create it, use --create, or name another one with --table"
         )
+    columns.require_short_table(table.parts(connection, name)[-1])
     first = _first(samples)
     if not columnar and not asked.columns:
         advice.refuse_trailing_delimiter(first, formatted, None, header=asked.header)

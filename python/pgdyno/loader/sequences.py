@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.loader.table import Table
 
 SCAN_BYTES_MAX = 1 << 30
-"""Of a larger table the largest number is asked for only where an index has it."""
+"""The largest number of a larger table is read only from an index."""
 _FEEDING = """
 WITH of_column AS (
     SELECT a.attname::text AS name, a.attnum AS number, d.objid AS sequence, d.refobjid AS owner
@@ -65,13 +65,15 @@ def behind(connection: Connection, target: Table, loaded: Sequence[str]) -> list
     ):
         most = "max" if step > 0 else "min"
         rows = f"(SELECT {most}({column}) FROM {target.quoted})"
+        # A partition has some of the numbers; the sequence is for those of all.
+        all_rows = f"(SELECT {most}({column}) FROM {owner or target.quoted})"
         which = literal(sequence) if owner is None else f"pg_get_serial_sequence({literal(owner)}, {literal(name)})"
         line: dict[str, Any] = {
             "column": name,
             "sequence": sequence,
             "next": None,
             "loaded": None,
-            "statement": f"SELECT setval({which.strip()}, {rows})",
+            "statement": f"SELECT setval({which.strip()}, {all_rows})",
         }
         if may and (
             is_indexed or one(connection, "SELECT pg_table_size(%s::regclass)", (target.oid,))[0] < SCAN_BYTES_MAX

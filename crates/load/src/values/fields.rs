@@ -66,6 +66,9 @@ impl Syntax {
                 stop = self.unescaped(rows, stop, end_byte);
                 (without_return(&rows[begin..stop], rows.get(stop).copied(), line_end), false)
             };
+            if self.quoting.is_none() && column == 0 && value == br"\." {
+                return; // the mark that ends the data
+            }
             let value = (is_quoted || value != self.null).then_some(value);
             if !say(Field { column, row, value }) {
                 return;
@@ -144,7 +147,10 @@ fn without_return(value: &[u8], next: Option<u8>, line_end: Option<LineEnd>) -> 
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::values::kinds::Kinds;
 
     fn read(format: &str, rows: &str, line_end: LineEnd) -> Vec<Vec<Option<String>>> {
         let format: CopyFormat = serde_json::from_str(format).expect("the test's format is valid");
@@ -180,6 +186,7 @@ mod tests {
     fn a_backslash_in_text_takes_the_next_byte_with_it() {
         let text = read(r#"{"text": {}}"#, "1\t\\N\ta\\\tb\n2\t\t\\\\\n", LineEnd::Newline);
         assert_eq!(text, [some(&["1", "NULL", "a\\\tb"]), some(&["2", "", "\\\\"])]);
+        assert_eq!(read(r#"{"text": {}}"#, "1\n\\.\nrest\n", LineEnd::Newline), [some(&["1"])]);
     }
 
     #[test]
@@ -191,5 +198,25 @@ mod tests {
             rows.len() < 3
         });
         assert_eq!(rows, [0, 0, 4]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_have_values_and_kinds(
+            rows in "[-+.,;:TZe019a\"\\\\\t\r\n ]{0,60}", format in prop::sample::select(vec![
+                r#"{"csv": {}}"#, r#"{"csv": {"escape": "\\"}}"#, r#"{"csv": {"delimiter": ";", "quote": "e"}}"#, r#"{"text": {}}"#,
+            ]), end in prop::sample::select(vec![LineEnd::Newline, LineEnd::Return, LineEnd::ReturnNewline]),
+        ) {
+            let format: CopyFormat = serde_json::from_str(format).unwrap();
+            let mut last = 0;
+            Syntax::of(&format).each(rows.as_bytes(), Some(end), |field| {
+                assert!(field.row >= last && field.row <= rows.len());
+                last = field.row;
+                let kinds = field.value.map_or(Kinds::ALL, Kinds::of);
+                kinds.is_text() || kinds.has(kinds.narrowest())
+            });
+        }
     }
 }
