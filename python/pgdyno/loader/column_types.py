@@ -97,7 +97,7 @@ def of_files(samples: Sequence[Sample], formatted: Format, names: Sequence[str],
     with contextlib.ExitStack() as stack:
         again = [one.source for one in samples if one.source.stream is None]
         places, descriptors = stack.enter_context(source.opened(again, failed))
-        placed = [
+        placed: list[tuple[Mapping[str, Any], Sequence[int]]] = [
             ({**place, "compression": compression_of(one.head), "name": one.name}, descriptors)
             for one, place in zip(again, places, strict=True)
         ]

@@ -16,7 +16,7 @@ from pgdyno.postgres import remote
 from pgdyno.postgres.binaries import VERSION_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     import psycopg
@@ -190,7 +190,7 @@ def check_encoding(connection: Connection, name: str) -> str:
     return str(known)
 
 
-def many(connection: Connection, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+def many(connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
     """All rows of an answer."""
     return connection.execute(query.encode(), values or None).fetchall()
 
