@@ -80,8 +80,10 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [
         ("instance", found["instance"]),
         ("processors", f"{found['vcpus']} vCPUs" + (f", {found['arch']}" if found["arch"] else "")),
-        ("memory", _size(found["memory_bytes"])),
     ]
+    if found["burstable"]:
+        facts.append(("", _baseline(found)))
+    facts.append(("memory", _size(found["memory_bytes"])))
     if ebs is not None:
         facts.append(
             ("to volumes", f"{_span(ebs, 'mib_per_s')} MiB/s, {_span(ebs, 'iops')} IOPS, all volumes together")
@@ -103,6 +105,13 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found["source"] is not None:
         facts.append(("source", f"{found['source']}, {found['date']}"))
     return facts
+
+
+def _baseline(found: dict[str, Any]) -> str:
+    """What a burstable type may use for ever."""
+    baseline = found["sustained_vcpus"]
+    sustained = "its baseline is not known" if baseline is None else f"{baseline:g} vCPUs sustained"
+    return f"burstable: {sustained}, more only while CPU credits last"
 
 
 def _row(one: dict[str, Any]) -> list[str]:

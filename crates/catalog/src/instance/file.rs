@@ -44,6 +44,8 @@ pub(crate) struct InstanceFile {
     pub rows: String,
     pub sources: BTreeMap<String, Source>,
     pub xen: XenFacts,
+    pub burstable: BurstableFacts,
+    pub rds: RdsFacts,
     pub columns: BTreeMap<String, Origin>,
 }
 
@@ -55,6 +57,24 @@ pub(crate) struct XenFacts {
     pub families: Fact<Vec<String>>,
     /// The most that one volume of a type does there.
     pub volume_iops: BTreeMap<String, Fact<u64>>,
+}
+
+/// Types whose CPU is paid with credits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BurstableFacts {
+    /// What is before the dot in the names of its types.
+    pub families: Fact<Vec<String>>,
+    /// What each vCPU of a type may use for ever, in per cent.
+    pub baseline_percent: BTreeMap<String, Fact<f64>>,
+}
+
+/// What RDS has of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RdsFacts {
+    /// What is before the dot in the names of the types that RDS has classes of.
+    pub families: Fact<Vec<String>>,
 }
 
 /// Where the values of a column come from.
@@ -119,6 +139,12 @@ impl InstanceFile {
         }
         let mut used = vec![&self.xen.families.source];
         used.extend(self.xen.volume_iops.values().map(|most| &most.source));
+        used.extend([&self.burstable.families.source, &self.rds.families.source]);
+        used.extend(self.burstable.baseline_percent.values().map(|percent| &percent.source));
+        let wrong = self.burstable.baseline_percent.iter().find(|(_, percent)| !(0.0..=100.0).contains(&percent.value));
+        if let Some((name, percent)) = wrong {
+            return Err(format!("the baseline of {name} is {} %", percent.value));
+        }
         for column in &COLUMNS[1..] {
             let origin = self.columns.get(*column).ok_or(format!("column {column} has no source"))?;
             used.push(&origin.source);
@@ -131,11 +157,36 @@ impl InstanceFile {
 
     /// The most that one volume of a type does on an instance; a type that is not in it does what it is provisioned with.
     pub fn volume_iops(&self, instance: &str) -> BTreeMap<String, u64> {
-        let family = instance.split('.').next().unwrap_or(instance);
-        let is_xen = self.xen.families.value.iter().any(|xen| xen == family);
+        let is_xen = is_of(instance, &self.xen.families.value);
         let all = self.xen.volume_iops.iter().filter(|_| is_xen);
         all.map(|(volume_type, most)| (volume_type.clone(), most.value)).collect()
     }
+}
+
+impl InstanceFile {
+    /// Whether a type's CPU is paid with credits.
+    pub fn is_burstable(&self, instance: &str) -> bool {
+        is_of(instance, &self.burstable.families.value)
+    }
+
+    /// Whether RDS for PostgreSQL has a class of the type.
+    pub fn is_of_rds(&self, instance: &str) -> bool {
+        is_of(instance, &self.rds.families.value)
+    }
+
+    /// vCPUs that a type may use for ever: its baseline where the CPU is paid with credits. `None`: it has one that is not known.
+    pub fn sustained_vcpus(&self, instance: &str, vcpus: u32) -> Option<f64> {
+        if !self.is_burstable(instance) {
+            return Some(f64::from(vcpus));
+        }
+        let percent = self.burstable.baseline_percent.get(instance)?.value;
+        Some(percent * f64::from(vcpus) / 100.0)
+    }
+}
+
+fn is_of(instance: &str, families: &[String]) -> bool {
+    let family = instance.split('.').next().unwrap_or(instance);
+    families.iter().any(|one| one == family)
 }
 
 fn read_rows(text: &'static str) -> Result<Vec<Row>, String> {
@@ -229,6 +280,28 @@ mod tests {
         assert_eq!(names().filter(|name| !catalog.head.volume_iops(name).is_empty()).count(), 74);
         for volume_type in catalog.head.xen.volume_iops.keys() {
             assert!(crate::types().unwrap().iter().any(|one| one.volume_type == *volume_type), "{volume_type}");
+        }
+    }
+
+    #[test]
+    fn every_burstable_type_that_is_sold_has_its_baseline_and_no_other_type() {
+        let catalog = instance_catalog().unwrap();
+        let sustained = |name: &str| {
+            let row = catalog.rows.iter().find(|row| row.name == name).unwrap();
+            catalog.head.sustained_vcpus(name, row.vcpus)
+        };
+        // The guide: a t3.xlarge earns 96 credits an hour, which is 40 % of each of its 4 vCPUs.
+        assert_eq!((sustained("t4g.xlarge"), sustained("t2.2xlarge")), (Some(1.6), Some(1.36)));
+        assert_eq!((sustained("r6g.large"), sustained("t8i.large")), (Some(2.0), None));
+        let burstable: Vec<_> = catalog.rows.iter().filter(|row| catalog.head.is_burstable(row.name)).collect();
+        assert!(burstable.iter().all(|row| row.usd_per_hour.is_none() || sustained(row.name).is_some()));
+        let baselines = &catalog.head.burstable.baseline_percent;
+        assert_eq!(baselines.len(), 28);
+        for family in &catalog.head.rds.families.value {
+            assert!(catalog.rows.iter().any(|row| row.name.split('.').next() == Some(family)), "{family}");
+        }
+        for name in baselines.keys() {
+            assert!(burstable.iter().any(|row| row.name == *name), "{name}");
         }
     }
 

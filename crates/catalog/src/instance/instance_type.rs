@@ -39,6 +39,12 @@ pub struct InstanceType {
     pub arch: Option<String>,
     /// Virtual processors.
     pub vcpus: u32,
+    /// Whether RDS for PostgreSQL has a class of it.
+    pub rds: bool,
+    /// Whether its CPU is paid with credits.
+    pub burstable: bool,
+    /// Virtual processors that it may use for ever: all of them, or the baseline of a burstable type; `None`: not known.
+    pub sustained_vcpus: Option<f64>,
     /// Memory in bytes.
     pub memory_bytes: u64,
     /// Limits of the way to its EBS volumes, for all of them together; `None`: no dedicated bandwidth, or not known.
@@ -144,6 +150,9 @@ impl InstanceType {
             instance: row.name.to_owned(),
             arch: Some(row.arch.to_owned()),
             vcpus: row.vcpus,
+            rds: catalog.head.is_of_rds(row.name),
+            burstable: catalog.head.is_burstable(row.name),
+            sustained_vcpus: catalog.head.sustained_vcpus(row.name, row.vcpus),
             memory_bytes: row.memory_mib * MIB,
             ebs: row.ebs.as_ref().map(EbsLimits::of),
             attachments: Some(row.attachments),
@@ -308,6 +317,9 @@ fn made_to_measure(text: &str) -> Result<InstanceType, SpecError> {
         instance: written(u64::from(vcpus), memory_bytes),
         arch: None,
         vcpus,
+        rds: false,
+        burstable: false,
+        sustained_vcpus: Some(f64::from(vcpus)),
         memory_bytes,
         ebs: None,
         attachments: None,
