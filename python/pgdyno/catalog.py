@@ -15,7 +15,7 @@ from pgdyno.errors import InputError
 from pgdyno.specification import VolumeSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 class Catalog:
@@ -54,10 +54,17 @@ class Catalog:
                 self._known[spec] = found if isinstance(found, InputError) else VolumeSpec.of(self._shared(found))
         return [self._known[spec] for spec in specs]
 
-    def beside(self, volume: VolumeSpec, steps: Sequence[float]) -> list[VolumeSpec]:
-        """What its provider sells that could take its place, with as much as it has and ``steps`` times as much."""
-        found = self._one({"offers": {"beside": volume.spec, "steps": list(steps)}})
-        return [VolumeSpec.of(self._shared(one)) for one in found]
+    def cheapest_all(self, needs: Iterable[Mapping[str, Any]]) -> list[VolumeSpec | None]:
+        """For each need (``type``, ``least_bytes``, ``ops_per_s``, ``bytes_per_s``) the cheapest volume of the type that has it without
+        credits; None where none has. Their documents are without service times: those are their type's.
+        """
+        found: list[VolumeSpec | None] = []
+        with _uncollected():
+            for one in self._conversation.ask({"cheapest": dict(need)} for need in needs):
+                if isinstance(one, InputError):
+                    raise one
+                found.append(None if one is None else VolumeSpec.of(one))
+        return found
 
     def volume_types(self) -> list[dict[str, Any]]:
         """Every volume type with the range of its limits, as the engine lists them."""

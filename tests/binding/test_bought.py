@@ -10,10 +10,11 @@ import pytest
 from pgdyno import _engine
 from pgdyno.analysis.binding.bought import Bought, BoughtInstance
 from pgdyno.catalog import Catalog
-from pgdyno.size.offers import STEPS, undominated, volume_offers, with_offers
+from pgdyno.size.measured import Measured
+from pgdyno.size.offers import instance_offers, measured_of, volume_offers, with_price
 from pgdyno.specification import Rate
 from pgdyno.store.host_record import HostRecord
-from pgdyno.store.record import InstanceRecord, OfferRecord, WorldRecord
+from pgdyno.store.record import InstanceRecord, WorldRecord
 from tests.binding.made import device
 
 
@@ -92,51 +93,65 @@ def test_an_instance_s_limits_are_in_its_record() -> None:
     assert found == BoughtInstance("r6g.large", Rate(3600, 20000), Rate(75.1, 566.2))
 
 
-def test_offers_beside_a_volume_are_as_large_and_never_beaten(catalog: Catalog) -> None:
-    spec = catalog.resolve("gp3:size=100GiB")
-    offers = volume_offers(catalog, spec)
-    assert undominated(offers) == offers
+def busy(ops: float, kib: float = 8.0) -> Measured:
+    """A load of a minute."""
+    return measured_of([device(ops, kib=kib)] * 60)
+
+
+def test_offers_carry_the_load_with_its_margin_and_the_first_is_the_cheapest(catalog: Catalog) -> None:
+    present = catalog.resolve("gp3:size=100GiB")
+    offers = volume_offers(catalog, present, busy(2990))
     assert [offer.usd_per_month for offer in offers] == sorted(offer.usd_per_month for offer in offers)
-    kinds = {offer.spec.partition(":")[0] for offer in offers}
-    assert {"gp3", "io2bx"} <= kinds
+    kinds = [offer.spec.partition(":")[0] for offer in offers]
+    assert {"gp3", "gp2", "io1", "io2bx"} <= set(kinds)
     assert not any(kind.startswith("rds-") for kind in kinds), "another provider's volume is no remedy"
-    cheapest = next(offer for offer in offers if (offer.iops or 0) >= STEPS[0] * 3000)
-    assert cheapest.spec.startswith("gp3:size=100GiB,iops=4500")
-    assert cheapest.usd_per_month == pytest.approx(8 + 1500 * 0.005)
+    assert all((offer.iops or 0) >= 2990 * 1.2 - 1e-6 for offer in offers)
+    assert (offers[0].spec, offers[0].usd_per_month) == ("gp3:size=100GiB,iops=3588,throughput=125", 10.94)
+    assert offers[0].read_ms and offers[0].write_ms and offers[0].loss_per_year_max
 
 
-def test_offers_beside_credits_begin_with_a_rate_that_stays(catalog: Catalog) -> None:
-    offers = volume_offers(catalog, catalog.resolve("gp2:size=100GiB,credits=0"))
-    assert any(offer.spec.startswith("gp3:") and offer.iops == 3000 for offer in offers)
+def test_offers_beside_credits_are_rates_that_stay(catalog: Catalog) -> None:
+    offers = volume_offers(catalog, catalog.resolve("gp2:size=100GiB,credits=0"), busy(300))
+    assert offers[0].spec == "gp3:size=100GiB,iops=3000,throughput=125"
+    assert next(offer for offer in offers if offer.spec.startswith("gp2")).spec == "gp2:size=120GiB"
     assert not any("credits" in offer.spec for offer in offers)
 
 
-def test_members_of_an_array_grow_together(catalog: Catalog) -> None:
-    offers = volume_offers(catalog, catalog.resolve("2xgp3:size=100GiB"))
-    assert any(offer.spec.startswith("2xgp3:size=100GiB,iops=6000") and offer.iops == 12_000 for offer in offers)
+def test_an_array_stays_one_or_becomes_one_volume_and_keeps_its_copies(catalog: Catalog) -> None:
+    load = busy(5900)
+    stripes = [one.spec for one in volume_offers(catalog, catalog.resolve("2xgp3:size=100GiB"), load)]
+    assert stripes[0] == "2xgp3:size=100GiB,iops=3540,throughput=125,chunk=512KiB"
+    for present in ("raid10:4xgp3:size=100GiB", "gp3:size=100GiB,multi_az=1.0ms"):
+        offers = volume_offers(catalog, catalog.resolve(present), load)
+        resolved = [catalog.resolve(one.spec) for one in offers]
+        assert resolved
+        for offer, volume in zip(offers, resolved, strict=True):
+            assert (offer.spec, offer.usd_per_month) == (volume.spec, volume.usd_per_month)
+            assert volume.copies == catalog.resolve(present).copies
+            assert volume.size_bytes >= catalog.resolve(present).size_bytes
 
 
-@pytest.mark.parametrize("spec", ["null", "instance-store"])
-def test_what_nobody_sells_has_no_offers(catalog: Catalog, spec: str) -> None:
-    assert volume_offers(catalog, catalog.resolve(spec)) == ()
+@pytest.mark.parametrize("spec", ["null", "instance-store", "gp3:init=lazy", "gp3:service_us=100"])
+def test_what_nobody_sells_or_waits_for_its_blocks_has_no_offers(catalog: Catalog, spec: str) -> None:
+    assert volume_offers(catalog, catalog.resolve(spec), busy(1000)) == ()
 
 
-def test_an_offer_that_another_one_beats_is_left_out() -> None:
-    dear = OfferRecord(spec="dear", usd_per_month=20, iops=3000, mib_per_s=125, read_ms=0.6, write_ms=0.8)
-    better = dear.model_copy(update={"spec": "better", "usd_per_month": 10.0})
-    fast = dear.model_copy(update={"spec": "fast", "usd_per_month": 30.0, "read_ms": 0.2})
-    unlimited = dear.model_copy(update={"spec": "unlimited", "usd_per_month": 40.0, "iops": None})
-    assert [one.spec for one in undominated([dear, unlimited, better, fast])] == ["better", "fast", "unlimited"]
+def test_what_did_nothing_has_no_offers(catalog: Catalog) -> None:
+    assert volume_offers(catalog, catalog.resolve("gp3"), busy(0)) == ()
 
 
-def test_instances_beside_one_have_its_cores_and_memory_and_more(catalog: Catalog) -> None:
-    named = InstanceRecord(type="c4.large", vcpus=2, ebs={"baseline_iops": 4000})
-    found = with_offers(catalog, named)
-    assert found.usd_per_month is not None
-    assert found.offers
-    assert all(offer.vcpus >= 2 for offer in found.offers)
-    assert any(offer.iops >= STEPS[-1] * 4000 for offer in found.offers)
-    assert with_offers(catalog, InstanceRecord(vcpus=2)) == InstanceRecord(vcpus=2)
+def test_instances_beside_one_carry_the_load_for_ever_and_none_is_burstable(catalog: Catalog) -> None:
+    named = InstanceRecord(type="r6g.large", vcpus=2)
+    assert with_price(catalog, named).sustained_vcpus == 2
+    assert with_price(catalog, named).usd_per_month == pytest.approx(0.1008 * 730, abs=0.01)
+    offers = instance_offers(catalog, named, [busy(4000), busy(2000)])
+    assert [one.vcpus for one in offers] == sorted({one.vcpus for one in offers}) and len(offers) > 3
+    assert all(one.iops >= 6000 * 1.2 for one in offers)
+    assert not any(one.type.startswith(("t2", "t3", "t4g")) for one in offers)
+    of_rds = instance_offers(catalog, named, [busy(1000)], rds=True)
+    assert of_rds and all(one.type.startswith("db.") and one.usd_per_month is None for one in of_rds)
+    assert instance_offers(catalog, InstanceRecord(vcpus=2), [busy(1000)]) == ()
+    assert with_price(catalog, InstanceRecord(vcpus=2)) == InstanceRecord(vcpus=2)
 
 
 def test_records_from_before_have_no_offers() -> None:

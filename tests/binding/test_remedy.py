@@ -88,11 +88,12 @@ def test_sessions_that_wait_less_send_no_more_than_that(run: RunFigures) -> None
     assert found.then == "volume_latency"
 
 
-def test_what_brings_little_is_named_only_where_nothing_brings_more(run: RunFigures) -> None:
-    little = MORE.model_copy(update={"spec": "gp3:iops=3300", "iops": 3300.0})
+def test_what_leaves_less_than_the_margin_is_not_offered(run: RunFigures) -> None:
+    """An older record has a ladder of volumes, whatever they carry."""
+    little = MORE.model_copy(update={"spec": "gp3:iops=3300", "iops": 3300.0, "usd_per_month": 9.5})
     nothing = MORE.model_copy(update={"spec": "gp3", "iops": 3000.0, "usd_per_month": 8.0})
-    assert remedy(with_offers(run, nothing, little), CAPPED, given())[1].spec == "gp3:iops=3300"
-    bare = remedy(with_offers(run, nothing), CAPPED, given())[1]
+    assert remedy(with_offers(run, nothing, little, MORE), CAPPED, given())[1].spec == MORE.spec
+    bare = remedy(with_offers(run, nothing, little), CAPPED, given())[1]
     assert (bare.spec, bare.usd_per_month, bare.tps_ratio_max) == (None, None, None)
 
 
@@ -101,6 +102,41 @@ def test_latency_is_bought_by_the_time_of_a_request(run: RunFigures) -> None:
     limit, found = remedy(with_offers(run, MOST, IO2BX), slow, given(FAST))
     assert (limit, found.spec) == ("volume_latency", "io2bx")
     assert found.tps_ratio_max == pytest.approx(1 / (1 - 0.9 * (1 - 0.29 / 0.56)))
+
+
+def test_in_an_open_loop_latency_is_bought_by_the_time_of_a_request_too(run: RunFigures) -> None:
+    """Arrivals bound the transactions with every volume, and the cheapest with more throughput changes nothing."""
+    more = MORE.model_copy(
+        update={"spec": "gp3:throughput=188", "iops": 3000.0, "mib_per_s": 188.0, "usd_per_month": 10.52}
+    )
+    slow = second(sessions(4, commit=3.0, cpu=0.4), device(1292, ms=0.83, write_share=0.9))
+    known = with_offers(run, more, MOST, IO2BX)
+    found = of_evidence(Evidence(given(), (slow,) * 10, Checkpoints((False,) * 10), ()))
+    assert found.verdict.limit == "commit_latency"
+    made = remedy_of(found, found.verdict, replace(circumstances_of(known), arrivals=1.0))
+    assert made is not None and made.spec == "io2bx"
+    left = 0.27 / 0.83
+    assert made.tps_ratio_max == pytest.approx(1 / (1 - 3.0 / 3.4 * (1 - left))), "of the time of those at work"
+    with_less = remedy_of(found, found.verdict, replace(circumstances_of(with_offers(run, more, MOST)), arrivals=1.0))
+    assert with_less is not None and with_less.spec is None, "no volume that answers as late is a remedy"
+
+
+def test_a_burstable_instance_is_judged_by_its_baseline(run: RunFigures) -> None:
+    """t4g.xlarge: 1.6 of 4 vCPUs. At 38 % it has nothing left."""
+    larger = InstanceOfferRecord(type="r6g.large", usd_per_month=73.58, vcpus=2, iops=3600, mib_per_s=75.1)
+    shown = second(sessions(12, cpu=11, commit=1), cpu=replace(FULL, server=0.38, server_busy=0.38, idle=0.5))
+    known = with_offers(run, instances=(larger,), type="t4g.xlarge", usd_per_month=98.1, vcpus=4, sustained_vcpus=1.6)
+    limit, found = remedy(known, shown, replace(given(), cpu_share=0.4))
+    assert (limit, found.spec) == ("server_cpu", "r6g.large")
+    assert found.tps_ratio_max == pytest.approx(2 / (0.38 * 4))
+
+
+def test_a_device_beyond_what_was_bought_gets_no_offer_where_that_is_only_said(run: RunFigures) -> None:
+    far = second(AT_DISK, device(30_000, ms=9.4, kib=4.0))
+    _, driven = remedy(with_offers(run, IO2BX.model_copy(update={"iops": 64_000.0})), far, given())
+    assert driven.spec is not None, "what pgdyno attached itself is known"
+    _, said = remedy(with_offers(run, IO2BX.model_copy(update={"iops": 64_000.0})), far, replace(given(), driven=False))
+    assert (said.spec, said.usd_per_month) == (None, None)
 
 
 def test_an_instance_is_changed_where_it_is_the_limit(run: RunFigures) -> None:

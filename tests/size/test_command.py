@@ -36,10 +36,11 @@ def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(iostat_fi
         "p99 3,980, most 3,990",
         "4,776 IOPS and 37.3 MiB/s",
         "2xgp3:size=50GiB,iops=3000,throughput=125,chunk=256KiB  $8 ",
+        "2xgp3:size=50GiB,iops=3000,throughput=125,chunk=256KiB carries it too for $8 a month",
         "gp3:size=100GiB,iops=4776,throughput=125",
         "16.88",
-        "r6g.large does not carry it",
-        "an array is lost with any one of its volumes",
+        "r6g.large does not carry it for ever",
+        "is lost with any one of its volumes",
         "is taken for an average since boot and dropped",
     ):
         assert words in out, words
@@ -53,9 +54,10 @@ def test_json_has_what_the_table_has(iostat_file: str) -> None:
     assert code == 0
     assert document["demand"]["needed_iops"] == pytest.approx(3980 * 1.5)
     assert document["demand"]["iops"]["maximum"] == pytest.approx(3990)
-    best = document["volumes"][0]
-    assert best["members"] == 2 and best["carries"] and best["iops"]["sustained"] == 6000
+    best, array = document["volumes"]
+    assert best["members"] == 1 and best["carries"] and best["iops"]["sustained"] == 5970
     assert best["size_bytes"] == 100 << 30 and best["price_region"] == "us-east-1"
+    assert array["members"] == 2 and array["usd_per_month"] < best["usd_per_month"]
     assert document["instances"][0]["carries"] and document["instance"] is None
 
 
@@ -108,7 +110,10 @@ def test_the_page_stands_alone(iostat_file: str, tmp_path: Path) -> None:
     code, _, err, _ = pgdyno("size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--html", str(page))
     text = page.read_text()
     assert code == 0 and str(page) in err
-    assert "A RAID-0 of 2 x gp3, 50 GiB" in text and "gp3:size=100GiB,iops=4776,throughput=125" in text
+    assert (
+        "gp3, 100 GiB, 4,776 IOPS, 125 MiB/s carries it for $16.88 a month" in text
+        and "gp3:size=100GiB,iops=4776,throughput=125" in text
+    )
     assert (
         text.count("<svg") == len(render.WIDTHS_PX)
         and "<script" not in text

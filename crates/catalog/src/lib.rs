@@ -47,7 +47,8 @@ pub use snapshot::{PolicyRules, SnapshotFacts, SnapshotPrices, SnapshotTaking, s
 pub use units::size_key;
 pub use volume::array::{ArrayFacts, Storage};
 pub use volume::facts::price::{PriceTier, Prices};
-pub use volume::offers::beside;
+pub use volume::model_params::Rates;
+pub use volume::offers::{Need, Offer, cheapest};
 pub use volume::resolved::{Burst, Limits, Resolved};
 pub use volume::twin::twin_path;
 pub use volume::types::{Allowed, SourceUse, TypeSummary, types};

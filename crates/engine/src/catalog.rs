@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
+use pgdyno_catalog::Need;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,22 +14,14 @@ use crate::failure::Failure;
 enum Question {
     /// What a volume or an array is: limits, size, price.
     Resolve(String),
-    /// What could be bought instead of a volume.
-    Offers(Offers),
+    /// The cheapest volume of a type that carries a need without credits.
+    Cheapest(Need),
     /// Every volume type.
     VolumeTypes {},
     /// Every instance type.
     InstanceTypes {},
     /// What snapshots cost, and what a policy of them may say.
     Snapshots {},
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Offers {
-    beside: String,
-    /// Multiples of what there is.
-    steps: Vec<f64>,
 }
 
 /// Answers every line until the input ends: `{"answer": ...}`, or `{"error": {"message", "remedy"}}` for that line alone.
@@ -53,7 +46,7 @@ pub(crate) fn serve(input: impl BufRead, mut out: impl Write) -> io::Result<()> 
 fn answer(question: Question) -> Result<Value, Failure> {
     Ok(match question {
         Question::Resolve(spec) => json!(pgdyno_emulate::resolve(&spec)?),
-        Question::Offers(Offers { beside, steps }) => json!(pgdyno_catalog::beside(&beside, &steps)?),
+        Question::Cheapest(need) => json!(pgdyno_catalog::cheapest(&need)?),
         Question::VolumeTypes {} => json!(pgdyno_catalog::types()?),
         Question::InstanceTypes {} => json!(pgdyno_catalog::instance_types(None)?),
         Question::Snapshots {} => json!(pgdyno_catalog::snapshots()?),

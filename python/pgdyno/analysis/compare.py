@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis import verdict
 from pgdyno.analysis.arm import ArmSummary, Replicate
-from pgdyno.analysis.binding.arm import ArmBinding, bind_arm
+from pgdyno.analysis.binding.arm import ArmBinding, bind_arms
 from pgdyno.analysis.cost import ArmCost, costs
 from pgdyno.analysis.difference import same_order
 from pgdyno.analysis.effects import Effect, main_effects
@@ -124,7 +124,7 @@ class Comparison:
     @cached_property
     def bindings(self) -> dict[int, ArmBinding]:
         """Index of an arm -> the limit that binds, its evidence, and the remedy."""
-        return {arm.index: bind_arm(arm) for arm in self.arms}
+        return bind_arms(self.arms)
 
     @cached_property
     def undilated(self) -> tuple[Undilated, ...]:

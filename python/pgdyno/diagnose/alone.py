@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pgdyno
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance
+from pgdyno.analysis.binding.bought import Bought, BoughtInstance, cpu_share_of
 from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.circumstances import OBSERVE
 from pgdyno.analysis.binding.evidence import Evidence, Given, Second
@@ -56,6 +56,7 @@ def evidence_of_files(sources: Sequence[Source], grid: Grid, purchase: Purchase)
         clients=0,
         bought={role: one for role, one in bought.items() if one is not None},
         instance=BoughtInstance.of(purchase.instance),
+        cpu_share=cpu_share_of(purchase.instance),
         driven=False,
     )
     nothing = Evidence(

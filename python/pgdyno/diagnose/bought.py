@@ -1,8 +1,8 @@
-"""What the user says was bought: volumes by role and the instance, each with the alternatives of the catalogue."""
+"""What the user says was bought: volumes by role and the instance; and what could be bought instead for the load that was seen."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.server_figures import BLOCK_BYTES
@@ -14,7 +14,10 @@ from pgdyno.text import size
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from pgdyno.analysis.binding.circumstances import Circumstances
+    from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.catalog import Catalog
+    from pgdyno.size.measured import Measured
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Purchase:
 def purchase_of(bought: Sequence[str], instance: str | None) -> Purchase:
     """From ``ROLE=VOLUME`` (``gp3`` alone is the data's) and the name of a type. :class:`InputError` says what is wrong."""
     from pgdyno.catalog import Catalog
-    from pgdyno.size.offers import with_offers
+    from pgdyno.size.offers import with_price
 
     if not bought and instance is None:
         return Purchase()
@@ -40,8 +43,25 @@ def purchase_of(bought: Sequence[str], instance: str | None) -> Purchase:
             if role in volumes:
                 raise InputError(f"--bought names {role} twice", remedy="name each volume once")
             volumes[role] = _volume(catalog, spec)
-        found = InstanceRecord() if instance is None else with_offers(catalog, _instance(instance))
+        found = InstanceRecord() if instance is None else with_price(catalog, _instance(instance))
     return Purchase(volumes, found)
+
+
+def with_offers(around: Circumstances, evidence: Evidence, measured: Mapping[str, Measured]) -> Circumstances:
+    """With what could be bought instead of each volume and the instance: for what a file has ``measured`` of it, else for what was seen."""
+    from pgdyno.catalog import Catalog
+    from pgdyno.size import offers
+
+    if not around.volumes and around.instance.type is None:
+        return around
+    roles = dict.fromkeys(role for second in evidence.seconds for role in second.devices)
+    loads = {
+        role: offers.measured_of([second.devices[role] for second in evidence.seconds if role in second.devices])
+        for role in roles
+    }
+    with Catalog() as catalog:
+        volumes, instance = offers.with_offers(catalog, around.volumes, around.instance, {**loads, **measured})
+    return replace(around, volumes=volumes, instance=instance)
 
 
 def require_roles(volumes: Mapping[str, VolumeRecord], seen: Collection[str]) -> None:
@@ -75,11 +95,7 @@ def role_and_value(text: str) -> tuple[str, str]:
 
 
 def _volume(catalog: Catalog, spec: str) -> VolumeRecord:
-    from pgdyno.size.offers import volume_offers
-
-    volume = catalog.resolve(spec)
-    sold = volume.usd_per_month is not None
-    return VolumeRecord(spec=dict(volume.document), offers=volume_offers(catalog, volume) if sold else ())
+    return VolumeRecord(spec=dict(catalog.resolve(spec).document))
 
 
 def _instance(name: str) -> InstanceRecord:

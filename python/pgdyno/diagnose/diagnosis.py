@@ -15,7 +15,7 @@ from pgdyno.analysis.run_figures import figures_of
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.alone import evidence_of_files, grid_of, run_of_files
 from pgdyno.diagnose.alongside import Grid, beside, check_words, most_used_words, totals_of
-from pgdyno.diagnose.bought import require_roles
+from pgdyno.diagnose.bought import require_roles, with_offers
 from pgdyno.diagnose.free import Free, free_of, settings_of
 from pgdyno.diagnose.inferred import inferred_words, with_inferred
 from pgdyno.diagnose.published import Finding, findings_of
@@ -127,6 +127,8 @@ def _judged(
     missing: Callable[[RunBinding], list[str]],
 ) -> Diagnosis:
     evidence = evidence if evidence.given.driven else with_inferred(evidence)
+    if not evidence.given.driven:
+        around = with_offers(around, evidence, {source.role: source.measured for source in reversed(sources)})
     binding = of_evidence(evidence)
     verdict = binding.verdict
     role = verdict.role or DATA

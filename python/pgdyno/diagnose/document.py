@@ -71,6 +71,8 @@ class Remedy(Part):
 
     kind: Literal["setting", "purchase", "other"]
     action: str
+    spec: str | None
+    """The volume, or the type of the instance, to buy instead; null where nothing is bought."""
     usd_per_month: float | None
     usd_more_per_month: float | None
     ratio_max: float | None
@@ -196,6 +198,7 @@ def remedies(found: Diagnosis) -> list[Remedy]:
         Remedy(
             kind=one.kind,
             action=one.action,
+            spec=None,
             usd_per_month=None,
             usd_more_per_month=0.0,
             ratio_max=one.ratio_max,
@@ -209,6 +212,7 @@ def remedies(found: Diagnosis) -> list[Remedy]:
             Remedy(
                 kind="purchase" if one.spec is not None else "other",
                 action=one.action,
+                spec=one.spec,
                 usd_per_month=one.usd_per_month,
                 usd_more_per_month=one.usd_more_per_month,
                 ratio_max=one.tps_ratio_max,

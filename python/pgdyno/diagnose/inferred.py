@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.bought import Bought
-from pgdyno.analysis.binding.device import MIB
 from pgdyno.errors import InputError
 from pgdyno.size import capped
 from pgdyno.size.demand import demand_of
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.offers import measured_of
 from pgdyno.specification import Rate
 
 if TYPE_CHECKING:
@@ -52,19 +51,8 @@ def inferred_words(evidence: Evidence) -> Iterator[str]:
 
 
 def _bought(devices: Sequence[Device]) -> Bought | None:
-    samples = tuple(
-        Sample(
-            1.0,
-            one.reads_per_s,
-            one.writes_per_s,
-            one.read_mib_per_s * MIB,
-            one.write_mib_per_s * MIB,
-            queue_length=one.queue_length,
-        )
-        for one in devices
-    )
     try:
-        found = capped.find(demand_of(Measured("live", "", samples), 99, 0.0))
+        found = capped.find(demand_of(measured_of(devices), 99, 0.0))
     except InputError:
         return None  # it did nothing
     if found is None or found.level is None:

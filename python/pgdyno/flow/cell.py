@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pgdyno import store
+from pgdyno.size.offers import of_run
 from pgdyno.store import record, tables
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.world import Run
@@ -66,38 +68,37 @@ def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor
     outcome.write(writer)
     measured.samples.write(writer)
     writer.table("postgres/settings", tables.from_rows("postgres/settings", measured.settings))
-    return writer.finish(
-        record.RunRecord(
-            run_id=writer.final_path.name,
-            experiment_id=context.experiment_id,
-            experiment_hash=context.experiment_hash,
-            command=context.command,
-            arm=cell.arm.label,
-            arm_index=cell.arm.index,
-            factors=cell.arm.levels,
-            block=cell.block,
-            position=cell.position,
-            seed=run.seed,
-            anchor=anchor,
-            world=measured.world,
-            client=measured.client,
-            workload=cell.arm.workload.seeded(run.workload_seed).record(),
-            driver=outcome.driver,
-            drivers=dict(outcome.drivers),
-            postgres=measured.postgres,
-            phases=outcome.phases,
-            account=outcome.account,
-            queries=outcome.queries,
-            succeeded_by_type=dict(outcome.succeeded_by_type),
-            bulk_load=outcome.bulk_load,
-            streams=outcome.streams,
-            replay=outcome.replay,
-            sample=outcome.sample,
-            power_cuts=measured.power_cuts,
-            metric=cell.arm.workload.headline,
-            checks=measured.checks,
-            validity=record.Validity(valid=not measured.reasons, reasons=measured.reasons),
-            visibility=measured.visibility,
-            seconds=run.watch.seconds,
-        )
+    made = record.RunRecord(
+        run_id=writer.final_path.name,
+        experiment_id=context.experiment_id,
+        experiment_hash=context.experiment_hash,
+        command=context.command,
+        arm=cell.arm.label,
+        arm_index=cell.arm.index,
+        factors=cell.arm.levels,
+        block=cell.block,
+        position=cell.position,
+        seed=run.seed,
+        anchor=anchor,
+        world=measured.world,
+        client=measured.client,
+        workload=cell.arm.workload.seeded(run.workload_seed).record(),
+        driver=outcome.driver,
+        drivers=dict(outcome.drivers),
+        postgres=measured.postgres,
+        phases=outcome.phases,
+        account=outcome.account,
+        queries=outcome.queries,
+        succeeded_by_type=dict(outcome.succeeded_by_type),
+        bulk_load=outcome.bulk_load,
+        streams=outcome.streams,
+        replay=outcome.replay,
+        sample=outcome.sample,
+        power_cuts=measured.power_cuts,
+        metric=cell.arm.workload.headline,
+        checks=measured.checks,
+        validity=record.Validity(valid=not measured.reasons, reasons=measured.reasons),
+        visibility=measured.visibility,
+        seconds=run.watch.seconds,
     )
+    return writer.finish(of_run(store.Run(writer.path, made)))

@@ -6,20 +6,29 @@ several; a file has only the mean size of an interval's requests. So a request o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Measured
-from pgdyno.specification import Charge
+from pgdyno.specification import Charge, Rate
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pgdyno.size.measured import Check
+    from pgdyno.specification import VolumeSpec
+
     Series = NDArray[np.float64]
 
 MIB = 1 << 20
+PERCENTILE = 99.0
+"""Of the load, which must be carried where nothing else is said."""
+HEADROOM = 0.2
+"""Margin above it where nothing else is said."""
+AT_MAXIMUM = 0.95
+"""Share of a burst's rate from which its limit, and not the one without credits, is what was exceeded."""
 PAGE_BYTES = 8192
 """PostgreSQL's page. Requests begin at a page's beginning, so one of a page never spans two chunks."""
 
@@ -110,6 +119,12 @@ class Demand:
     """Share of the requests that were reads."""
     request_kib: float
     """Mean size of a request."""
+    least_iops: float = 0.0
+    """What is wanted at least, whatever was measured: that of a limit of which the provider says that it was exceeded. 0: nothing known."""
+    least_mib_per_s: float = 0.0
+    """The same in MiB per second."""
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was computed of it, by who computes it."""
 
     @property
     def factor(self) -> float:
@@ -119,15 +134,15 @@ class Demand:
     @property
     def needed_iops(self) -> float:
         """Operations per second that a limit must allow, at the size they have."""
-        return self.iops.at_percentile * self.factor
+        return max(self.iops.at_percentile, self.least_iops) * self.factor
 
     @property
     def needed_mib_per_s(self) -> float:
         """MiB per second that a limit must allow."""
-        return self.mib_per_s.at_percentile * self.factor
+        return max(self.mib_per_s.at_percentile, self.least_mib_per_s) * self.factor
 
 
-def demand_of(measured: Measured, percentile: float, headroom: float) -> Demand:
+def demand_of(measured: Measured, percentile: float = PERCENTILE, headroom: float = HEADROOM) -> Demand:
     """What ``measured`` asks for at a percentile (50 to 100) with ``headroom`` (0.2 for 20 %) above it.
 
     :class:`InputError` when there is no sample, or nothing was done in any of them.
@@ -153,6 +168,31 @@ def demand_of(measured: Measured, percentile: float, headroom: float) -> Demand:
         read_share=float(np.dot(load.seconds, load.reads_per_s)) / total,
         request_kib=float(np.dot(load.seconds, size)) / total / 1024,
     )
+
+
+def beyond(demand: Demand, present: VolumeSpec) -> Demand:
+    """The demand with what the provider says beside the load: where a limit of the ``present`` volume was exceeded, at least that limit is
+    wanted, whatever the means of the intervals are.
+    """
+    found = demand.measured, demand.percentile
+    return replace(
+        demand,
+        least_iops=_limit(present.iops, demand.iops) if _is_exceeded(*found, "iops") else 0.0,
+        least_mib_per_s=_limit(present.mib_per_s, demand.mib_per_s) if _is_exceeded(*found, "throughput") else 0.0,
+    )
+
+
+def _is_exceeded(measured: Measured, percentile: float, check: Check) -> bool:
+    """Whether the provider says so of more of the time than the percentile leaves out."""
+    share = sum(sample.exceeded.get(check, 0.0) * sample.seconds for sample in measured.samples) / measured.seconds
+    return share > max(0.0, 1 - percentile / 100)
+
+
+def _limit(limit: Rate | None, done: Spread) -> float:
+    """The limit that was exceeded: what is left without credits, unless more than that was done."""
+    if limit is None:
+        return 0.0
+    return limit.maximum if done.at_percentile >= AT_MAXIMUM * limit.maximum else limit.sustained
 
 
 def spread(values: Series, seconds: Series, percentile: float) -> Spread:

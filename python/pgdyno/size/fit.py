@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pgdyno.size.bucket import first_empty_s
-from pgdyno.size.demand import quantile
+from pgdyno.size.demand import MIB, quantile
 
 if TYPE_CHECKING:
     from pgdyno.size.demand import Demand, Series
@@ -23,12 +23,13 @@ class Fit:
     """The result of comparing a load with a limit on operations and one on bytes."""
 
     carries: bool
+    """Whether what there is without credits is enough."""
     nearest: Limit
-    """The limit that fails; else one that holds on credits alone; else the one with the least room."""
+    """The limit that fails; else the one with the least room."""
     headroom: float
-    """Room above the percentile at that limit: 0.2 is a limit of 1.2 times the percentile. Below 0: it is exceeded."""
+    """Room above the percentile at that limit, without credits: 0.2 is a limit of 1.2 times the percentile. Below 0: it is exceeded."""
     on_credits: bool
-    """Whether it carries the load only because credits are earned back in between."""
+    """Whether the load takes credits."""
     empty_after_s: float | None
     """When credits run out if the load is repeated endlessly, from a full bucket; ``None``: never, or none are used."""
 
@@ -60,12 +61,28 @@ class Asked:
         return self.ops_per_s_at_percentile * self.factor, self.bytes_per_s_at_percentile * self.factor
 
 
-def asked_of(demand: Demand, charge: Charge, members: int = 1) -> Asked:
-    """The part of ``demand`` for one of ``members`` that count it like this; their chunk is their unit."""
-    load = demand.load.of_member(members, charge.unit_bytes)
-    ops, size = load.charged(charge)
-    at = [quantile(one, load.seconds, demand.percentile) for one in (ops, size)]
-    return Asked(load.seconds, ops, size, at[0], at[1], demand.factor)
+def asked_of(demand: Demand, charge: Charge, members: int = 1, chunk_kib: int | None = None) -> Asked:
+    """The part of ``demand`` for one of ``members`` that count it like this; their chunk is their unit if none is named.
+
+    Sorting a day of seconds takes its time, so what was computed is kept with the demand.
+    """
+    chunk_bytes = charge.unit_bytes if chunk_kib is None else chunk_kib << 10
+    key = (charge, members, chunk_bytes)
+    if key not in demand.kept:
+        load = demand.load.of_member(members, chunk_bytes)
+        ops, size = load.charged(charge)
+        ops_at, size_at = (quantile(one, load.seconds, demand.percentile) for one in (ops, size))
+        least_ops, least_size = (least / members for least in (demand.least_iops, demand.least_mib_per_s * MIB))
+        demand.kept[key] = Asked(
+            load.seconds,
+            ops,
+            size,
+            max(ops_at, least_ops * charge.read_tokens),
+            max(size_at, least_size),
+            demand.factor,
+        )
+    found: Asked = demand.kept[key]
+    return found
 
 
 def fit(iops: Rate, throughput: Rate, asked: Asked) -> Fit:
@@ -74,7 +91,7 @@ def fit(iops: Rate, throughput: Rate, asked: Asked) -> Fit:
         _side("IOPS", iops, asked.ops_per_s, asked.ops_per_s_at_percentile, asked),
         _side("throughput", throughput, asked.bytes_per_s, asked.bytes_per_s_at_percentile, asked),
     ]
-    nearest = min(sides, key=lambda side: (side.carries, not side.on_credits, side.headroom))
+    nearest = min(sides, key=lambda side: (side.carries, side.headroom))
     ends = [side.empty_after_s for side in sides if side.empty_after_s is not None]
     return Fit(
         all(side.carries for side in sides),
@@ -86,11 +103,16 @@ def fit(iops: Rate, throughput: Rate, asked: Asked) -> Fit:
 
 
 def _side(limit: Limit, rate: Rate, load: Series, at_percentile: float, asked: Asked) -> _Side:
-    needed = at_percentile * asked.factor * (1 - _ROUNDING)
-    if rate.sustained >= needed or not rate.bursts:
-        return _Side(limit, rate.sustained >= needed, _room(rate.sustained, at_percentile), False, None)
-    end_s = first_empty_s(rate, load * asked.factor, asked.seconds)
-    return _Side(limit, rate.maximum >= needed and end_s is None, _room(rate.maximum, at_percentile), True, end_s)
+    carries = at_least(rate.sustained, at_percentile * asked.factor)
+    room = _room(rate.sustained, at_percentile)
+    if carries or not rate.bursts:
+        return _Side(limit, carries, room, False, None)
+    return _Side(limit, False, room, True, first_empty_s(rate, load * asked.factor, asked.seconds))
+
+
+def at_least(limit: float, needed: float) -> bool:
+    """Whether a limit is what is needed, but for the rounding of a sum."""
+    return limit >= needed * (1 - _ROUNDING)
 
 
 def _room(limit: float, asked: float) -> float:

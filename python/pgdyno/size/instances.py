@@ -1,25 +1,33 @@
-"""Instance types that carry a load: the cheapest ones, and how the one fares that is there now.
+"""Instance types that carry a load for ever: the cheapest ones, and how the one fares that is there now.
 
 An instance's limits are a sustained baseline and a maximum that is available "for 30 minutes at least once every 24 hours"
-(Amazon EC2 User Guide, awsdocs/amazon-ec2-user-guide e3707c43, ebs-optimized.md, 15 June 2023). How the bucket is filled is
-not published; so no more is counted on than the promise: what lies above the baseline in any day must fit into 30 minutes
-of the difference, given back evenly over the day.
+(Amazon EC2 User Guide, awsdocs/amazon-ec2-user-guide e3707c43, ebs-optimized.md, 15 June 2023). What lies above the baseline carries
+nothing; for how long it would last is computed from that promise, given back evenly over the day. The same goes for a CPU that is paid
+with credits: a burstable type is never offered, and a present one is judged by its baseline.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
 from pgdyno.analysis.cost import HOURS_PER_MONTH
 from pgdyno.size.demand import MIB, Demand
-from pgdyno.size.fit import Asked, Fit, asked_of, fit
+from pgdyno.size.fit import Asked, Fit, asked_of, at_least, fit
 from pgdyno.specification import UNLIMITED, Charge, Rate
 
 if TYPE_CHECKING:
     from pgdyno.catalog import Catalog
 
+VCPUS_MIN = 2
+"""With one vCPU a checkpoint, autovacuum and a session take turns."""
+MEMORY_PER_VCPU_GIB = 4
+"""The least that Amazon RDS gives a class of its general purpose (db.m) families: what has less is made for computing."""
 BURST_S = 30 * 60.0
 DAY_S = 24 * 3600.0
 CHARGE = Charge(256 << 10)
@@ -40,6 +48,18 @@ class InstanceChoice:
     throughput: Rate
     """Bytes per second."""
     fit: Fit
+    document: Mapping[str, Any] = field(repr=False, compare=False)
+    """As the engine lists it."""
+
+    @property
+    def burstable(self) -> bool:
+        """Whether its CPU is paid with credits."""
+        return bool(self.document["burstable"])
+
+    @property
+    def volume_iops(self) -> Mapping[str, int]:
+        """Volume type -> the most that one of it does there; absent where that is what it is bought with."""
+        return self.document["volume_iops"] or {}
 
 
 def judge(name: str, demand: Demand) -> InstanceChoice:
@@ -47,48 +67,97 @@ def judge(name: str, demand: Demand) -> InstanceChoice:
     return _choice(_engine.run_json(["instance", "spec", name]), asked_of(demand, CHARGE))
 
 
-def cheapest(catalog: Catalog, demand: Demand, at_least: InstanceChoice | None, most: int) -> list[InstanceChoice]:
-    """The cheapest types that carry the demand, at most ``most`` of them, with the vCPUs and the memory of ``at_least``.
+def cheapest(
+    catalog: Catalog, demand: Demand, present: InstanceChoice | None, most: int, vcpus: float = 0.0
+) -> list[InstanceChoice]:
+    """The cheapest types that carry the demand for ever, at most ``most`` of them, with so many ``vcpus`` or more.
 
-    Left out are types without a price, those whose EBS bandwidth must be asked for, and those that share the network's.
+    Those that can take the place of ``present`` (:func:`replaces`); without one, those that a database is run on: at least
+    :data:`VCPUS_MIN` vCPUs with :data:`MEMORY_PER_VCPU_GIB` GiB each.
     """
-    found = []
-    for one in catalog.instance_types():
-        if one["usd_per_hour"] is None or not one["ebs"] or not one["ebs"]["always"]:
-            continue
-        if at_least and (one["vcpus"] < at_least.vcpus or one["memory_bytes"] < at_least.memory_bytes):
-            continue
-        found.append(one)
-    chosen, asked = list[InstanceChoice](), asked_of(demand, CHARGE)
-    for one in sorted(found, key=lambda one: (one["usd_per_hour"], one["instance"])):
-        choice = _choice(one, asked)
-        if choice.fit.carries:
-            chosen.append(choice)
-            if len(chosen) == most:
-                break
-    return chosen
+    here = None if present is None else present.document
+    asked = asked_of(demand, CHARGE)
+    chosen = (one for one in for_sale(catalog, here) if one["vcpus"] >= vcpus and carries(one, asked))
+    return [_choice(one, asked) for one in islice(chosen, most)]
 
 
-def _choice(one: dict[str, Any], asked: Asked) -> InstanceChoice:
-    ebs = one["ebs"] or {}
-    iops = _rate(ebs, "iops", 1.0)
-    throughput = _rate(ebs, "mib_per_s", MIB)
-    held = fit(iops, throughput, asked)
-    usd = one["usd_per_hour"]
-    return InstanceChoice(
-        one["instance"],
-        one["vcpus"],
-        one["memory_bytes"],
-        one["arch"] or "",
-        None if usd is None else round(usd * HOURS_PER_MONTH, 2),
-        one["price_region"],
-        iops,
-        throughput,
-        held,
+def for_sale(catalog: Catalog, here: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Types with a price, EBS bandwidth of their own and a CPU that is not paid with credits, the cheapest first."""
+    fits = _for_a_database if here is None else partial(replaces, here=here)
+    known = [
+        one
+        for one in catalog.instance_types()
+        if one["usd_per_hour"] is not None
+        and one["ebs"]
+        and one["ebs"]["always"]
+        and not one["burstable"]
+        and fits(one)
+    ]
+    return sorted(known, key=lambda one: (one["usd_per_hour"], one["instance"]))
+
+
+def carries(one: Mapping[str, Any], asked: Asked) -> bool:
+    """Whether a type's EBS limits carry a load for ever."""
+    ebs, (ops, size) = one["ebs"], asked.needed
+    return bool(at_least(ebs["baseline_iops"], ops) and at_least(ebs["baseline_mib_per_s"] * MIB, size))
+
+
+def replaces(one: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+    """Whether it has the memory and the sustained vCPUs, is of the same architecture (a cluster's files are not moved to another one), and
+    of no older generation, whose vCPUs compute less. What is not known of ``here`` is not required.
+    """
+    vcpus = here["vcpus"] if here["sustained_vcpus"] is None else here["sustained_vcpus"]
+    vcpus = max(vcpus, min(VCPUS_MIN, here["vcpus"]))
+    return bool(
+        one["arch"] == (here["arch"] or one["arch"])
+        and _generation(one["instance"]) >= _generation(here["instance"])
+        and one["vcpus"] >= vcpus
+        and one["memory_bytes"] >= here["memory_bytes"]
     )
 
 
-def _rate(ebs: dict[str, Any], unit: str, scale: float) -> Rate:
+def _generation(name: str) -> int:
+    """6 of ``r6g.large``; 0 of an instance without a type."""
+    found = re.match(r"[a-z-]+?(\d+)", name) if "=" not in name else None
+    return 0 if found is None else int(found[1])
+
+
+def _for_a_database(one: Mapping[str, Any]) -> bool:
+    least_bytes = MEMORY_PER_VCPU_GIB * one["vcpus"] << 30
+    return bool(one["vcpus"] >= VCPUS_MIN and one["memory_bytes"] >= least_bytes)
+
+
+def sustained_phrase(one: InstanceChoice) -> str:
+    """What a burstable type's CPU is without credits."""
+    baseline = one.document["sustained_vcpus"]
+    return f"not known of its {one.vcpus} vCPUs" if baseline is None else f"{baseline:g} of its {one.vcpus} vCPUs"
+
+
+def usd_per_month(one: Mapping[str, Any]) -> float | None:
+    """Linux, on demand."""
+    usd = one["usd_per_hour"]
+    return None if usd is None else round(usd * HOURS_PER_MONTH, 2)
+
+
+def _choice(one: Mapping[str, Any], asked: Asked) -> InstanceChoice:
+    ebs = one["ebs"] or {}
+    iops = _rate(ebs, "iops", 1.0)
+    throughput = _rate(ebs, "mib_per_s", MIB)
+    return InstanceChoice(
+        name=one["instance"],
+        vcpus=one["vcpus"],
+        memory_bytes=one["memory_bytes"],
+        arch=one["arch"] or "",
+        usd_per_month=usd_per_month(one),
+        price_region=one["price_region"],
+        iops=iops,
+        throughput=throughput,
+        fit=fit(iops, throughput, asked),
+        document=one,
+    )
+
+
+def _rate(ebs: Mapping[str, Any], unit: str, scale: float) -> Rate:
     if not ebs:
         return UNLIMITED
     baseline, maximum = (float(ebs[f"{which}_{unit}"]) * scale for which in ("baseline", "maximum"))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.size import document
-from pgdyno.size.advice import MEMBERS, advise
+from pgdyno.size.advice import advise
 from pgdyno.size.choice import choose
 from pgdyno.size.demand import demand_of
 from pgdyno.size.reading import cloudwatch, iostat, sar
+from pgdyno.size.search import MEMBERS_MAX
 from pgdyno.text import UNKNOWN, fitted, money, number
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Terms:
     size_bytes: int | None = None
     instance: str | None = None
     among: tuple[str, ...] = ()
-    members_max: int = MEMBERS[-1]
+    members_max: int = MEMBERS_MAX
 
     def advice(self, measured: Measured) -> Advice:
         """What to buy for a load."""

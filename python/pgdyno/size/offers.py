@@ -1,127 +1,195 @@
-"""What could have been bought instead of what a run stood on: recorded with the run, so that a report made later can name
-a remedy and its price without a catalogue.
+"""What could be bought instead of what a run stood on: recorded with the run, so that a report made later can name a remedy and its
+price without a catalogue.
 
-The catalogue gives a ladder: more of the same type, and other types of the provider with as much and more. An offer that another
-one beats in everything is left out.
+Of volumes it is what :mod:`pgdyno.size.search` finds for the load that the run has measured: each carries it with the usual margin, and
+the first is the cheapest. Of instances it is the cheapest that carries the load, and
+the cheapest with more and more vCPUs.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import PAGE_BYTES, Bought
-from pgdyno.analysis.cost import HOURS_PER_MONTH
-from pgdyno.analysis.durability import loss_of_volume
+from pgdyno.analysis.binding.bought import PAGE_BYTES, Bought, Usual
+from pgdyno.analysis.binding.evidence import devices_of
+from pgdyno.catalog import Catalog
+from pgdyno.errors import InputError
+from pgdyno.size.demand import MIB, demand_of
+from pgdyno.size.fit import asked_of
+from pgdyno.size.instances import CHARGE, carries, for_sale, usd_per_month
+from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.search import RDS_PREFIX, Choice, Market, offers_for
+from pgdyno.size.volume_type import volume_types
+from pgdyno.specification import VolumeSpec
 from pgdyno.store.record import InstanceOfferRecord, InstanceRecord, OfferRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pgdyno.catalog import Catalog
-    from pgdyno.specification import VolumeSpec
-
-STEPS = (1.5, 2.0, 4.0, 8.0)
-"""Times what there is: a half more is the least that is worth moving for, eight times is where other limits are met."""
+    from pgdyno.analysis.binding.device import Device
+    from pgdyno.store import Run
+    from pgdyno.store.record import RunRecord, VolumeRecord
 
 
-def volume_offers(catalog: Catalog, volume: VolumeSpec) -> tuple[OfferRecord, ...]:
-    """Beside a volume or an array, the cheapest first; empty if the provider does not sell it."""
-    return undominated(_offer(one) for one in catalog.beside(volume, STEPS))
+def volume_offers(
+    catalog: Catalog, present: VolumeSpec, measured: Measured, volume_iops: Mapping[str, int] | None = None
+) -> tuple[OfferRecord, ...]:
+    """What carries a measured load in the place of a volume or an array, the cheapest first.
+
+    Empty where nobody sells the present one, where its blocks still come from a snapshot (another one would wait for them as well), and
+    where nothing was done.
+    """
+    document = (present.document.get("array") or {}).get("member") or present.document
+    kind = next((one for one in volume_types(catalog) if one.name == present.type), None)
+    made_up = kind is None or (kind.priced and present.usd_per_month is None)
+    if made_up or (document.get("params") or {}).get("first_touch") is not None:
+        return ()
+    try:
+        demand = demand_of(measured)
+    except InputError:
+        return ()
+    found = offers_for(catalog, demand, Market(present=present, volume_iops=volume_iops or {})).choices
+    return tuple(_offer(catalog, one) for one in found if one.usd_per_month is not None)
 
 
-def _offer(volume: VolumeSpec) -> OfferRecord:
-    bought = Bought.of(volume.document)
-    assert bought is not None and volume.usd_per_month is not None, "what is not for sale is not offered"
-    usual = bought.usual
+def of_run(run: Run) -> RunRecord:
+    """The record of a run with what could be bought instead of its volumes and its instance, for the load that it has measured."""
+    world = run.record.world
+    devices = {
+        role: [one for one in seen if one is not None]
+        for role, seen in devices_of(run).items()
+        if role in world.volumes and world.volumes[role].spec
+    }
+    loads = {role: measured_of(seen) for role, seen in devices.items() if seen}
+    if not loads and world.instance.type is None:
+        return run.record
+    with Catalog() as catalog:
+        volumes, instance = with_offers(catalog, world.volumes, world.instance, loads)
+    return run.record.model_copy(update={"world": world.model_copy(update={"volumes": volumes, "instance": instance})})
+
+
+def with_offers(
+    catalog: Catalog, volumes: Mapping[str, VolumeRecord], instance: InstanceRecord, loads: Mapping[str, Measured]
+) -> tuple[dict[str, VolumeRecord], InstanceRecord]:
+    """Volumes by role, and their instance, each with what could be bought instead for the loads."""
+    here = _type_of(catalog, instance)
+    most = {} if here is None else here["volume_iops"]
+    found = dict(volumes)
+    for role, volume in volumes.items():
+        if role in loads and volume.spec:
+            offers = volume_offers(catalog, VolumeSpec.of(volume.spec), loads[role], most)
+            found[role] = volume.model_copy(update={"offers": offers})
+    rds = any(str(volume.spec.get("type", "")).startswith(RDS_PREFIX) for volume in volumes.values())
+    others = instance_offers(catalog, instance, list(loads.values()), rds=rds)
+    return found, with_price(catalog, instance).model_copy(update={"offers": others})
+
+
+def measured_of(devices: Sequence[Device]) -> Measured:
+    """What a block device did, second by second, as a load to size."""
+    return Measured(
+        "live",
+        "",
+        tuple(
+            Sample(
+                1.0,
+                one.reads_per_s,
+                one.writes_per_s,
+                one.read_mib_per_s * MIB,
+                one.write_mib_per_s * MIB,
+                queue_length=one.queue_length,
+            )
+            for one in devices
+        ),
+    )
+
+
+def _offer(catalog: Catalog, choice: Choice) -> OfferRecord:
+    usual, columns = _usual(catalog, choice.member.type), choice.layout.columns
+    member, usd = choice.member, choice.usd_per_month
+    assert usd is not None, "what has no price was left out"
+    loss = choice.failures_per_year_max
     return OfferRecord(
-        spec=volume.spec,
-        usd_per_month=volume.usd_per_month,
-        iops=None if volume.iops is None else volume.iops.sustained,
-        mib_per_s=None if volume.mib_per_s is None else volume.mib_per_s.sustained,
+        spec=choice.spec,
+        usd_per_month=usd,
+        iops=None if member.iops is None else member.iops.sustained * columns,
+        mib_per_s=None if member.mib_per_s is None else member.mib_per_s.sustained * columns,
         read_ms=None if usual is None else usual.ms(PAGE_BYTES, 0.0),
         write_ms=None if usual is None else usual.ms(PAGE_BYTES, 1.0),
-        loss_per_year_max=None if (loss := loss_of_volume(volume.document)) is None else loss.high,
+        loss_per_year_max=loss,
     )
 
 
-def undominated(offers: Iterable[OfferRecord]) -> tuple[OfferRecord, ...]:
-    """Those that no other one beats or equals in price, limits and latency, the cheapest first."""
-    kept: list[OfferRecord] = []
-    for one in sorted(dict.fromkeys(offers), key=lambda offer: (offer.usd_per_month, offer.spec)):
-        if not any(_at_least(other, one) for other in kept):
-            kept = [other for other in kept if not (other.usd_per_month >= one.usd_per_month and _at_least(one, other))]
-            kept.append(one)
-    return tuple(kept)
+def _usual(catalog: Catalog, name: str) -> Usual | None:
+    """How long a request takes on a volume of a type while nothing queues: the same at every size."""
+    bought = Bought.of(catalog.resolve(name).document)
+    return None if bought is None else bought.usual
 
 
-def _at_least(one: OfferRecord, other: OfferRecord) -> bool:
-    """Whether one offers everything that another does; the prices are the caller's."""
-    more = all(_known(getattr(one, name)) >= _known(getattr(other, name)) for name in ("iops", "mib_per_s"))
-    less = ("read_ms", "write_ms", "loss_per_year_max")
-    return more and all(_known(getattr(one, name)) <= _known(getattr(other, name)) for name in less)
-
-
-def _known(value: float | None) -> float:
-    """A limit that is not there is endless, and an unpublished time or loss counts as the worst."""
-    return math.inf if value is None else value
-
-
-def with_offers(catalog: Catalog, instance: InstanceRecord) -> InstanceRecord:
-    """An instance's record with its price and its alternatives; as it is without a type."""
-    types = catalog.instance_types()
-    found = next((one for one in types if one["instance"] == instance.type), None)
-    if instance.type is None or found is None:
+def with_price(catalog: Catalog, instance: InstanceRecord) -> InstanceRecord:
+    """An instance's record with its price and its sustained vCPUs; as it is without a type."""
+    here = _type_of(catalog, instance)
+    if here is None:
         return instance
     return instance.model_copy(
-        update={"usd_per_month": _usd_per_month(found), "offers": tuple(_instances_beside(found, types))}
+        update={"usd_per_month": usd_per_month(here), "sustained_vcpus": here["sustained_vcpus"]}
     )
 
 
-def _instances_beside(here: Mapping[str, Any], types: Iterable[Mapping[str, Any]]) -> tuple[InstanceOfferRecord, ...]:
-    """The cheapest for each step of EBS limits and of vCPUs; of several with the same price the first by name."""
-    known = sorted(
-        (one for one in types if _can_replace(one, here)),
-        key=lambda one: (one["usd_per_hour"], one["instance"]),
+def instance_offers(
+    catalog: Catalog, instance: InstanceRecord, loads: Sequence[Measured], *, rds: bool = False
+) -> tuple[InstanceOfferRecord, ...]:
+    """Instances that carry the loads of all volumes together, the cheapest first, each with more vCPUs than those before it.
+
+    With ``rds`` they are classes of RDS, of which the catalogue has the EC2 types that they run on and no price.
+    """
+    here = _type_of(catalog, instance)
+    if here is None:
+        return ()
+    types = [one for one in for_sale(catalog, here) if one["rds"] or not rds]
+    total = together(loads)
+    if total is not None:
+        asked = asked_of(demand_of(total), CHARGE)
+        types = [one for one in types if carries(one, asked)]
+    return tuple(_instance_offer(one, rds=rds) for one in undominated(types))
+
+
+def together(loads: Sequence[Measured]) -> Measured | None:
+    """The loads of several volumes as one; None where nothing was done, or they are not of the same intervals."""
+    used = [one for one in loads if one.busiest_ops_per_s > 0]
+    if not used or len({tuple(sample.seconds for sample in one.samples) for one in used}) != 1:
+        return None
+    pairs = zip(*(one.samples for one in used), strict=True)
+    samples = tuple(
+        Sample(
+            pair[0].seconds,
+            *(
+                sum(getattr(sample, name) for sample in pair)
+                for name in ("read_ops_per_s", "write_ops_per_s", "read_bytes_per_s", "write_bytes_per_s")
+            ),
+        )
+        for pair in pairs
     )
-    chosen = [
-        next((one for one in known if _figure(one, key) >= step * _figure(here, key)), None)
-        for key in ("baseline_iops", "baseline_mib_per_s", "vcpus")
-        for step in STEPS
-        if _figure(here, key) > 0
-    ]
-    names = dict.fromkeys(one["instance"] for one in chosen if one is not None)
-    return tuple(_instance_offer(one) for one in known if one["instance"] in names)
+    return Measured(used[0].origin, " + ".join(one.device for one in used), samples)
 
 
-def _can_replace(one: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
-    """Whether it has a price, EBS limits of its own, and at least the vCPUs and the memory, of the same architecture."""
-    return bool(
-        one["usd_per_hour"] is not None
-        and one["ebs"]
-        and one["ebs"]["always"]
-        and one["arch"] == here["arch"]
-        and one["vcpus"] >= here["vcpus"]
-        and one["memory_bytes"] >= here["memory_bytes"]
-    )
+def _type_of(catalog: Catalog, instance: InstanceRecord) -> dict[str, Any] | None:
+    return next((one for one in catalog.instance_types() if one["instance"] == instance.type), None)
 
 
-def _figure(one: Mapping[str, Any], key: str) -> float:
-    return float(one["vcpus"] if key == "vcpus" else (one["ebs"] or {}).get(key) or 0.0)
+def undominated(types: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of types in the order of their price those that have more vCPUs than every one before them."""
+    kept: list[Mapping[str, Any]] = []
+    for one in types:
+        if not kept or one["vcpus"] > kept[-1]["vcpus"]:
+            kept.append(one)
+    return kept
 
 
-def _instance_offer(one: Mapping[str, Any]) -> InstanceOfferRecord:
-    usd = _usd_per_month(one)
-    assert usd is not None, "types without a price were left out"
+def _instance_offer(one: Mapping[str, Any], *, rds: bool) -> InstanceOfferRecord:
     return InstanceOfferRecord(
-        type=one["instance"],
-        usd_per_month=usd,
+        type=f"db.{one['instance']}" if rds else one["instance"],
+        usd_per_month=None if rds else usd_per_month(one),
         vcpus=one["vcpus"],
         iops=float(one["ebs"]["baseline_iops"]),
         mib_per_s=float(one["ebs"]["baseline_mib_per_s"]),
     )
-
-
-def _usd_per_month(one: Mapping[str, Any]) -> float | None:
-    usd = one["usd_per_hour"]
-    return None if usd is None else round(usd * HOURS_PER_MONTH, 2)

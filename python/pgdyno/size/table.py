@@ -21,7 +21,13 @@ def text(advice: Advice, width: int | None = None) -> str:
     instances = [words.instance_row(one) for one in advice.instances]
     if advice.now is not None:
         row = words.instance_row(advice.now)
-        verdict = "carries it" if advice.now.fit.carries else "does not carry it"
+        verdict = (
+            "carries it"
+            if advice.now.fit.carries
+            else "does not carry it for ever"
+            if advice.now.fit.on_credits
+            else "does not carry it"
+        )
         lines += ["", f"{advice.now.name} {verdict}: {row[-3]} IOPS, {row[-2]} MiB/s, {row[-1]}"]
     lines += ["", *_rows(words.INSTANCE_HEADER, instances, width)] if instances else ["", "no instance type carries it"]
     if advice.collapses:

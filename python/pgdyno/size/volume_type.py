@@ -37,6 +37,8 @@ class VolumeType:
     throughput_min_mib_per_s: int
     throughput_max_mib_per_s: int | None
     throughput_mib_per_s_per_iops: float | None
+    bursts: bool
+    """Whether it may do more than its limits while it has credits."""
     priced: bool
     """Whether the catalogue knows what it costs."""
 
@@ -69,5 +71,6 @@ def _type(one: dict[str, Any]) -> VolumeType:
         throughput_min_mib_per_s=throughput.get("minimum") or 1,
         throughput_max_mib_per_s=throughput.get("maximum"),
         throughput_mib_per_s_per_iops=one["throughput_mib_per_s_per_iops"],
+        bursts=one["burst_iops_max"] is not None or one["burst_throughput_mib_per_s_max"] is not None,
         priced=one["default_usd_per_month"] is not None,
     )

@@ -31,15 +31,13 @@ def rate(limit: Rate, scale: float = 1.0) -> str:
 
 
 def nearest(fit: Fit) -> str:
-    """The limit that is met first and the room before it."""
+    """The limit that is met first and the room before it, without credits."""
     room = f"{share(fit.headroom)} {fit.nearest}"
     if not fit.on_credits:
         return room
-    return (
-        f"{room}, on credits"
-        if fit.empty_after_s is None
-        else f"{room}, credits end after {duration(fit.empty_after_s)}"
-    )
+    if fit.empty_after_s is None:
+        return f"{room} without credits, which last"
+    return f"{room} without credits, which end after {duration(fit.empty_after_s)}"
 
 
 def volume_rows(advice: Advice) -> list[list[str]]:

@@ -50,7 +50,9 @@ class Anchor(Record):
 
 
 class OfferRecord(Record):
-    """A volume that could have been bought instead, by the run's catalogue: of the same capacity, or the least more. No other beats it."""
+    """A volume that could have been bought instead, by the run's catalogue: of its type the cheapest that is not smaller and carries
+    the measured load with a margin, without credits. In older records one step of a ladder, whatever it carries.
+    """
 
     spec: str
     usd_per_month: float
@@ -65,10 +67,13 @@ class OfferRecord(Record):
 
 
 class InstanceOfferRecord(Record):
-    """An instance that could have been taken instead, with at least the same vCPUs and memory."""
+    """An instance that could have been taken instead, with at least the same memory, whose EBS limits carry the measured load with a
+    margin, without credits. None of them is burstable.
+    """
 
     type: str
-    usd_per_month: float
+    usd_per_month: float | None
+    """None of a class of RDS, whose prices are not in the catalogue."""
     vcpus: Count
     iops: float
     """Sustained limit of all its EBS volumes together."""
@@ -93,6 +98,8 @@ class InstanceRecord(Record):
     storage_only: bool = False
     """Whether the type has more vCPUs than the host has cores: then the storage is that instance's, and
     the CPU is this host's."""
+    sustained_vcpus: float | None = None
+    """vCPUs that the type may use for ever: the baseline of a burstable one; None without a type, and in older records."""
     usd_per_month: float | None = None
     """List price of the type; None if it is not sold, and in older records."""
     offers: tuple[InstanceOfferRecord, ...] = ()

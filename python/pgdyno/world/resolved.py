@@ -6,7 +6,7 @@ Nothing is changed. What is wrong is said with the place in the experiment file 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from pgdyno.postgres import settings, timers
 from pgdyno.postgres.accepted import require_accepted
 from pgdyno.postgres.binaries import PgBinaries, find_binaries
 from pgdyno.postgres.remote import RemoteServer
-from pgdyno.size.offers import volume_offers, with_offers
+from pgdyno.size.offers import with_price
 from pgdyno.store import record
 from pgdyno.workload.kind.base import SESSIONS_DEFAULT
 
@@ -53,8 +53,6 @@ class ResolvedArm:
     """PostgreSQL's settings: the chosen set, over it what the user named, all timers slowed by the dilation."""
     server: RemoteServer | None = None
     """The server of a real world."""
-    offers: Mapping[str, tuple[record.OfferRecord, ...]] = field(default_factory=dict)
-    """What could be bought instead of each volume, by role; the instance has its own. Known before the first run begins."""
 
     @property
     def postgres(self) -> record.PostgresRecord:
@@ -117,7 +115,7 @@ def emulated_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[Resol
     with Catalog() as catalog:
         arms = tuple(_resolve(experiment, arm, catalog, programs) for arm in experiment.arms)
         if to_run:
-            arms = tuple(_with_offers(catalog, one) for one in arms)
+            arms = tuple(_with_price(catalog, one) for one in arms)
     if to_run:
         _require_host(experiment, arms)
     return arms
@@ -132,10 +130,9 @@ def _require_workloads(experiment: Experiment) -> None:
             arm.workload.require_descriptors(distant=arm.client.rtt_ms > 0)
 
 
-def _with_offers(catalog: Catalog, one: ResolvedArm) -> ResolvedArm:
-    """The arm with what could be bought instead of its volumes and its instance, which its runs record."""
-    found = {role: volume_offers(catalog, volume) for role, volume in one.volumes.items()}
-    return replace(one, instance=with_offers(catalog, one.instance), offers=found)
+def _with_price(catalog: Catalog, one: ResolvedArm) -> ResolvedArm:
+    """The arm with the price of its instance, which its runs record."""
+    return replace(one, instance=with_price(catalog, one.instance))
 
 
 def existing_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[ResolvedArm, ...]:
@@ -144,7 +141,7 @@ def existing_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[Resol
         _require_workloads(experiment)
     with Catalog() as catalog:
         arms = _existing(experiment, catalog)
-        return tuple(_with_offers(catalog, one) for one in arms) if to_run else arms
+        return tuple(_with_price(catalog, one) for one in arms) if to_run else arms
 
 
 def _existing(experiment: Experiment, catalog: Catalog) -> tuple[ResolvedArm, ...]:

@@ -324,9 +324,7 @@ def _volume(resolved: ResolvedArm, role: str, attach: dict[str, Any]) -> record.
         price = record.PriceRecord(
             usd_per_gib_month=spec.prices.gib_month_usd, limits_follow_size=spec.prices.limits_follow_size
         )
-    return record.VolumeRecord(
-        spec=dict(spec.document), attach=attach, price=price, offers=resolved.offers.get(role, ())
-    )
+    return record.VolumeRecord(spec=dict(spec.document), attach=attach, price=price)
 
 
 def _stop(cluster: Cluster, watch: Stopwatch) -> None:

@@ -95,8 +95,15 @@ pub struct Burst {
     pub throughput_credits_initial_bytes: Option<u64>,
 }
 
+impl Limits {
+    pub(crate) fn of(figures: &Figures) -> Self {
+        let Figures { iops, write_iops, throughput_bytes_per_s, .. } = *figures;
+        Limits { iops, write_iops, throughput_mib_per_s: throughput_bytes_per_s.map(mib_per_s) }
+    }
+}
+
 impl Burst {
-    fn of(figures: &Figures) -> Option<Self> {
+    pub(crate) fn of(figures: &Figures) -> Option<Self> {
         let Figures { iops_burst, throughput_burst, .. } = figures;
         iops_burst.or(*throughput_burst).map(|_| Burst {
             iops: iops_burst.map(|burst| burst.rate_per_s),
@@ -151,9 +158,9 @@ impl Resolved {
 
     fn new(request: &Request, figures: Figures) -> Self {
         let file = request.file;
-        let Figures { size_bytes, iops, write_iops, throughput_bytes_per_s, .. } = figures;
+        let Figures { size_bytes, iops, .. } = figures;
         let params = params(request, &figures);
-        let limits = Limits { iops, write_iops, throughput_mib_per_s: throughput_bytes_per_s.map(mib_per_s) };
+        let limits = Limits::of(&figures);
         let durability = file.durability.as_ref();
         let price = file.price.as_ref().filter(|_| !request.is_made_up());
         let prices = price.map(|price| Prices::of(price, limits_follow_size(request, &figures)));
@@ -197,7 +204,7 @@ impl Request {
 }
 
 /// Whether the largest volume of the type, with the IOPS and the throughput that were chosen, has higher limits or more burst.
-fn limits_follow_size(request: &Request, figures: &Figures) -> bool {
+pub(crate) fn limits_follow_size(request: &Request, figures: &Figures) -> bool {
     let largest = Request { size_bytes: Some(request.file.size.maximum_mib.value * MIB), ..request.settled(figures) };
     let other = |at: &Figures| Figures { size_bytes: figures.size_bytes, ..*at };
     let full = judge(&Request { credits: None, init: None, ..request.settled(figures) });
@@ -206,7 +213,7 @@ fn limits_follow_size(request: &Request, figures: &Figures) -> bool {
 
 /// Only what can be chosen: io2's throughput follows from its IOPS and is not a key. An order is named if it is not the
 /// type's own, credits if they are not full.
-fn canonical(request: &Request, figures: &Figures) -> String {
+pub(crate) fn canonical(request: &Request, figures: &Figures) -> String {
     let (file, size_bytes) = (request.file, figures.size_bytes);
     let store = request.instance_store().map(|store| format!("instance={},", store.name)).unwrap_or_default();
     let mut spec = format!("{}:{store}size={}", file.name, size_key(size_bytes));
@@ -230,7 +237,7 @@ fn credits_key(request: &Request, figures: &Figures) -> Option<String> {
     request.credits_key().filter(|_| bursts.iter().flatten().any(|burst| burst.initial < burst.capacity))
 }
 
-fn title(request: &Request, figures: &Figures, limits: &Limits) -> String {
+pub(crate) fn title(request: &Request, figures: &Figures, limits: &Limits) -> String {
     let mut parts = vec![request.file.title.clone()];
     parts.extend(request.instance_store().map(|store| store.name.clone()));
     parts.push(size_phrase(figures.size_bytes));

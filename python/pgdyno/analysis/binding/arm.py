@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.circumstances import circumstances_of
-from pgdyno.analysis.binding.remedy import Remedy, remedy_of
+from pgdyno.analysis.binding.remedy import MARGIN, OF_VOLUMES, RATIO_MAX, Remedy, remedy_of
 from pgdyno.analysis.binding.verdict import RunBinding, Verdict, bind_run, total
 from pgdyno.analysis.binding.words import evidence_words, unexplained_words
+from pgdyno.analysis.volume_figures import DATA, volume_spec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.run_figures import RunFigures
 
@@ -57,6 +60,64 @@ def bind_arm(arm: ArmSummary) -> ArmBinding:
         missing=(*representative.evidence.missing, *_not_timed(verdict, figures)) if arm.valid else (OF_INVALID,),
         remedy=remedy_of(representative, verdict.remediable, around),
     )
+
+
+def bind_arms(arms: Sequence[ArmSummary]) -> dict[int, ArmBinding]:
+    """Index of an arm -> what limits it. Where another arm was measured to do what a remedy only promises, for no more money, the remedy
+    is that arm's volume.
+    """
+    found = {arm.index: bind_arm(arm) for arm in arms}
+    return {arm.index: replace(found[arm.index], remedy=_measured_remedy(arm, arms, found)) for arm in arms}
+
+
+def _measured_remedy(arm: ArmSummary, arms: Sequence[ArmSummary], found: Mapping[int, ArmBinding]) -> Remedy | None:
+    """The cheapest volume of another arm that helped, if it costs no more than the remedy; else the remedy."""
+    remedy, verdict = found[arm.index].remedy, found[arm.index].verdict
+    if remedy is None or verdict.limit not in OF_VOLUMES:
+        return remedy
+    role = verdict.role or DATA
+    now = _price(arm, role)
+    options = []
+    for other in arms:
+        usd, ratio = _price(other, role), _times(arm, other)
+        if usd is None or ratio < MARGIN or not other.valid or not _differs_in_volume_alone(arm, other, role):
+            continue
+        if remedy.usd_per_month is None or usd <= remedy.usd_per_month:
+            options.append((usd, -ratio, other))
+    if not options:
+        return remedy
+    usd, ratio, other = min(options, key=lambda option: option[:2])
+    spec = str(volume_spec(other.representative.figures.run, role)["spec"])
+    what = "" if role == DATA else f" for its {role} volume"
+    return Remedy(
+        action=f"buy {spec}{what}, which was measured here too",
+        spec=spec,
+        usd_per_month=usd,
+        usd_more_per_month=None if now is None else round(usd - now, 2),
+        tps_ratio_max=min(-ratio, RATIO_MAX),
+        then=found[other.index].verdict.limit,
+    )
+
+
+def _price(arm: ArmSummary, role: str) -> float | None:
+    usd = volume_spec(arm.representative.figures.run, role).get("usd_per_month")
+    return None if usd is None else float(usd)
+
+
+def _times(arm: ArmSummary, other: ArmSummary) -> float:
+    """How many times as much, or as fast, the other arm was measured to be."""
+    own, its = arm.headline.mean, other.headline.mean
+    if own <= 0 or its <= 0 or other.metric != arm.metric:
+        return 0.0
+    return its / own if arm.metric.better == "more" else own / its
+
+
+def _differs_in_volume_alone(arm: ArmSummary, other: ArmSummary, role: str) -> bool:
+    one, two = (each.representative.figures.run for each in (arm, other))
+    levels = sum(left != right for left, right in zip(arm.levels, other.levels, strict=True))
+    roles = {*one.record.world.volumes, *two.record.world.volumes, role}
+    changed = [name for name in roles if volume_spec(one, name).get("spec") != volume_spec(two, name).get("spec")]
+    return levels <= 1 and changed == [role]
 
 
 def _not_timed(verdict: Verdict, figures: RunFigures) -> list[str]:

@@ -31,6 +31,12 @@ LEFT_ABOVE = 1.30
 requests in sequence as one."""
 
 
+IOPS_IMPOSSIBLE = 3.0
+"""Times the IOPS that were bought, over the seconds of a verdict: a database's requests are hardly ever merged three at a time."""
+THROUGHPUT_IMPOSSIBLE = 1.5
+"""Times the throughput: what a bucket saves up is a second's worth at most."""
+
+
 @dataclass(frozen=True)
 class Usual:
     """How long a request usually takes on such a volume while nothing queues: medians by size, milliseconds."""
@@ -97,6 +103,13 @@ class Bought:
         unfilled = (blocks - 1) / (2 * blocks)
         return max(requests_per_s, mib_per_s * MIB / self.unit_bytes + unfilled * requests_per_s)
 
+    def is_contradicted(self, device: Device) -> bool:
+        """Whether the device did what such a volume cannot do: then something else was bought. Requests in sequence count as one, so the
+        number of requests may be above the limit, and of their bytes only what buckets save up.
+        """
+        iops, size = self.used_iops(device), self.used_throughput(device.mib_per_s)
+        return (iops or 0.0) >= IOPS_IMPOSSIBLE or (size or 0.0) >= THROUGHPUT_IMPOSSIBLE
+
     def used_throughput(self, mib_per_s: float) -> float | None:
         """Share of the most MiB/s that can ever be had; None without such a limit."""
         return None if self.mib_per_s is None else mib_per_s / self.mib_per_s.maximum
@@ -121,6 +134,13 @@ class BoughtInstance:
             for unit in ("iops", "mib_per_s")
         )
         return cls(instance.type or "the instance", iops, size)
+
+
+def cpu_share_of(instance: InstanceRecord) -> float:
+    """Share of an instance's vCPUs that may be used for ever: less than 1 of a burstable type."""
+    if not instance.vcpus or instance.sustained_vcpus is None:
+        return 1.0
+    return min(1.0, instance.sustained_vcpus / instance.vcpus)
 
 
 def _usual(service_time: Mapping[str, Any] | None) -> Usual | None:

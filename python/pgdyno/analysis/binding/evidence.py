@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance
+from pgdyno.analysis.binding.bought import Bought, BoughtInstance, cpu_share_of
 from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.binding.device import Device
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.analysis.counters import Counters
+    from pgdyno.store import Run
     from pgdyno.store.record import RunRecord
 
 SECOND_NS = 1_000_000_000
@@ -86,6 +87,8 @@ class Given:
     instance: BoughtInstance | None = None
     driven: bool = True
     """Whether pgdyno's own clients made the load; otherwise it is not known how many more there would be."""
+    cpu_share: float = 1.0
+    """Share of the instance's vCPUs that may be used for ever: less than 1 of a burstable one."""
     inferred: frozenset[str] = frozenset()
     """Roles of volumes whose limits were inferred from what was seen: nothing is sure by them."""
     cores: float | None = None
@@ -110,9 +113,9 @@ def evidence_of(run: RunFigures) -> Evidence:
     measure = run.record.measure
     bins = max(1, int(measure.seconds))
     edges = measure.begin_ns + np.arange(bins + 1, dtype=np.int64) * SECOND_NS
+    devices = devices_of(run.run)
     given, connections = _given(run), _connections(run, edges)
     sessions, others = sessions_by_second(run.run, edges, given.clients), others_by_second(run.run, edges)
-    devices = {role: _devices(device_counters(run.run, role), edges) for role in volume_roles(run.run)}
     cpu = _cpu(run, edges)
     seconds = tuple(
         Second(
@@ -125,6 +128,15 @@ def evidence_of(run: RunFigures) -> Evidence:
         for place in range(bins)
     )
     return Evidence(given, seconds, checkpoints_of(run, edges), tuple(missing_of(given, seconds)))
+
+
+def devices_of(run: Run) -> dict[str, list[Device | None]]:
+    """What each volume's block device did in each second of the measure phase; None where it was not sampled."""
+    import numpy as np
+
+    measure = run.record.measure
+    edges = measure.begin_ns + np.arange(max(1, int(measure.seconds)) + 1, dtype=np.int64) * SECOND_NS
+    return {role: _devices(device_counters(run, role), edges) for role in volume_roles(run)}
 
 
 def per_second(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -147,6 +159,7 @@ def _given(run: RunFigures) -> Given:
         clients=_clients(record),
         bought={role: one for role, one in bought.items() if one is not None},
         instance=BoughtInstance.of(record.world.instance),
+        cpu_share=cpu_share_of(record.world.instance),
         driven=not is_watched(record),
         cores=server_cores(run) if record.world.host.cores else None,
     )

@@ -1,8 +1,12 @@
 """What to do about the limit that binds: the cheapest thing in the catalogue that helps, its price, and by how much at most.
 
-What could be bought on the day of the run is in its record. How much it helps is bounded, not predicted: by the new limit,
-by every other limit that the run came near to, and in a closed loop by the part of the sessions' time that was waiting for
-the volume. The least of these bounds is the expected effect, and the one that is reached first is the next limit.
+The need decides. Where a limit of what was bought binds, it is the cheapest volume that carries the load with a margin; where sessions
+wait for requests that are not held up, it is the volume that answers soonest; where the CPU binds, the cheapest instance with more of
+it for ever. What carries the load is found by the one search (:mod:`pgdyno.size.search`) when the run ends, and is in its record.
+
+How much it helps is bounded, not predicted: by the new limit, by every other limit that the run came near to, and in a closed loop by
+the part of the sessions' time that was waiting for the volume. The least of these bounds is the expected effect, and the one that is
+reached first is the next limit.
 """
 
 from __future__ import annotations
@@ -16,19 +20,23 @@ from pgdyno.analysis.binding.means import Means, means_of
 from pgdyno.analysis.binding.room import Room, room_of
 from pgdyno.analysis.durability import loss_of_volume
 from pgdyno.analysis.volume_figures import DATA
-from pgdyno.text import probability
+from pgdyno.text import number, probability
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pgdyno.analysis.binding.circumstances import Circumstances
     from pgdyno.analysis.binding.verdict import RunBinding, Verdict
     from pgdyno.store.record import VolumeRecord
 
-WORTHWHILE = 1.25
-"""Times the transactions that an offer must make possible: less is not worth moving a database."""
+MARGIN = 1.2
+"""Times what was used that an offer must have, which is what ``pgdyno size`` asks of one where nothing else is said."""
 ANY = 1.05
-"""Times the transactions from which an offer is named where none is worthwhile."""
+"""Times the transactions that an offer must make possible to be named."""
+SOONER = 0.9
+"""Share of the time of a request now from which a volume answers sooner: less is within the spread of such volumes."""
+AS_SOON = 1.02
+"""Times the shortest time of a request: of volumes that differ by less the cheapest is taken."""
+CPU_MARGIN = 1.2
+"""Times the vCPUs that are used that an instance must have."""
 LOSS_EQUAL = 1.5
 """Times the published probability of loss: what differs by less is the same."""
 RATIO_MAX = 10.0
@@ -51,6 +59,12 @@ _WITHOUT: dict[Limit, str] = {
     "laboratory": "a larger machine for the test, or slower time (--dilation): the server was not measured here",
 }
 """What helps where nothing is bought, or the price is not known."""
+OF_VOLUMES: frozenset[Limit] = frozenset(
+    {"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency"}
+)
+_SAY_WHAT = (
+    "say with --bought what the volume was bought with: it did more than what is named can, so nothing is offered"
+)
 _WATCHED: dict[Limit, str] = {
     "client": "nothing to buy: the clients ask for no more",
     "laboratory": "move the other processes of this host elsewhere, or give the server CPUs of its own",
@@ -83,13 +97,24 @@ def remedy_of(run: RunBinding, verdict: Verdict, around: Circumstances) -> Remed
         return None
     means = means_of(run, limit)
     room = room_of(run.evidence, means, around, verdict)
-    if limit in ("volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency"):
-        found = _volume(verdict.role or DATA, around, means, room)
+    role = verdict.role or DATA
+    found = None
+    if limit in OF_VOLUMES and _is_contradicted(run, role, means):
+        return Remedy(_SAY_WHAT)
+    if limit in ("volume_iops", "volume_throughput", "burst_bucket"):
+        found = _carries(role, around, means, room)
+    elif limit in ("volume_latency", "commit_latency"):
+        found = _answers_sooner(limit, role, around, means, room)
     elif limit in ("instance_bandwidth", "server_cpu"):
-        found = _instance(limit, around, room)
-    else:
-        found = None
+        found = _instance(limit, around, means, room)
     return found or _without(limit, run)
+
+
+def _is_contradicted(run: RunBinding, role: str, means: Means) -> bool:
+    """Whether a volume that is only said to be bought did what it cannot: then the catalogue must not be asked from there."""
+    bought, device = run.evidence.given.bought.get(role), means.devices.get(role)
+    said = not run.evidence.given.driven and role not in run.evidence.given.inferred
+    return said and bought is not None and device is not None and bought.is_contradicted(device)
 
 
 def _without(limit: Limit, run: RunBinding) -> Remedy:
@@ -112,27 +137,61 @@ def _without(limit: Limit, run: RunBinding) -> Remedy:
 @dataclass(frozen=True)
 class _Option:
     spec: str
-    usd_per_month: float
-    ratio: float
-    then: Limit
+    usd_per_month: float | None
+    ratio: float | None
+    then: Limit | None
     loss_per_year_max: float | None = None
 
 
-def _volume(role: str, around: Circumstances, means: Means, room: Room) -> Remedy | None:
-    """The cheapest volume of those that were for sale."""
-    volume = around.volumes.get(role)
-    if volume is None or means.devices.get(role) is None:
+def _carries(role: str, around: Circumstances, means: Means, room: Room) -> Remedy | None:
+    """The cheapest volume that carries the load with its margin, unless another limit leaves nothing of it."""
+    volume, device = around.volumes.get(role), means.devices.get(role)
+    if volume is None or device is None:
         return None
-    options = (
-        _Option(offer.spec, offer.usd_per_month, *room.with_volume(role, offer), offer.loss_per_year_max)
-        for offer in volume.offers
+    for offer in volume.offers:
+        if offer.spec == volume.spec.get("spec"):
+            return None  # what there is carries it for the least
+        if not _has(offer.iops, device.iops) or not _has(offer.mib_per_s, device.mib_per_s):
+            continue  # a step of the ladder of an older record
+        ratio, then = room.with_volume(role, offer)
+        if ratio >= ANY:
+            return _of_volume(
+                _Option(offer.spec, offer.usd_per_month, ratio, then, offer.loss_per_year_max), role, volume
+            )
+        if then == "instance_bandwidth":
+            return _instance(then, around, means, room)
+    return None
+
+
+def _has(limit: float | None, used: float) -> bool:
+    return limit is None or limit >= used * MARGIN * (1 - 1e-9)
+
+
+def _answers_sooner(limit: Limit, role: str, around: Circumstances, means: Means, room: Room) -> Remedy | None:
+    """The volume that answers soonest of those that carry the load, if it does sooner than the present one."""
+    volume, device = around.volumes.get(role), means.devices.get(role)
+    now = None if device is None else room.usual_ms(role, limit)
+    if volume is None or device is None or now is None:
+        return None
+    times = [(ms, offer) for offer in volume.offers if (ms := room.offered_ms(role, limit, offer)) is not None]
+    soonest = min((ms for ms, _ in times), default=math.inf)
+    if soonest > now * SOONER:
+        return None
+    ms, offer = min(
+        (one for one in times if one[0] <= soonest * AS_SOON), key=lambda one: (one[1].usd_per_month, one[1].spec)
     )
-    chosen = _cheapest(options)
-    if chosen is None:
+    ratio, then = room.with_sooner(role, limit, offer)
+    if ratio is not None and ratio < ANY:
         return None
+    option = _Option(offer.spec, offer.usd_per_month, ratio, then, offer.loss_per_year_max)
+    what = "a write" if limit == "commit_latency" else "a request"
+    return _of_volume(option, role, volume, f", where {what} takes {number(ms)} instead of {number(now)} ms")
+
+
+def _of_volume(chosen: _Option, role: str, volume: VolumeRecord, why: str = "") -> Remedy:
     now = volume.spec.get("usd_per_month")
     what = "" if role == DATA else f" for its {role} volume"
-    action = f"buy {chosen.spec}{what}{_more_easily_lost(chosen, volume)}"
+    action = f"buy {chosen.spec}{what}{why}{_more_easily_lost(chosen, volume)}"
     return _bought(chosen, action, None if now is None else float(now))
 
 
@@ -144,33 +203,33 @@ def _more_easily_lost(chosen: _Option, volume: VolumeRecord) -> str:
     return f" (annual failure rate {probability(chosen.loss_per_year_max)} instead of {probability(now.high)})"
 
 
-def _instance(limit: Limit, around: Circumstances, room: Room) -> Remedy | None:
-    """The cheapest instance of those that were to be had."""
+def _instance(limit: Limit, around: Circumstances, means: Means, room: Room) -> Remedy | None:
+    """The cheapest instance that carries what binds for ever: the EBS traffic, or the computing."""
     instance = around.instance
-    options = (_Option(offer.type, offer.usd_per_month, *room.with_instance(offer)) for offer in instance.offers)
-    chosen = _cheapest(options)
-    if chosen is None or (limit == "server_cpu" and instance.storage_only):
+    if limit == "server_cpu" and instance.storage_only:
         return None
-    return _bought(chosen, f"take a {chosen.spec}", instance.usd_per_month)
-
-
-def _cheapest(options: Iterable[_Option]) -> _Option | None:
-    """The cheapest that is worthwhile; else the one that brings most, if it brings anything."""
-    known = list(options)
-    worthwhile = [one for one in known if one.ratio >= WORTHWHILE]
-    if worthwhile:
-        return min(worthwhile, key=lambda one: (one.usd_per_month, -one.ratio))
-    return max(
-        (one for one in known if one.ratio >= ANY), key=lambda one: (one.ratio, -one.usd_per_month), default=None
-    )
+    used = room.used_vcpus
+    vcpus = used * CPU_MARGIN if limit == "server_cpu" and used is not None else 0.0
+    iops = sum(device.iops for device in means.devices.values())
+    mib_per_s = sum(device.mib_per_s for device in means.devices.values())
+    for offer in instance.offers:
+        if offer.vcpus < vcpus or not _has(offer.iops, iops) or not _has(offer.mib_per_s, mib_per_s):
+            continue
+        ratio, then = room.with_instance(offer)
+        if ratio >= ANY:
+            option = _Option(offer.type, offer.usd_per_month, ratio, then)
+            return _bought(option, f"take a {offer.type}", instance.usd_per_month)
+    return None
 
 
 def _bought(chosen: _Option, action: str, now: float | None) -> Remedy:
+    usd = chosen.usd_per_month
+    ratio = chosen.ratio
     return Remedy(
         action=action,
         spec=chosen.spec,
-        usd_per_month=chosen.usd_per_month,
-        usd_more_per_month=None if now is None else round(chosen.usd_per_month - now, 2),
-        tps_ratio_max=min(chosen.ratio, RATIO_MAX) if math.isfinite(chosen.ratio) else RATIO_MAX,
+        usd_per_month=usd,
+        usd_more_per_month=None if now is None or usd is None else round(usd - now, 2),
+        tps_ratio_max=None if ratio is None else min(ratio, RATIO_MAX) if math.isfinite(ratio) else RATIO_MAX,
         then=chosen.then,
     )

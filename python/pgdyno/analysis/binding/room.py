@@ -13,7 +13,6 @@ from pgdyno.analysis.volume_figures import DATA
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.analysis.binding.bought import Bought
     from pgdyno.analysis.binding.circumstances import Circumstances
     from pgdyno.analysis.binding.device import Device
     from pgdyno.analysis.binding.evidence import Evidence, Given
@@ -38,18 +37,39 @@ class Room:
     vcpus: int | None
 
     def with_volume(self, role: str, offer: OfferRecord) -> tuple[float, Limit]:
-        """With another volume for a role: the least bound, and whose it is."""
-        device = self.means.devices[role]
-        bounds: list[Bound] = [
-            *self._of_devices(without=role),
-            *self._of_instance(None),
-            *self._of_cpu(1.0),
-            *self._of_arrivals(),
-            ("volume_iops", _over(offer.iops, device.iops)),
-            ("volume_throughput", _over(offer.mib_per_s, device.mib_per_s)),
-            *self._of_waiting(role, device, offer),
-        ]
+        """With a volume for a role that does more: the least bound, and whose it is."""
+        bounds = [*self._of_others(role, offer), *self._of_arrivals()]
+        bounds += self._of_waiting(role, self.means.devices[role], offer)
         return _least(bounds)
+
+    def with_sooner(self, role: str, limit: Limit, offer: OfferRecord) -> tuple[float | None, Limit | None]:
+        """With a volume for a role that answers sooner: the least bound, and whose it is. In an open loop no more transactions follow from
+        it, and what is bounded is how much sooner they end; None where no session was seen.
+        """
+        waiting = list(self._of_waiting(role, self.means.devices[role], offer, limit))
+        if not waiting:
+            return None, None
+        return _least(waiting if self.arrivals is not None else [*self._of_others(role, offer), *waiting])
+
+    def usual_ms(self, role: str, limit: Limit) -> float | None:
+        """How long a request of the kind that ``limit`` is about takes now on an idle volume; None where that is not known."""
+        bought, device = self.given.bought.get(role), self.means.devices.get(role)
+        if bought is None or bought.usual is None or device is None:
+            return None
+        return bought.usual.ms(PAGE_BYTES, _write_share(device, limit))
+
+    def offered_ms(self, role: str, limit: Limit, offer: OfferRecord) -> float | None:
+        """The same of an offer."""
+        if offer.read_ms is None or offer.write_ms is None:
+            return None
+        writes = _write_share(self.means.devices[role], limit)
+        return offer.read_ms * (1 - writes) + offer.write_ms * writes
+
+    @property
+    def used_vcpus(self) -> float | None:
+        """VCPUs of the instance that the server uses; None where they were not seen."""
+        cpu = self.means.cpu
+        return None if cpu is None or cpu.server_busy is None or not self.vcpus else cpu.server_busy * self.vcpus
 
     def with_instance(self, offer: InstanceOfferRecord) -> tuple[float, Limit]:
         """With another instance: the least bound, and whose it is."""
@@ -57,6 +77,15 @@ class Room:
         return _least(
             [*self._of_devices(), *self._of_instance(offer), *self._of_cpu(more), *self._of_arrivals()],
         )
+
+    def _of_others(self, role: str, offer: OfferRecord) -> Iterator[Bound]:
+        """Every rate with an offer for a role: of the other volumes, the instance, the CPU, and the offer itself."""
+        device = self.means.devices[role]
+        yield from self._of_devices(without=role)
+        yield from self._of_instance(None)
+        yield from self._of_cpu(self.given.cpu_share)
+        yield "volume_iops", _over(offer.iops, device.iops)
+        yield "volume_throughput", _over(offer.mib_per_s, device.mib_per_s)
 
     def _of_devices(self, without: str | None = None) -> Iterator[Bound]:
         for role, device in self.means.devices.items():
@@ -74,7 +103,8 @@ class Room:
         if offer is not None:
             limits: tuple[float | None, float | None] = (offer.iops, offer.mib_per_s)
         elif self.given.instance is not None:
-            limits = (self.given.instance.iops.maximum, self.given.instance.mib_per_s.maximum)
+            # What lies above the baseline is there for half an hour a day, and is no room.
+            limits = (self.given.instance.iops.sustained, self.given.instance.mib_per_s.sustained)
         else:
             return
         yield "instance_bandwidth", min(_over(limits[0], iops), _over(limits[1], mib_per_s))
@@ -88,18 +118,31 @@ class Room:
         if self.arrivals is not None:
             yield "client", self.arrivals
 
-    def _of_waiting(self, role: str, device: Device, offer: OfferRecord) -> Iterator[Bound]:
-        """In a closed loop sessions that wait less send more, and no more than that (Amdahl's law)."""
+    def _of_waiting(self, role: str, device: Device, offer: OfferRecord, about: Limit | None = None) -> Iterator[Bound]:
+        """In a closed loop sessions that wait less send more, and no more than that (Amdahl's law). In an open one they send what arrives;
+        then it is yielded only of those that are at work, where the remedy is ``about`` how long they wait.
+        """
         sessions = self.means.sessions
-        if sessions is None or sessions.all <= 0 or self.arrivals is not None:
+        if sessions is None or (self.arrivals is not None and about is None):
             return
-        part = _waiting_share(sessions, role, "wal" in self.means.devices)
-        left = _time_left(device, self.given.bought.get(role), offer, capped=self.capped)
-        if left is None:
+        whole = sessions.all if self.arrivals is None else sessions.all - sessions.client
+        left = self._time_left(role, device, offer, about)
+        if whole <= 0 or left is None:
             return
+        part = _waiting_time(sessions, role, "wal" in self.means.devices) / whole
         limit: Limit = "commit_latency" if sessions.commit > sessions.read + sessions.write else "volume_latency"
         rest = 1 - part * (1 - min(1.0, left))
         yield limit, math.inf if rest <= 0 else 1 / rest
+
+    def _time_left(self, role: str, device: Device, offer: OfferRecord, about: Limit | None) -> float | None:
+        """What a request would take over what it took; None where the usual latency is not known."""
+        of: Limit = about or "volume_latency"
+        usual_ms, new_ms = self.usual_ms(role, of), self.offered_ms(role, of, offer)
+        if usual_ms is None or new_ms is None or usual_ms <= 0:
+            return None
+        if not self.capped:
+            return new_ms / usual_ms
+        return new_ms / device.request_ms if device.request_ms else None
 
 
 def room_of(evidence: Evidence, means: Means, around: Circumstances, verdict: Verdict) -> Room:
@@ -113,25 +156,17 @@ def room_of(evidence: Evidence, means: Means, around: Circumstances, verdict: Ve
     )
 
 
-def _waiting_share(sessions: Sessions, role: str, has_wal: bool) -> float:
-    """Part of the sessions' time that the volume of a role decides; who waits for a lock waits for what its holder does."""
+def _waiting_time(sessions: Sessions, role: str, has_wal: bool) -> float:
+    """Sessions whose time the volume of a role decides; who waits for a lock waits for what its holder does."""
     commit, rest = sessions.commit, sessions.read + sessions.write
     own = commit if role == "wal" else rest if role == DATA and has_wal else commit + rest
     behind = sessions.lock * own / sessions.at_work if sessions.at_work > 0 else 0.0
-    return (own + behind) / sessions.all
+    return own + behind
 
 
-def _time_left(device: Device, bought: Bought | None, offer: OfferRecord, *, capped: bool) -> float | None:
-    """What a request would take over what it took; None where the usual latency is not known."""
-    if bought is None or bought.usual is None or not device.request_ms:
-        return None
-    if offer.read_ms is None or offer.write_ms is None:
-        return None
-    usual_ms = bought.usual.ms(PAGE_BYTES, device.write_share)
-    new_ms = offer.read_ms * (1 - device.write_share) + offer.write_ms * device.write_share
-    if usual_ms <= 0:
-        return None
-    return new_ms / device.request_ms if capped else new_ms / usual_ms
+def _write_share(device: Device, limit: Limit) -> float:
+    """Of what the limit is about: commits write."""
+    return 1.0 if limit == "commit_latency" else device.write_share
 
 
 def _over(limit: float | None, used: float) -> float:

@@ -158,13 +158,13 @@ def locks(second: Second, _: Given) -> Found | None:
     return Found("locks", sure=bool(second.devices) and sessions.lock >= CLEARLY * active)
 
 
-def server_cpu(second: Second, _: Given) -> Found | None:
-    """The server has no CPU left, or the machine has none and the server uses most of it."""
+def server_cpu(second: Second, given: Given) -> Found | None:
+    """The server has no CPU left, or the machine has none and the server uses most of it. Of a burstable instance the baseline counts."""
     cpu, sessions = second.cpu, second.sessions
     if cpu is None or cpu.server is None or cpu.server_busy is None:
         return None
     rest = cpu.laboratory + cpu.other
-    own = cpu.server_busy >= SERVER_BUSY
+    own = cpu.server_busy >= SERVER_BUSY * given.cpu_share
     if not own and (cpu.idle >= NO_IDLE or cpu.server < rest):
         return None
     computing = sessions is not None and sessions.at_work > 0 and sessions.cpu >= MOST * sessions.at_work

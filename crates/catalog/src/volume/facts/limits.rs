@@ -163,6 +163,13 @@ impl ThroughputFacts {
         least(IOPS_MOST, |iops| self.by_iops.at(iops, 1, 1).is_some_and(|allowed| allowed >= mib_per_s))
     }
 
+    /// The least IOPS that bring so many bytes each second, where throughput follows from them.
+    pub fn iops_for_bytes(&self, bytes_per_s: f64) -> u64 {
+        let brings =
+            |iops| self.by_iops.at(iops, 1, crate::units::MIB).is_some_and(|bytes| bytes as f64 >= bytes_per_s);
+        least(IOPS_MOST, brings)
+    }
+
     /// MiB/s per IOPS, as a decimal number.
     pub fn ratio_phrase(&self) -> String {
         let slope = self.by_iops.0.first().and_then(|piece| piece.slope.as_ref());
