@@ -65,15 +65,19 @@ def test_logs_of_two_servers_are_refused(tmp_path: Path) -> None:
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
     one.write_text(line("statement: SELECT 1") + line("statement: SELECT 2", 2, at="2026-11-25 07:09:42.123 UTC"))
     two.write_text(line("statement: SELECT 3", at="2026-11-25 07:05:42.123 UTC"))
-    ended = pgdyno("capture", "read", two, one, "--output", tmp_path / "a.capture", code=2)
-    assert "begins 240 s before" in ended.err
+    error = pgdyno("capture", "read", two, one, "--output", tmp_path / "a.capture", code=2).error
+    assert error is not None and error.code == "capture.logs.two_servers"
+    assert error.data == {"session": "6563.7"}
+    assert not (tmp_path / "a.capture").exists()
 
 
 def test_a_wrong_prefix_and_an_existing_file_are_refused(tmp_path: Path) -> None:
     log, output = tmp_path / "a.log", tmp_path / "a.capture"
     log.write_text(f"{HEAD} [7] app@shop LOG:  statement: SELECT 1\n")
-    assert "has no time" in pgdyno("capture", "read", log, "--output", output, "--prefix", "%u ", code=2).err
-    assert "has no entry" in pgdyno("capture", "read", log, "--output", output, "--prefix", "%m|%p|", code=2).err
+    prefixes = {"%u ": "capture.prefix.lacking", "%m|%p|": "capture.log.no_entry", "%m%p ": "capture.prefix.touching"}
+    for prefix, code in prefixes.items():
+        error = pgdyno("capture", "read", log, "--output", output, "--prefix", prefix, code=2).error
+        assert error is not None and error.code == code
     output.write_text("mine")
     assert "exists already" in pgdyno("capture", "read", log, "--output", output, code=2).err
     assert output.read_text() == "mine"
@@ -91,7 +95,7 @@ def test_what_is_damaged_in_a_log_is_counted_and_the_rest_is_read(tmp_path: Path
     account = json.loads(pgdyno("capture", "read", log, "--output", output, "--json", code=0).out)
     assert account["torn"] >= 1
     assert account["not_text"] == 1
-    assert account["repeated"] == 1
+    assert (account["duplicates"], account["repeated"]) == (1, 0)
     assert 4 <= account["missing"] <= 5
     assert 14 <= account["calls"] <= 16
     said = pgdyno("capture", "show", output, code=0).out
@@ -118,7 +122,7 @@ def test_the_mark_of_rds_in_a_log_that_was_downloaded_in_parts_is_counted(tmp_pa
     log, output = tmp_path / "a.csv", tmp_path / "a.capture"
     log.write_text(line("statement: SELECT 1") + line("statement: SELECT 'abc [Your log message was truncated]", 2))
     account = json.loads(pgdyno("capture", "read", log, "--output", output, "--json", code=0).out)
-    assert (account["calls"], account["cut"]) == (2, 1)
+    assert (account["calls"], account["cut_entries"]) == (1, 1)
 
 
 def test_a_torn_or_damaged_capture_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,17 @@ use serde::{Deserialize, Serialize};
 /// In place of a format: a relay recorded it.
 pub const RELAYED: &str = "relayed";
 
+/// What the name of a zone was taken for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZoneTaken {
+    /// Seconds ahead of UTC.
+    pub offset_s: i64,
+    /// By what it was told: `given`, `received` (a time in UTC around the entries), `session` (when it began, in `%c`), `season` (the other
+    /// name of the year there), or `nothing`: then it counts as UTC, and times may be wrong by hours.
+    pub by: String,
+}
+
 /// Counts of a reading. It says of each statement and each line that is not in the capture why it is not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -62,8 +73,20 @@ pub struct Account {
     pub foreign: u64,
     /// Lines that are missing by their numbers.
     pub missing: u64,
-    /// Lines whose numbers were read before. They are not in the capture.
+    /// Lines whose numbers were read before, with something else in them. They are not in the capture.
     pub repeated: u64,
+    /// Entries that the logs have twice, alike. They are in the capture once.
+    pub duplicates: u64,
+    /// Statements of entries of which a line could not be used, so that it is not known how they go on. They are not in the capture.
+    pub cut_entries: u64,
+    /// Messages about statements in other languages than English, by `lc_messages`. What they say is not in the capture.
+    pub other_languages: BTreeMap<String, u64>,
+    /// Entries that have a DETAIL. None has where `log_error_verbosity` is `terse`.
+    pub details: u64,
+    /// The logs had another order than that of their times, in which they were read.
+    pub sorted: bool,
+    /// Names of zones that are of several places, or of none that is known, with what they were taken for and why.
+    pub zones: BTreeMap<String, ZoneTaken>,
     /// Sessions that began before the log.
     pub begun_before: u64,
     /// Sessions whose end is not in the log.
@@ -72,6 +95,10 @@ pub struct Account {
     pub idle: u64,
     /// How often the time went back by more than a second, as when daylight saving ends.
     pub time_went_back: u64,
+    /// How often no entry was written for more than half an hour, as when a part of the log is missing or the clock was set ahead.
+    pub time_went_ahead: u64,
+    /// The longest time without an entry.
+    pub longest_gap_us: u64,
     /// Durations without a statement: of `log_duration`, where statements are not logged.
     pub lone_durations: u64,
     /// Statements that only change rows or definitions, as `log_statement = mod` logs them.
@@ -122,6 +149,8 @@ impl Account {
                 ("passwords", self.passwords),
                 ("repeated", self.repeated),
                 ("torn", self.torn),
+                ("cut_entries", self.cut_entries),
+                ("other_languages", self.other_languages),
                 ("not_text", self.not_text),
                 ("too_long", self.too_long),
                 ("unknown_severities", unknown_severities),

@@ -1,16 +1,19 @@
 //! Statements out of entries: each with its values, its duration or error, its session and its transaction.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
 use crate::account::Account;
 use crate::call::{Call, Ending, Protocol, SessionFacts};
 use crate::entry::Entry;
 use crate::file::Writer;
+use crate::language;
 use crate::message::{Said, keyword, said};
 use crate::parameters::values;
 use crate::password::{has_password, values_have_password};
 use crate::time::PLAUSIBLE_US;
+use crate::transaction::effect;
 
 /// SQLSTATE of an error whose log does not say it.
 const UNKNOWN_STATE: [u8; 5] = *b"?????";
@@ -19,14 +22,20 @@ const UNKNOWN_STATE: [u8; 5] = *b"?????";
 const PRELUDE_US_MAX: i64 = 2_000;
 /// Entries of several processes are not written in the order of their times.
 const BACK_US: i64 = 1_000_000;
+/// Nothing was written for so long, or the clock was set: daylight saving moves it by no less, and checkpoints are logged more often.
+const AHEAD_US: i64 = 30 * 60 * 1_000_000;
 /// A session with more lines than this, or that skips more than this, has not existed: a backend would log for a year.
 const LINES_MAX: u64 = 1_000_000_000_000;
 const LINES_MISSING_MAX: u64 = 1_000_000_000;
+/// A line further ahead than this is believed when the next line of its session follows it.
+const LINES_AHEAD_MAX: u64 = 10_000;
 /// Ten years: no statement took so long.
 const DURATION_US_MAX: u64 = 10 * 366 * 86_400 * 1_000_000;
 /// Severities that are not English are counted by their names, so many of them, of so many letters.
 const SEVERITIES_COUNTED: usize = 16;
 const SEVERITY_LETTERS: usize = 32;
+/// So many entries that are before one that they follow are no accident: the log is in another order than that of its times.
+pub(crate) const DISORDER_SURE: u64 = 3;
 /// Put by RDS in place of the rest of a line.
 const TRUNCATED: &str = "[Your log message was truncated]";
 /// First words of statements that `log_statement = mod` logs (`GetCommandLogLevel` of PostgreSQL).
@@ -63,9 +72,41 @@ struct Open {
     /// The next duration is of something that is not in the capture.
     swallow: bool,
     line: Option<u64>,
+    /// A line that is far ahead of the one before, which the next one confirms.
+    ahead: Option<u64>,
+    /// What was read last, and of which file: time, digest.
+    last: Option<(i64, u64, usize)>,
+    /// When the server's process began, if the log says it, and the client's port.
+    begin_us: Option<i64>,
+    port: Option<u16>,
+    /// Clocks were not set back meanwhile.
+    epoch: u64,
     transaction: u32,
     local: u64,
     in_block: bool,
+    /// The next call is of another transaction, whatever its block.
+    is_another: bool,
+    /// The last text opens a block, which stays if it fails.
+    opened: bool,
+}
+
+/// How a log is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taking {
+    /// As it comes. It is noted when that is not the order of times.
+    Streamed,
+    /// In the order of times, of several files that overlap if `merged`.
+    Sorted { merged: bool },
+}
+
+/// What an entry is beside those before it.
+enum Follows {
+    /// The next one.
+    Next,
+    /// It was read before.
+    Again,
+    /// It is of a session that has the process id of one before.
+    NewSession,
 }
 
 /// See the module.
@@ -76,11 +117,40 @@ pub(crate) struct Assembler {
     pub writer: Writer,
     /// Where the entry is that is taken: file and line.
     pub place: (String, u64),
+    /// Which of the files it is of.
+    pub file: usize,
+    taking: Taking,
+    /// How often an entry was before one that it follows, and how often the clock was set back, by which times are compared.
+    pub disorder: u64,
+    epoch: u64,
+    /// Two files have different lines of one session under one number.
+    pub conflict: Option<String>,
 }
 
 impl Assembler {
-    pub(crate) fn new(writer: Writer) -> Self {
-        Self { open: HashMap::new(), time_us: i64::MIN, account: Account::default(), writer, place: Default::default() }
+    pub(crate) fn new(writer: Writer, taking: Taking) -> Self {
+        Self {
+            open: HashMap::new(),
+            time_us: i64::MIN,
+            account: Account::default(),
+            writer,
+            place: Default::default(),
+            file: 0,
+            taking,
+            disorder: 0,
+            epoch: 0,
+            conflict: None,
+        }
+    }
+
+    /// The same taking entries in another way from now on.
+    pub(crate) fn taking(&mut self, taking: Taking) {
+        self.taking = taking;
+    }
+
+    /// The time of the last entry.
+    pub(crate) fn time_us(&self) -> i64 {
+        self.time_us
     }
 
     /// Counts a number that cannot be.
@@ -91,25 +161,42 @@ impl Assembler {
     /// Takes the next entry.
     pub(crate) fn entry(&mut self, entry: &Entry<'_>) -> io::Result<()> {
         self.account.entries += 1;
-        if entry.time_us < self.time_us.saturating_sub(BACK_US) {
-            self.account.time_went_back += 1;
-        }
-        self.time_us = entry.time_us;
+        self.clock(entry.time_us);
         let known = entry.severity.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        if !SEVERITIES.contains(&known) {
+        let is_known = SEVERITIES.contains(&known);
+        if !is_known {
             let name: String = entry.severity.chars().take(SEVERITY_LETTERS).collect();
             let counted = &mut self.account.unknown_severities;
             if counted.len() < SEVERITIES_COUNTED || counted.contains_key(&name) {
                 *counted.entry(name).or_default() += 1;
             }
         }
+        self.account.details += u64::from(entry.detail.is_some());
         let said = if entry.severity == "LOG" { said(&entry.message) } else { Said::Other };
+        if said == Said::Other
+            && (entry.severity == "LOG" || !is_known)
+            && let Some(language) = language::of(&entry.message)
+        {
+            *self.account.other_languages.entry(language.to_owned()).or_default() += 1;
+        }
         let said = self.plausible(said);
         let Some(key) = key(entry) else { return Ok(()) };
-        let begins = matches!(said, Said::Received { .. });
-        if begins && matches!(key, Key::Process(_)) {
+        let is_process = matches!(key, Key::Process(_));
+        if is_process && matches!(said, Said::Received { .. }) {
             // The process id was given to another session.
             self.end(&key, false)?;
+        }
+        if let Some(open) = self.open.get_mut(&key) {
+            match open.place(entry, is_process, self.file, self.epoch) {
+                Follows::Next => (),
+                Follows::NewSession => self.end(&key, false)?,
+                Follows::Again => {
+                    let is_same = open.is_same(entry);
+                    let is_of_another = open.last.is_some_and(|(_, _, file)| file != self.file);
+                    self.again(entry, is_same, is_of_another);
+                    return Ok(());
+                }
+            }
         }
         let opens = matches!(said, Said::Statement { .. } | Said::Authorized { .. } | Said::Received { .. });
         let fails = entry.statement.is_some();
@@ -123,13 +210,54 @@ impl Assembler {
             self.open.insert(key.clone(), Open::begin(entry, seen));
         }
         let open = self.open.get_mut(&key).expect("it is there");
-        if !open.follow(entry, &mut self.account, &self.place) {
-            return Ok(());
+        let is_early = self.taking == Taking::Streamed
+            && entry.line.is_none()
+            && open.epoch == self.epoch
+            && open.last.is_some_and(|(time_us, _, _)| entry.time_us < time_us.saturating_sub(BACK_US));
+        self.disorder += u64::from(is_early);
+        if open.follow(entry, &mut self.account, &self.place) {
+            // A line between is gone: what is open may have been over, and the next duration may be its.
+            open.write_pending(&mut self.account, &mut self.writer)?;
+            (open.prelude, open.swallow) = (None, false);
         }
+        open.last = Some((entry.time_us, glance(entry), self.file));
+        open.epoch = self.epoch;
         if said == Said::Disconnected {
             return self.end(&key, true);
         }
         open.take(entry, said, &mut self.account, &mut self.writer)
+    }
+
+    /// Counts an entry whose number was read before.
+    fn again(&mut self, entry: &Entry<'_>, is_same: bool, is_of_another: bool) {
+        if self.taking == Taking::Streamed {
+            self.disorder += DISORDER_SURE;
+        }
+        if is_same {
+            self.account.duplicates += 1;
+        } else {
+            self.account.repeated += 1;
+            if is_of_another && self.taking == (Taking::Sorted { merged: true }) {
+                let session = entry.session.as_deref().map(str::to_owned);
+                self.conflict = self.conflict.take().or(session).or_else(|| entry.pid.map(|pid| pid.to_string()));
+            }
+        }
+    }
+
+    /// Follows the clock from entry to entry.
+    fn clock(&mut self, time_us: i64) {
+        if self.time_us != i64::MIN {
+            if time_us < self.time_us.saturating_sub(BACK_US) {
+                self.account.time_went_back += 1;
+                self.disorder += 1;
+                self.epoch += 1;
+            } else if time_us > self.time_us.saturating_add(AHEAD_US) {
+                self.account.time_went_ahead += 1;
+            }
+            let gap_us = time_us.saturating_sub(self.time_us);
+            self.account.longest_gap_us = self.account.longest_gap_us.max(u64::try_from(gap_us).unwrap_or(0));
+        }
+        self.time_us = time_us;
     }
 
     /// The same without a duration that cannot be: of a statement that it ends it leaves no ending.
@@ -188,22 +316,42 @@ impl Open {
         Self { facts: SessionFacts { begin_us, ..SessionFacts::default() }, ..Self::default() }
     }
 
-    /// Notes whose it is, and that its lines follow each other. False if the line was read before.
-    fn follow(&mut self, entry: &Entry<'_>, account: &mut Account, place: &(String, u64)) -> bool {
-        let limit = self.line.map_or(LINES_MAX, |last| last + LINES_MISSING_MAX);
-        if entry.line.is_some_and(|line| line > limit) {
-            // The others are compared with each other.
-            implausible(account, place, "line");
-        } else if let Some(line) = entry.line {
-            if let Some(last) = self.line {
-                if line <= last {
-                    account.repeated += 1;
-                    return false;
-                }
-                account.missing += line - last - 1;
-            }
-            self.line = Some(line + entry.additions);
+    /// What an entry is beside those of its session before it. A process id is given again: to a client with another port, role or database,
+    /// or to one whose lines begin again.
+    fn place(&self, entry: &Entry<'_>, is_process: bool, file: usize, epoch: u64) -> Follows {
+        let facts = &self.facts;
+        let is_other = |known: &str, found: &Option<std::borrow::Cow<'_, str>>| {
+            !known.is_empty() && found.as_ref().is_some_and(|found| *found != known)
+        };
+        let begins = matches!((self.begin_us, entry.session_begin_us), (Some(known), Some(found)) if known != found);
+        let port = matches!((self.port, entry.port), (Some(known), Some(found)) if known != found);
+        if is_process
+            && (begins || port || is_other(&facts.user, &entry.user) || is_other(&facts.database, &entry.database))
+        {
+            return Follows::NewSession;
         }
+        let (Some(line), Some(last)) = (entry.line, self.line) else { return Follows::Next };
+        if line > last {
+            return Follows::Next;
+        }
+        let is_later =
+            self.last.is_some_and(|(time_us, _, of)| entry.time_us > time_us || of != file && epoch != self.epoch);
+        if is_process && is_later { Follows::NewSession } else { Follows::Again }
+    }
+
+    /// Whether an entry is the last one again.
+    fn is_same(&self, entry: &Entry<'_>) -> bool {
+        self.last.is_some_and(|(time_us, known, _)| time_us == entry.time_us && known == glance(entry))
+    }
+
+    /// Notes whose it is. Whether lines are missing before it.
+    fn follow(&mut self, entry: &Entry<'_>, account: &mut Account, place: &(String, u64)) -> bool {
+        let missing = self.number(entry, account, place);
+        account.missing += missing;
+        if entry.session_begin_us.is_some() {
+            self.begin_us = entry.session_begin_us;
+        }
+        self.port = entry.port.or(self.port);
         let facts = &mut self.facts;
         facts.end_us = facts.end_us.max(entry.time_us);
         for (known, said) in [
@@ -218,7 +366,35 @@ impl Open {
                 said.as_ref().clone_into(known);
             }
         }
-        true
+        missing > 0
+    }
+
+    /// Follows the numbers of lines. Returns how many are missing before this one.
+    fn number(&mut self, entry: &Entry<'_>, account: &mut Account, place: &(String, u64)) -> u64 {
+        let Some(line) = entry.line else { return 0 };
+        let limit = self.line.map_or(LINES_MAX, |last| last.saturating_add(LINES_MISSING_MAX));
+        if line > limit {
+            // The others are compared with each other.
+            implausible(account, place, "line");
+            return 0;
+        }
+        let ahead = self.ahead.take();
+        let missing = match (self.line, ahead) {
+            (None, _) => 0,
+            // The one before was far ahead, and this one is behind it: that one was none.
+            (Some(last), Some(ahead)) if line <= ahead => {
+                implausible(account, place, "line");
+                line - last - 1
+            }
+            (Some(last), Some(ahead)) => (ahead - last - 1) + (line - ahead - 1),
+            (Some(last), None) if line - last > LINES_AHEAD_MAX => {
+                self.ahead = Some(line);
+                return 0;
+            }
+            (Some(last), None) => line - last - 1,
+        };
+        self.line = Some(line.saturating_add(entry.additions));
+        missing
     }
 
     fn take(
@@ -233,6 +409,12 @@ impl Open {
                 self.write_pending(account, writer)?;
                 let prelude = self.prelude.take();
                 self.swallow = false;
+                if entry.cut || is_truncated(&entry.message) {
+                    account.cut_entries += 1;
+                    self.swallow = us.is_none();
+                    self.divide(entry.transaction.unwrap_or(0), text);
+                    return Ok(());
+                }
                 if has_password(text) {
                     account.passwords += 1;
                     self.swallow = us.is_none();
@@ -306,12 +488,17 @@ impl Open {
         let early = matches!(entry.tag.as_deref(), Some("PARSE" | "BIND"));
         let same = |call: &Call| entry.statement.as_deref().is_none_or(|text| text == call.text);
         self.prelude = None;
-        if !early && self.pending.as_ref().is_some_and(same) {
+        if !early && self.pending.as_ref().is_some_and(|call| entry.cut || same(call)) {
             let mut call = self.pending.take().expect("there is one");
             call.ending = ending;
+            self.in_block |= self.opened;
             return self.write(&call, account, writer);
         }
         self.write_pending(account, writer)?;
+        if entry.cut {
+            account.cut_entries += 1;
+            return Ok(());
+        }
         let Some(text) = entry.statement.as_deref() else {
             // What ends a session, as a log-in that is refused, is about no statement.
             account.errors_without_statement += u64::from(entry.severity == "ERROR");
@@ -334,24 +521,10 @@ impl Open {
             entry.context.as_deref().and_then(|context| listed(context.lines().next()?.split_once(" with ")?.1))
         });
         let found = listed.and_then(values);
-        let truncated = entry.message.contains(TRUNCATED);
-        let cut = truncated || found.as_ref().is_some_and(|found| found.cut > 0);
+        let cut = found.as_ref().is_some_and(|found| found.cut > 0);
         let without_values = protocol != Protocol::Text && found.is_none() && takes_parameters(text);
         let values = found.map(|found| found.values).unwrap_or_default();
-        let local = entry.transaction.unwrap_or(0);
-        let word = keyword(text);
-        let same = if local != 0 && self.local != 0 { local == self.local } else { self.in_block };
-        if !same || self.transaction == 0 {
-            self.transaction += 1;
-        }
-        self.local = local;
-        self.in_block = match word.as_str() {
-            "BEGIN" | "START" => true,
-            "COMMIT" | "END" | "ABORT" => false,
-            "ROLLBACK" => self.in_block && goes_on(text),
-            "PREPARE" => self.in_block && !text.to_ascii_uppercase().contains("TRANSACTION"),
-            _ => self.in_block,
-        };
+        self.divide(entry.transaction.unwrap_or(0), text);
         Call {
             due_us: entry.time_us,
             protocol,
@@ -365,6 +538,26 @@ impl Open {
             rows: None,
             answer: Vec::new(),
         }
+    }
+
+    /// Tells the transaction of a text from the one before, and what is open behind it. `local` is its number by the log, or 0.
+    fn divide(&mut self, local: u64, text: &str) {
+        let effect = effect(text, self.in_block);
+        let same = if self.is_another {
+            false
+        } else if self.in_block && effect.ends {
+            // What ends a block is of it, though the log may say the number of the next one.
+            true
+        } else if local != 0 && self.local != 0 {
+            local == self.local
+        } else {
+            self.in_block
+        };
+        if !same || self.transaction == 0 {
+            self.transaction += 1;
+        }
+        (self.local, self.is_another, self.opened) = (local, effect.is_another, effect.opens);
+        self.in_block = effect.open.unwrap_or(self.in_block);
     }
 
     /// Writes the call that no duration came for.
@@ -398,9 +591,33 @@ fn listed(detail: &str) -> Option<&str> {
     detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: "))
 }
 
-/// Whether a savepoint is rolled back and not the transaction.
-fn goes_on(text: &str) -> bool {
-    text.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("to"))
+/// Whether RDS has put a mark in place of the rest of a message.
+fn is_truncated(message: &str) -> bool {
+    message.contains(TRUNCATED)
+}
+
+/// What tells an entry from others that a session may have under its number: its lengths, and how it begins and ends. It is asked for each entry.
+pub(crate) fn glance(entry: &Entry<'_>) -> u64 {
+    let message = entry.message.as_bytes();
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+    let end = message.len();
+    let words = [
+        end as u64,
+        u64::from(entry.pid.unwrap_or(0)),
+        entry.detail.as_ref().map_or(0, |text| text.len() as u64),
+        message.get(10..18).map_or(0, word),
+        message.get(end.saturating_sub(8)..).map_or(0, word),
+        message.get(end / 2..end / 2 + 8).map_or(0, word),
+    ];
+    words.iter().fold(0, |mixed: u64, word| (mixed.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// What tells an entry from others of its time.
+pub(crate) fn digest(entry: &Entry<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (entry.pid, &entry.session, entry.line, &entry.severity, &entry.message).hash(&mut hasher);
+    (&entry.detail, &entry.statement).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether a text has a parameter.

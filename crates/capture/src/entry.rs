@@ -2,11 +2,21 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
+use crate::time::Zone;
+
 /// An entry. What a format lacks is none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry<'a> {
     /// Microseconds since 1970 by the log's own clock and zone.
     pub time_us: i64,
+    /// What the zone of this time and of the session's beginning says.
+    pub zone: Zone,
+    /// When it was received, by what is around the log, in UTC.
+    pub received_us: Option<i64>,
+    /// A line of it could not be used: what is here is its beginning, or has a hole.
+    pub cut: bool,
     /// The server process.
     pub pid: Option<u32>,
     /// `%c`: start and process id of the session, in hexadecimal.
@@ -21,6 +31,8 @@ pub(crate) struct Entry<'a> {
     pub database: Option<Cow<'a, str>>,
     /// The client's host, without its port.
     pub host: Option<Cow<'a, str>>,
+    /// The client's port.
+    pub port: Option<u16>,
     pub application: Option<Cow<'a, str>>,
     /// The local number of the transaction in `backend/number`; 0 outside of one.
     pub transaction: Option<u64>,
@@ -44,11 +56,23 @@ impl Entry<'_> {
         size_of::<Self>() + self.message.len() + texts
     }
 
+    /// The same, so many microseconds earlier: its zone is that much ahead of UTC.
+    pub(crate) fn earlier(self, ahead_us: i64) -> Self {
+        Self {
+            time_us: self.time_us.saturating_sub(ahead_us),
+            session_begin_us: self.session_begin_us.map(|us| us.saturating_sub(ahead_us)),
+            ..self
+        }
+    }
+
     /// The same with texts of its own.
     pub(crate) fn into_owned(self) -> Entry<'static> {
         let own = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
         Entry {
             time_us: self.time_us,
+            zone: self.zone,
+            received_us: self.received_us,
+            cut: self.cut,
             pid: self.pid,
             session: own(self.session),
             line: self.line,
@@ -57,6 +81,7 @@ impl Entry<'_> {
             user: own(self.user),
             database: own(self.database),
             host: own(self.host),
+            port: self.port,
             application: own(self.application),
             transaction: self.transaction,
             tag: own(self.tag),
@@ -79,14 +104,14 @@ pub fn beginning(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// The client's host of `host:port` or `host(port)`.
-pub(crate) fn host_of(written: &str) -> &str {
-    if let Some((host, _)) = written.split_once('(') {
-        return host;
+/// The client's host and port of `host:port` or `host(port)`.
+pub(crate) fn host_and_port(written: &str) -> (&str, Option<u16>) {
+    if let Some((host, port)) = written.split_once('(') {
+        return (host, port.trim_end_matches(')').parse().ok());
     }
     match written.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => written,
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port.parse().ok()),
+        _ => (written, None),
     }
 }
 

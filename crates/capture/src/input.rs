@@ -14,6 +14,30 @@ const READ_BYTES: usize = 1 << 18;
 const RECORD_BYTES_MAX: usize = 64 << 20;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const BZIP2: &[u8] = b"BZh";
+const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+/// A dictionary of xz takes no more than `xz -9` asks for.
+const XZ_BYTES_MAX: u64 = 128 << 20;
+/// What is told by its beginning and not read, with what unpacks it.
+const PACKED: [(&[u8], &str, &str); 7] = [
+    (b"PK\x03\x04", "zip", "unzip"),
+    (b"7z\xbc\xaf\x27\x1c", "7z", "7z x"),
+    (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4 -d"),
+    (&[0x1f, 0x9d], "compress (.Z)", "uncompress"),
+    (b"Rar!\x1a\x07", "rar", "unrar x"),
+    (b"\x89LZO\0\r\n", "lzop", "lzop -d"),
+    (b"LZIP", "lzip", "lzip -d"),
+];
+/// UTF-8's mark at the beginning of a file, which some editors and PowerShell write.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The file is packed in a way that is not read.
+#[derive(Debug, thiserror::Error)]
+#[error("it is packed by {name}")]
+pub(crate) struct Packed {
+    pub name: &'static str,
+    pub command: &'static str,
+}
 
 /// How far a file is read.
 pub(crate) struct Position(Option<File>);
@@ -51,15 +75,28 @@ impl<'p> Input<'p> {
         let mut file = File::open(path)?;
         let position = Position(file.try_clone().ok());
         let mut head = Vec::new();
-        (&mut file).take(4).read_to_end(&mut head)?;
+        (&mut file).take(8).read_to_end(&mut head)?;
+        if let Some((_, name, command)) = PACKED.iter().find(|(magic, _, _)| head.starts_with(magic)) {
+            return Err(io::Error::other(Packed { name, command }));
+        }
         let whole = io::Cursor::new(head.clone()).chain(file);
-        let source: Box<dyn Read> = if head.starts_with(GZIP) {
+        let mut source: Box<dyn Read> = if head.starts_with(GZIP) {
             Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, whole)))
         } else if head.starts_with(ZSTD) {
             Box::new(zstd::stream::read::Decoder::new(whole)?)
+        } else if head.starts_with(BZIP2) {
+            Box::new(bzip2::read::MultiBzDecoder::new(BufReader::with_capacity(READ_BYTES, whole)))
+        } else if head.starts_with(XZ) {
+            let stream = liblzma::stream::Stream::new_stream_decoder(XZ_BYTES_MAX, liblzma::stream::CONCATENATED)?;
+            Box::new(liblzma::bufread::XzDecoder::new_stream(BufReader::with_capacity(READ_BYTES, whole), stream))
         } else {
             Box::new(whole)
         };
+        let mut mark = Vec::new();
+        source.by_ref().take(MARK.len() as u64).read_to_end(&mut mark)?;
+        if mark != MARK {
+            source = Box::new(io::Cursor::new(mark).chain(source));
+        }
         Ok((Self::of(source), position))
     }
 

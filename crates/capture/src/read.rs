@@ -1,76 +1,36 @@
-//! Reads logs into a capture.
+//! Reads logs into a capture: as they come, and if that is not the order of their times, once more in that order.
 
-use std::cell::{Cell, RefCell};
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::UNIX_EPOCH;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::account::Account;
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, DISORDER_SURE, Taking, glance};
 use crate::entry::Entry;
 use crate::error::CaptureError;
 use crate::file::Writer;
-use crate::format::{Format, Found, Prefix, detect};
-use crate::input::{Input, Position};
+use crate::format::{Found, Prefix, Undetected, detect};
+use crate::input::Input;
+use crate::log::{Log, OVERLAP_US_MAX, ReadSpec, Stop, failed};
+use crate::sorted;
+use crate::spread::Spread;
 use crate::time::{PLAUSIBLE_US, SECOND_US};
+use crate::watch::Watch;
+use crate::zones::Zones;
 
-/// How often it is said how far it is.
-const TELL: Duration = Duration::from_secs(1);
-/// Entries of one second that are spread over it: with more than this much text in them the later ones are at its end.
-const SPREAD_BYTES_MAX: usize = 64 << 20;
-/// Logs of one server follow each other; entries of several processes are not in the order of their times.
-const OVERLAP_US_MAX: i64 = 1_000_000;
-
-/// What to read.
-#[derive(Debug, Clone, Deserialize)]
-pub struct ReadSpec {
-    /// The logs, in any order.
-    pub logs: Vec<PathBuf>,
-    /// The capture.
-    pub output: PathBuf,
-    /// `log_line_prefix` of logs in stderr's format; found if omitted.
-    pub prefix: Option<String>,
-}
-
-/// A log with what its beginning says.
-struct Log {
-    path: PathBuf,
-    format: Format,
-    first_us: i64,
-    stored_bytes: u64,
-}
-
-/// What a signal makes of a reading; it passes through readers as an error of the file.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-struct Interrupted;
-
-/// The error of a log: of its file, or the signal that came meanwhile.
-fn failed(path: &Path, error: &io::Error) -> CaptureError {
-    if error.get_ref().is_some_and(|inner| inner.is::<Interrupted>()) {
-        return CaptureError::new("interrupted", "run the command again").coded("capture.read.interrupted", json!({}));
-    }
-    CaptureError::unreadable(path, error)
-}
-
-/// What ends a reading: an error of the log, or of the capture.
-enum Stop {
-    Unread(io::Error),
-    Unwritten(io::Error),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Unread(error)
-    }
-}
+/// Entries at the beginning of a log that say which order it has.
+const ENTRIES_LOOKED_AT: u64 = 200;
+/// And what the name of its zone means, where that is a question.
+const ENTRIES_LOOKED_AT_FOR_ZONE: u64 = 20_000;
+/// The last entries of a log, by which it is told that the next log begins with them. Those of a second are seldom more.
+const ENTRIES_REMEMBERED: usize = 1 << 16;
+/// Of so many entries one may be before one that it follows, in a log that keeps the order of what it was given.
+const ORDERLY: u64 = 1000;
 
 /// Reads logs into a capture. Writes JSON lines to `out`: `progress` about once a second, `summary` at the end.
 ///
@@ -82,26 +42,15 @@ pub fn read(spec: &ReadSpec, out: &mut impl Write) -> Result<(), CaptureError> {
         CaptureError::new(format!("signals cannot be watched: {error}"), "raise the limit of files")
     })?;
     let watch = Watch::new(&signalled, out);
-    let logs = logs(spec, &watch)?;
+    let mut zones = Zones::new(&spec.zones);
+    let logs = logs(spec, &mut zones, &watch)?;
     watch.expected.set(logs.iter().map(|log| log.stored_bytes).sum::<u64>().max(1));
-    let mut reader = Reader {
-        assembler: Assembler::new(Writer::create(&spec.output)?),
-        output: &spec.output,
-        watch: &watch,
-        last_us: i64::MIN,
-        spread: Spread::default(),
+    let (mut account, writer) = match streamed(spec, &logs, &mut zones, &watch)? {
+        Some(found) => found,
+        None => sorted::read(spec, &logs, &mut zones, &watch)?,
     };
-    let mut last: Option<(PathBuf, i64)> = None;
-    for log in &logs {
-        if let Some((path, last_us)) = last.filter(|(_, last_us)| log.first_us < last_us - OVERLAP_US_MAX) {
-            return Err(overlap(&path, log, last_us));
-        }
-        reader.log(log)?;
-        last = Some((log.path.clone(), reader.last_us));
-    }
-    let written = |error: io::Error| CaptureError::unwritable(&spec.output, &error);
-    let (mut account, writer) = reader.assembler.finish().map_err(written)?;
     account.fractions = logs.iter().all(|log| log.format.has_fractions());
+    account.zones = zones.account();
     if account.calls == 0 {
         return Err(useless(&account));
     }
@@ -110,152 +59,255 @@ pub fn read(spec: &ReadSpec, out: &mut impl Write) -> Result<(), CaptureError> {
     Ok(())
 }
 
-fn overlap(path: &Path, log: &Log, last_us: i64) -> CaptureError {
-    let by_s = (last_us - log.first_us) / 1_000_000;
-    CaptureError::new(
-        format!(
-            "{} begins {by_s} s before {} ends: they are of two servers, or one log twice",
-            log.path.display(),
-            path.display()
-        ),
-        "give the logs of one server in one format",
-    )
+/// Reads logs as they come. None if their entries are not in the order of their times.
+fn streamed<W: Write>(
+    spec: &ReadSpec,
+    logs: &[Log],
+    zones: &mut Zones,
+    watch: &Watch<'_, W>,
+) -> Result<Option<(Account, Writer)>, CaptureError> {
+    if logs.iter().any(|log| log.is_descending) {
+        return Ok(None);
+    }
+    let mut reader = Reader {
+        assembler: Assembler::new(Writer::create(&spec.output)?, Taking::Streamed),
+        zones,
+        watch,
+        first_us: None,
+        last_us: i64::MIN,
+        spread: Spread::default(),
+        tail: Tail { wanted: logs.len() > 1, ..Tail::default() },
+    };
+    let mut last_us = i64::MIN;
+    for (number, log) in logs.iter().enumerate() {
+        if log.first_us < last_us.saturating_sub(OVERLAP_US_MAX) {
+            return Ok(None);
+        }
+        reader.assembler.file = number;
+        reader.tail.next_log(last_us);
+        match reader.log(log) {
+            Ok(()) => last_us = reader.last_us,
+            Err(Stop::Disordered | Stop::Enough) => return Ok(None),
+            Err(Stop::Unread(error)) => return Err(failed(&log.path, &error)),
+            Err(Stop::Unwritten(error)) => return Err(CaptureError::unwritable(&spec.output, &error)),
+        }
+    }
+    let finished = reader.assembler.finish();
+    finished.map(Some).map_err(|error| CaptureError::unwritable(&spec.output, &error))
 }
 
 /// The logs in the order of their times.
-fn logs<W: Write>(spec: &ReadSpec, watch: &Watch<'_, W>) -> Result<Vec<Log>, CaptureError> {
-    let prefix =
-        spec.prefix.as_deref().map(Prefix::parse).transpose().map_err(|why| {
-            CaptureError::new(format!("--prefix: {why}"), "give it as `SHOW log_line_prefix` prints it")
-        })?;
+fn logs<W: Write>(spec: &ReadSpec, zones: &mut Zones, watch: &Watch<'_, W>) -> Result<Vec<Log>, CaptureError> {
+    let prefix = spec.prefix.as_deref().map(parsed).transpose()?;
     let mut logs = Vec::new();
     for path in &spec.logs {
-        let unreadable = |error: io::Error| failed(path, &error);
-        let pulse = || watch.look();
-        let stored_bytes = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?.len();
-        let (input, _) = Input::open(path).map_err(unreadable)?;
-        let mut input = input.pulsed(&pulse);
-        let format = detect(&mut input, prefix.as_ref()).map_err(unreadable)?.ok_or_else(|| {
-            CaptureError::new(
-                format!("{} is no log of PostgreSQL that can be read: csvlog, jsonlog, or stderr", path.display()),
-                "for a log in stderr's format give its prefix: --prefix, as `SHOW log_line_prefix` prints it",
-            )
-        })?;
-        // Its first instant, by reading until there is one.
-        let mut first_us = None;
-        let ended: io::Result<()> = format.read(&mut input, &mut |found| match found {
-            Found::Entry(entry) if PLAUSIBLE_US.contains(&entry.time_us) => {
-                first_us = Some(entry.time_us);
-                Err(io::ErrorKind::Interrupted.into())
-            }
-            _ => Ok(()),
-        });
-        let first_us = match (first_us, ended) {
-            (Some(first_us), _) => first_us,
-            (None, Err(error)) => return Err(unreadable(error)),
-            (None, Ok(())) => {
-                let format = format.name();
-                let message = format!("{} has no entry in the format {format}", path.display());
-                return Err(CaptureError::new(
-                    message,
-                    "give the prefix as `SHOW log_line_prefix` prints it, or omit the file",
-                ));
-            }
-        };
-        logs.push(Log { path: path.clone(), format, first_us, stored_bytes });
+        logs.push(log(path, prefix.as_ref(), zones, watch)?);
     }
+    zones.decide();
     logs.sort_by(|one, other| (one.first_us, &one.path).cmp(&(other.first_us, &other.path)));
     Ok(logs)
 }
 
+fn parsed(text: &str) -> Result<Prefix, CaptureError> {
+    let prefix = Prefix::parse(text).map_err(|why| {
+        CaptureError::new(format!("--prefix: {why}"), "give it as `SHOW log_line_prefix` prints it")
+            .coded("capture.prefix.unknown", json!({"prefix": text}))
+    })?;
+    if let Some((first, second)) = prefix.touching() {
+        return Err(CaptureError::new(
+            format!(
+                "--prefix: %{first} is followed by %{second} with nothing between them, so that nothing tells where one ends \
+                 and the other begins"
+            ),
+            "log again with something between them, as `%p-%l`, or read a csvlog",
+        )
+        .coded("capture.prefix.touching", json!({"prefix": text, "first": first, "second": second})));
+    }
+    Ok(prefix)
+}
+
+/// A log by its beginning.
+fn log<W: Write>(
+    path: &Path,
+    prefix: Option<&Prefix>,
+    zones: &mut Zones,
+    watch: &Watch<'_, W>,
+) -> Result<Log, CaptureError> {
+    let unreadable = |error: io::Error| failed(path, &error);
+    let pulse = || watch.look();
+    let about = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?;
+    let written = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let written_us = written.and_then(|at| i64::try_from(at.as_micros()).ok()).unwrap_or(0);
+    let (input, _) = Input::open(path).map_err(unreadable)?;
+    let mut input = input.pulsed(&pulse);
+    let detected = detect(&mut input, prefix, written_us).map_err(unreadable)?;
+    let format = detected.map_err(|why| undetected(path, &why))?;
+    let mut beginning = Beginning::default();
+    let ended = format.read::<Stop>(&mut input, &mut |found| beginning.take(&found, zones));
+    if let Err(Stop::Unread(error)) = ended {
+        return Err(unreadable(error));
+    }
+    let Some(first_us) = beginning.first_us else {
+        let (name, path) = (format.name(), path.display());
+        return Err(CaptureError::new(
+            format!("{path} has no entry in the format {name}"),
+            "give the prefix as `SHOW log_line_prefix` prints it, or omit the file",
+        )
+        .coded("capture.log.no_entry", json!({"format": name})));
+    };
+    let is_descending = beginning.is_descending(format.keeps_order());
+    Ok(Log { path: path.to_owned(), format, first_us, stored_bytes: about.len(), is_descending })
+}
+
+/// What the first entries of a log say.
+#[derive(Default)]
+struct Beginning {
+    first_us: Option<i64>,
+    last_us: Option<i64>,
+    rises: u64,
+    falls: u64,
+    /// How far it fell in all.
+    fallen_us: i64,
+    entries: u64,
+}
+
+impl Beginning {
+    /// Entries of several processes are not quite in order where the log keeps the order in which they were written.
+    fn is_descending(&self, keeps_order: bool) -> bool {
+        let is_sure = !keeps_order || self.falls >= DISORDER_SURE || self.fallen_us > SECOND_US;
+        self.falls > self.rises && is_sure
+    }
+
+    fn take(&mut self, found: &Found<'_>, zones: &mut Zones) -> Result<(), Stop> {
+        let Found::Entry(entry) = found else { return Ok(()) };
+        let wants_more = zones.learn(entry);
+        if !PLAUSIBLE_US.contains(&entry.time_us) {
+            return Ok(());
+        }
+        let time_us = entry.time_us.saturating_sub(zones.ahead_us_so_far(entry));
+        let order_us = entry.received_us.unwrap_or(time_us);
+        if let Some(last_us) = self.last_us.replace(order_us) {
+            self.rises += u64::from(order_us > last_us);
+            self.falls += u64::from(order_us < last_us);
+            self.fallen_us = self.fallen_us.saturating_add(last_us.saturating_sub(order_us).max(0));
+        }
+        self.first_us = Some(self.first_us.map_or(time_us, |first_us| first_us.min(time_us)));
+        self.entries += 1;
+        let enough = if wants_more { ENTRIES_LOOKED_AT_FOR_ZONE } else { ENTRIES_LOOKED_AT };
+        if self.entries >= enough { Err(Stop::Enough) } else { Ok(()) }
+    }
+}
+
+/// What to do about a file whose format is not known.
+fn undetected(path: &Path, why: &Undetected) -> CaptureError {
+    let shown = path.display();
+    let error = |message: String, remedy: &str, code| {
+        CaptureError::new(message, remedy).coded(code, json!({"path": path.to_string_lossy()}))
+    };
+    match why {
+        Undetected::Unknown => error(
+            format!("{shown} is no log of PostgreSQL that can be read: csvlog, jsonlog, or stderr"),
+            "for a log in stderr's format give its prefix: --prefix, as `SHOW log_line_prefix` prints it",
+            "capture.log.unknown",
+        ),
+        Undetected::Psql => error(
+            format!("{shown} is a table that psql has printed, which has blanks in place of tabs"),
+            "take the log itself, or print it by `psql -At`",
+            "capture.log.printed",
+        ),
+        Undetected::Utf16 => error(
+            format!("{shown} is in UTF-16, as PowerShell writes what is redirected"),
+            "convert it: iconv -f UTF-16 -t UTF-8",
+            "capture.log.utf16",
+        ),
+        Undetected::Lacking(why) => error(
+            format!("--prefix: {why}"),
+            "set log_line_prefix so that it has both, as '%m [%p] %q%u@%d ', and log again",
+            "capture.prefix.lacking",
+        ),
+    }
+}
+
 /// What a log without statements lacks.
 fn useless(account: &Account) -> CaptureError {
-    let (code, why, remedy) = if !account.unknown_severities.is_empty() {
-        ("capture.log.language", "it is in another language than English", "set lc_messages = 'C' and log again")
+    let languages: Vec<&str> = account.other_languages.keys().map(String::as_str).collect();
+    let (code, why, remedy) = if !account.other_languages.is_empty() || !account.unknown_severities.is_empty() {
+        let named = if languages.is_empty() { String::new() } else { format!(" ({})", languages.join(", ")) };
+        let why = format!("its messages are in another language than English{named}: lc_messages");
+        (
+            "capture.log.language",
+            why,
+            "set lc_messages = 'C' on the server, reload, and log again: ALTER SYSTEM SET lc_messages = 'C'",
+        )
+    } else if account.cut_entries > 0 {
+        let why = "all were cut: lines of them are not UTF-8, not whole, or missing".to_owned();
+        ("capture.log.cut", why, "copy the log again; convert one in another encoding by iconv -f LATIN1 -t UTF-8")
     } else if account.lone_durations > 0 {
         (
             "capture.log.without_statements",
-            "it has durations without statements",
+            "it has durations without statements".to_owned(),
             "set log_statement = 'all' beside log_duration, or log_min_duration_statement = 0",
         )
     } else {
         (
             "capture.log.without_statements",
-            "statements were not logged",
+            "statements were not logged".to_owned(),
             "set log_statement = 'all' and log_duration = on, or log_min_duration_statement = 0",
         )
     };
-    CaptureError::new(format!("the log has no statement that could be sent again: {why}"), remedy)
-        .coded(code, json!({"entries": account.entries, "severities": account.unknown_severities}))
+    let data = json!({
+        "entries": account.entries,
+        "severities": account.unknown_severities,
+        "languages": languages,
+        "cut": account.cut_entries,
+    });
+    CaptureError::new(format!("the log has no statement that could be sent again: {why}"), remedy).coded(code, data)
 }
 
-/// Says how far a reading is, and notices when it is to end.
-struct Watch<'a, W: Write> {
-    signalled: &'a OwnedFd,
-    /// Stored bytes of all logs; 0 while they are not known.
-    expected: Cell<u64>,
-    /// Stored bytes of the logs that were read.
-    read: Cell<u64>,
-    /// How far the one is that is being read.
-    position: RefCell<Option<Position>>,
-    told: Cell<Instant>,
-    entries: Cell<u64>,
-    calls: Cell<u64>,
-    out: RefCell<&'a mut W>,
-}
-
-impl<'a, W: Write> Watch<'a, W> {
-    fn new(signalled: &'a OwnedFd, out: &'a mut W) -> Self {
-        Self {
-            signalled,
-            expected: Cell::new(0),
-            read: Cell::new(0),
-            position: RefCell::new(None),
-            told: Cell::new(Instant::now()),
-            entries: Cell::new(0),
-            calls: Cell::new(0),
-            out: RefCell::new(out),
-        }
-    }
-
-    /// Is called after each part that was read.
-    fn look(&self) -> io::Result<()> {
-        let mut watched = [PollFd::new(self.signalled, PollFlags::IN)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if poll(&mut watched, Some(&now)).is_ok() && !watched[0].revents().is_empty() {
-            return Err(io::Error::other(Interrupted));
-        }
-        if self.told.get().elapsed() >= TELL {
-            self.told.set(Instant::now());
-            let here = self.position.borrow_mut().as_mut().map_or(0, Position::stored_bytes);
-            let share = (self.read.get() + here) as f64 / self.expected.get().max(1) as f64;
-            let share = if self.expected.get() == 0 { 0.0 } else { share.min(1.0) };
-            let counts = json!({"share": share, "entries": self.entries.get(), "calls": self.calls.get()});
-            self.say(&json!({"progress": counts}));
-        }
-        Ok(())
-    }
-
-    /// Writes a line, and sees that it leaves. A reader that is gone is no error.
-    fn say(&self, line: &serde_json::Value) {
-        let mut out = self.out.borrow_mut();
-        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-    }
-}
-
+/// Reads logs as they come.
 struct Reader<'a, 'w, W: Write> {
     assembler: Assembler,
-    output: &'a Path,
+    zones: &'a mut Zones,
     watch: &'a Watch<'w, W>,
+    first_us: Option<i64>,
     last_us: i64,
     spread: Spread,
+    tail: Tail,
+}
+
+/// The last entries of the logs before, of those whose lines have no numbers.
+#[derive(Default)]
+struct Tail {
+    wanted: bool,
+    entries: VecDeque<(i64, u64)>,
+    before: HashSet<(i64, u64)>,
+    until_us: i64,
+}
+
+impl Tail {
+    fn next_log(&mut self, last_us: i64) {
+        self.until_us = last_us;
+        self.before = self.entries.drain(..).collect();
+    }
+
+    /// Notes an entry. Whether the log before has it too.
+    fn has(&mut self, entry: &Entry<'_>) -> bool {
+        if !self.wanted || entry.line.is_some() {
+            return false;
+        }
+        let known = (entry.time_us, glance(entry));
+        if self.entries.len() == ENTRIES_REMEMBERED {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(known);
+        entry.time_us <= self.until_us && self.before.contains(&known)
+    }
 }
 
 impl<W: Write> Reader<'_, '_, W> {
-    fn log(&mut self, log: &Log) -> Result<(), CaptureError> {
-        let unreadable = |error: io::Error| failed(&log.path, &error);
+    fn log(&mut self, log: &Log) -> Result<(), Stop> {
         let (watch, pulse) = (self.watch, || self.watch.look());
-        let (input, position) = Input::open(&log.path).map_err(unreadable)?;
+        let (input, position) = Input::open(&log.path)?;
         let mut input = input.pulsed(&pulse);
         *watch.position.borrow_mut() = Some(position);
         let name = log.path.display().to_string();
@@ -263,91 +315,61 @@ impl<W: Write> Reader<'_, '_, W> {
         self.assembler.place = (name, 1);
         let lines = Rc::clone(&input.line);
         let (fractions, follows) = (log.format.has_fractions(), log.format.says_entries_behind());
-        let result = log.format.read::<Stop>(&mut input, &mut |found| {
+        // What a store gives out is in no order that it promises.
+        let orderly = if log.format.keeps_order() { ORDERLY } else { u64::MAX };
+        let mut received_us = i64::MIN;
+        let ended = log.format.read::<Stop>(&mut input, &mut |found| {
             // An entry that is told at its end ends with the line before.
             let behind = follows && matches!(found, Found::Entry(_));
             self.assembler.place.1 = lines.get() + u64::from(!behind);
-            self.found(found, fractions)
+            if let (Found::Entry(Entry { received_us: Some(us), .. }), u64::MAX) = (&found, orderly) {
+                if *us < received_us {
+                    return Err(Stop::Disordered);
+                }
+                received_us = *us;
+            }
+            self.found(found, fractions)?;
+            let disorder = self.assembler.disorder;
+            let least =
+                if orderly == u64::MAX { 1 } else { DISORDER_SURE.max(self.assembler.account.entries / orderly) };
+            if disorder >= least { Err(Stop::Disordered) } else { Ok(()) }
         });
-        let ended = result.and_then(|()| self.spread.flush(&mut self.assembler).map_err(Stop::Unwritten));
+        let ended = ended.and_then(|()| self.spread.flush(&mut self.assembler).map_err(Stop::Unwritten));
         self.assembler.account.bytes += input.bytes;
         watch.position.replace(None);
         watch.read.set(watch.read.get() + log.stored_bytes);
-        match ended {
-            Ok(()) => Ok(()),
-            Err(Stop::Unread(error)) => Err(unreadable(error)),
-            Err(Stop::Unwritten(error)) => Err(CaptureError::unwritable(self.output, &error)),
-        }
+        ended?;
+        // The later half is before the earlier one.
+        let is_turned = self.assembler.account.time_went_back > 0
+            && self.first_us.is_some_and(|first_us| self.assembler.time_us() < first_us.saturating_sub(SECOND_US));
+        if is_turned { Err(Stop::Disordered) } else { Ok(()) }
     }
 
     fn found(&mut self, found: Found<'_>, fractions: bool) -> Result<(), Stop> {
+        let Found::Entry(entry) = found else {
+            sorted::count(&found, &mut self.assembler);
+            return Ok(());
+        };
         let account = &mut self.assembler.account;
-        match found {
-            Found::Entry(entry) => {
-                self.watch.entries.set(account.entries);
-                self.watch.calls.set(account.calls);
-                if !PLAUSIBLE_US.contains(&entry.time_us) {
-                    self.assembler.implausible("time");
-                    return Ok(());
-                }
-                self.last_us = self.last_us.max(entry.time_us);
-                let taken = if fractions {
-                    self.assembler.entry(entry)
-                } else {
-                    self.spread.entry(entry.clone().into_owned(), &mut self.assembler)
-                };
-                return taken.map_err(Stop::Unwritten);
-            }
-            Found::Torn => account.torn += 1,
-            Found::NotText => account.not_text += 1,
-            Found::TooLong => account.too_long += 1,
-            Found::Foreign => {
-                account.foreign += 1;
-                return Ok(());
-            }
+        self.watch.entries.set(account.entries);
+        self.watch.calls.set(account.calls);
+        let ahead_us = self.zones.ahead_us(entry);
+        let shifted = (ahead_us != 0).then(|| entry.clone().earlier(ahead_us));
+        let entry = shifted.as_ref().unwrap_or(entry);
+        if !PLAUSIBLE_US.contains(&entry.time_us) {
+            self.assembler.implausible("time");
+            return Ok(());
         }
-        let place = &self.assembler.place;
-        account.first_unreadable.get_or_insert_with(|| place.clone());
-        Ok(())
-    }
-}
-
-/// Spreads the entries of a second over it, in order, where a log has whole seconds.
-#[derive(Default)]
-struct Spread {
-    entries: Vec<Entry<'static>>,
-    bytes: usize,
-    /// The second whose entries were too many to be kept.
-    over_us: Option<i64>,
-}
-
-impl Spread {
-    fn entry(&mut self, mut entry: Entry<'static>, to: &mut Assembler) -> io::Result<()> {
-        if self.over_us == Some(entry.time_us) {
-            entry.time_us += SECOND_US - 1;
-            return to.entry(&entry);
+        if self.tail.has(entry) {
+            return Err(Stop::Disordered);
         }
-        self.over_us = None;
-        if self.entries.first().is_some_and(|first| first.time_us != entry.time_us) {
-            self.flush(to)?;
-        }
-        self.bytes += entry.kept_bytes();
-        let second_us = entry.time_us;
-        self.entries.push(entry);
-        if self.bytes > SPREAD_BYTES_MAX {
-            self.over_us = Some(second_us);
-            self.flush(to)?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self, to: &mut Assembler) -> io::Result<()> {
-        self.bytes = 0;
-        let count = i64::try_from(self.entries.len()).unwrap_or(i64::MAX).max(1);
-        for (index, mut entry) in std::mem::take(&mut self.entries).into_iter().enumerate() {
-            entry.time_us += i64::try_from(index).unwrap_or(0) * SECOND_US / count;
-            to.entry(&entry)?;
-        }
-        Ok(())
+        self.first_us.get_or_insert(entry.time_us);
+        self.last_us = self.last_us.max(entry.time_us);
+        let taken = if fractions {
+            self.assembler.entry(entry)
+        } else {
+            self.spread.entry(entry.clone().into_owned(), &mut self.assembler)
+        };
+        taken.map_err(Stop::Unwritten)
     }
 }

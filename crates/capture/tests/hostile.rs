@@ -55,7 +55,7 @@ fn fuzz<S: Strategy>(cases: u32, strategy: S, case: impl Fn(S::Value)) {
 /// Reads logs into a capture; what the last line says, or the error.
 fn reads(logs: &[&Path], output: &Path, prefix: Option<&str>) -> Result<Value, pgdyno_capture::CaptureError> {
     let logs = logs.iter().map(|path| path.to_path_buf()).collect();
-    let spec = ReadSpec { logs, output: output.to_owned(), prefix: prefix.map(str::to_owned) };
+    let spec = ReadSpec { logs, output: output.to_owned(), prefix: prefix.map(str::to_owned), ..ReadSpec::default() };
     let mut out = Vec::new();
     read(&spec, &mut out)?;
     let last = String::from_utf8(out).unwrap().lines().last().unwrap().to_owned();
@@ -138,10 +138,43 @@ fn json_log() -> String {
     CSV.lines().enumerate().filter_map(record).collect()
 }
 
+/// The lines of a log in what runtimes, the journal and stores put around them.
+fn wrapped() -> Vec<String> {
+    let all = |wrap: &dyn Fn(usize, &str) -> String| -> String {
+        STDERR.lines().enumerate().map(|(n, line)| wrap(n, line)).collect()
+    };
+    let time = |n: usize| format!("2026-11-25T07:04:{:02}.000Z", n % 60);
+    vec![
+        all(&|n, line| format!("{} stderr {} {line}\n", time(n), if n % 7 == 3 { "P" } else { "F" })),
+        all(&|n, line| format!("{} {line}\n", time(n))),
+        all(&|n, line| format!("<134>1 {} db postgres {} - - [{n}-1] {line}\n", time(n), n % 3)),
+        all(&|n, line| format!("Nov 25 07:04:{:02} db postgres[{}]: [{n}] {line}\n", n % 60, n % 3)),
+        all(&|n, line| format!("{}\n", serde_json::json!({"log": format!("{line}\n"), "time": time(n)}))),
+        format!(
+            "[{}]",
+            all(&|n, line| format!("{},", serde_json::json!({"textPayload": line, "timestamp": time(60 - n % 60)})))
+        ),
+        format!(
+            "{{\"events\": [{}]}}",
+            all(&|n, line| format!(
+                "{},\n",
+                serde_json::json!({"message": line, "timestamp": 1_795_590_280_000_u64 - n as u64})
+            ))
+        ),
+        all(&|n, line| format!("__REALTIME_TIMESTAMP={n}\n_PID=7\nMESSAGE={line}\n\n")),
+    ]
+}
+
 #[test]
 fn logs_that_are_changed_anywhere_are_read_or_refused() {
-    let json = json_log();
-    let logs = [(CSV, None), (STDERR, None), (json.as_str(), None), (STDERR, Some("%m [%p] %q%u@%d/%a "))];
+    let (json, wrapped) = (json_log(), wrapped());
+    let mut logs = vec![(CSV, None), (STDERR, None), (json.as_str(), None), (STDERR, Some("%m [%p] %q%u@%d/%a "))];
+    logs.extend(wrapped.iter().map(|log| (log.as_str(), None)));
+    for (log, _) in &logs {
+        let folder = Folder::new();
+        let found = reads(&[&folder.file("a.log", log.as_bytes())], &folder.0.join("a.capture"), None);
+        assert!(found.is_ok_and(|account| account["calls"].as_u64() > Some(0)), "{log}");
+    }
     for (log, prefix) in logs {
         fuzz(15, changes(), |changes| {
             let folder = Folder::new();

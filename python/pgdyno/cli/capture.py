@@ -39,13 +39,16 @@ def command() -> None:
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=_FILE)
 @click.option("--output", required=True, type=_FILE, metavar="FILE", help="The capture; an existing file is an error.")
 @click.option("--prefix", metavar="TEXT", help="log_line_prefix of a log in stderr's format [found].")
+@click.option("--log-timezone", metavar="ZONE", help="log_timezone, where IST, CST or PST may mean several [found].")
 @_json
-def read(logs: tuple[Path, ...], output: Path, prefix: str | None, as_json: bool) -> None:
+def read(logs: tuple[Path, ...], output: Path, prefix: str | None, log_timezone: str | None, as_json: bool) -> None:
     """Read the logs of one server into a capture.
 
-    LOG is a csvlog, a jsonlog, a log in stderr's format (RDS, Aurora), or a JSON export of Cloud SQL or Azure, also compressed by gzip
-    or zstd. Several files are read in the order of their times. The server must have logged statements: log_statement = all with
-    log_duration = on, or log_min_duration_statement = 0. Statements that set a password are left out.
+    LOG is a csvlog, a jsonlog, a log in stderr's format (RDS, Aurora), or what a provider, a container's runtime, syslog or the journal
+    makes of one: Cloud SQL, CloudWatch, Azure, CloudNativePG, Kubernetes, Docker, Loki. It may be compressed by gzip, zstd, bzip2 or xz.
+    Several files are read in the order of their times, and entries in another order are sorted. The server must have logged statements:
+    log_statement = all with log_duration = on, or log_min_duration_statement = 0. Statements that set a password are left out, and so
+    are those of which a line cannot be used.
 
     \b
     Example:
@@ -55,11 +58,13 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, as_json: bool
     import contextlib
 
     from pgdyno import _engine, owner
+    from pgdyno.capture.zone import offsets
     from pgdyno.cli.capture_result import print_account, print_losses
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
 
-    asked = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix}
+    zones = {} if log_timezone is None else offsets(log_timezone)
+    asked = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones}
     account: Mapping[str, Any] = {}
     reading: Mapping[str, Any] = {}
     with Bar() as bar, contextlib.closing(_engine.lines(["capture", "read"], asked)) as lines:

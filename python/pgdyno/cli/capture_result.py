@@ -40,17 +40,49 @@ _LACKS = {
     "errors_without_statement": ("errors without their statement", "set log_min_error_statement = error"),
     "not_followed": ("executions of the fast path or of SQL's PREPARE, which a relay does not follow", ""),
     "passwords": ("statements that set or name a password, which are left out", ""),
+    "cut_entries": (
+        "statements of which a line is not UTF-8, not whole or missing, which are left out",
+        "copy the log again; convert one in another encoding with iconv",
+    ),
     "torn": ("records that are not whole", ""),
     "too_long": ("records of more than 64 MiB, which are left out", ""),
     "implausible": ("numbers that cannot be", ""),
     "not_text": ("records that are not text in UTF-8", "convert the log with iconv"),
     "missing": ("lines that are missing by their numbers", ""),
-    "repeated": ("lines that were read before", ""),
+    "repeated": ("lines whose numbers were read before, with something else in them, which are left out", ""),
+    "duplicates": ("entries that the logs have twice, which are in the capture once", ""),
     "begun_before": ("sessions that began before the log", ""),
     "not_ended": ("sessions whose end is not in the capture", "set log_disconnections = on"),
     "time_went_back": ("times at which the clock went back", ""),
+    "time_went_ahead": ("times at which nothing was logged for more than half an hour, or the clock was set ahead", ""),
 }
 """What can be lacking, in the order in which it is printed, with the setting of the log that helps."""
+
+
+_TERSE = "set log_error_verbosity = default, as terse leaves values out, and log_parameter_max_length = -1"
+_BY = {
+    "given": "as --log-timezone says",
+    "received": "by the time in UTC at which entries were received",
+    "session": "by when sessions began",
+    "season": "by the other name of the year there, which the log has too",
+}
+"""By what the offset of a zone's name is known."""
+
+
+def _is_terse_possible(account: Mapping[str, Any]) -> bool:
+    """Whether the form of the logs depends on ``log_error_verbosity``: csvlog and jsonlog have DETAIL whatever it is."""
+    return all("log_line_prefix" in form for _, form in account["files"])
+
+
+def _zone_words(name: str, taken: Mapping[str, Any]) -> str:
+    """What the name of a zone was taken for."""
+    if taken["by"] not in _BY:
+        if not name:
+            return "the times have no zone: they count as UTC, and may be wrong by hours"
+        return f"the zone {name} may be that of several places: times count as UTC, and may be wrong by hours; give --log-timezone"
+    hours, minutes = divmod(abs(taken["offset_s"]) // 60, 60)
+    sign = "-" if taken["offset_s"] < 0 else "+"
+    return f"{name or 'a time without a zone'} is {sign}{hours:02}:{minutes:02}, {_BY[taken['by']]}"
 
 
 def print_account(account: Mapping[str, Any]) -> None:
@@ -78,9 +110,19 @@ def lacking(account: Mapping[str, Any]) -> Iterator[str]:
     for reason, sessions in account["not_followed_sessions"].items():
         yield f"{sessions:,} sessions are incomplete from somewhere on: {reason}"
     of_log = all(form != RELAYED for _, form in account["files"])
+    if account.get("sorted"):
+        yield "the logs had another order: the entries were sorted by their times (logs that overlap must be of one server)"
     for key, (what, setting) in _LACKS.items():
-        if account[key]:
+        if account.get(key):
+            if key == "without_values" and account.get("details") == 0 and _is_terse_possible(account):
+                setting = _TERSE
             yield f"{account[key]:,} {what}" + (f": {setting}" if setting and of_log else "")
+    for language, messages in account.get("other_languages", {}).items():
+        yield f"{messages:,} messages about statements in another language ({language}), which are left out: set lc_messages = C"
+    for name, taken in account.get("zones", {}).items():
+        yield _zone_words(name, taken)
+    if account.get("time_went_ahead"):
+        yield f"the longest time without an entry is {duration_words(account['longest_gap_us'] / 1e6)}"
     if account["first_unreadable"] is not None:
         name, place = account["first_unreadable"]
         yield f"the first record that cannot be read is at line {place:,} of {name}"

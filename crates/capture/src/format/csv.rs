@@ -4,12 +4,15 @@ use std::borrow::Cow;
 use std::io;
 
 use super::found::{Found, Sink, skip_to};
-use crate::entry::{Entry, host_of, transaction_of};
+use crate::entry::{Entry, host_and_port, transaction_of};
 use crate::input::{End, Input};
 use crate::time::instant;
 
 const COLUMNS: [usize; 3] = [23, 24, 26];
+/// A table of entries may have some of its own.
+const COLUMNS_MAX: usize = 64;
 /// Columns that a line is known by (`csvlog.c`): numbers and instants, and the message, which is the first that may have several lines.
+const TIME: usize = 0;
 const PID: usize = 3;
 const SESSION: usize = 5;
 const LINE: usize = 6;
@@ -30,17 +33,92 @@ struct Column<'a> {
     doubled: bool,
 }
 
+/// Names of the columns, in the order of a csvlog. A table of them may have any others, and any order.
+const NAMES: [&str; 26] = [
+    "log_time",
+    "user_name",
+    "database_name",
+    "process_id",
+    "connection_from",
+    "session_id",
+    "session_line_num",
+    "command_tag",
+    "session_start_time",
+    "virtual_transaction_id",
+    "transaction_id",
+    "error_severity",
+    "sql_state_code",
+    "message",
+    "detail",
+    "hint",
+    "internal_query",
+    "internal_query_pos",
+    "context",
+    "query",
+    "query_pos",
+    "location",
+    "application_name",
+    "backend_type",
+    "leader_pid",
+    "query_id",
+];
+
+/// How the records of a file are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Where each column of a csvlog is, by a header; none without one.
+    pub header: Option<Vec<Option<usize>>>,
+    /// Lines end in CR LF, as on Windows: those of texts too.
+    pub crlf: bool,
+}
+
+impl Layout {
+    /// The layout of a file that begins with these lines, if it is a csvlog, or was one before it went through a table.
+    pub(super) fn of(lines: &[&str]) -> Option<Self> {
+        let header = lines.first().and_then(|line| header(line));
+        if header.is_none() && !lines.iter().any(|line| is_entry(line.as_bytes()) || begins_record(line.as_bytes())) {
+            return None;
+        }
+        Some(Self { header, crlf: false })
+    }
+
+    /// Whether a line begins a record. Of one with a header it is not known.
+    fn begins(&self, line: &[u8]) -> bool {
+        self.header.is_none() && begins_record(line)
+    }
+
+    /// Where a column is.
+    fn place(&self, column: usize, columns: usize) -> Option<usize> {
+        let place = match &self.header {
+            Some(places) => places[column],
+            None => Some(column),
+        };
+        place.filter(|place| *place < columns)
+    }
+}
+
+/// The places of the columns by a first line with their names.
+fn header(line: &str) -> Option<Vec<Option<usize>>> {
+    let line = line.trim_start_matches('\u{feff}').trim_end();
+    let found: Vec<&str> = line.split(',').map(|name| name.trim_matches('"')).collect();
+    let places: Vec<Option<usize>> = NAMES.iter().map(|name| found.iter().position(|column| column == name)).collect();
+    // Without these there is no session with statements.
+    let is_enough = [TIME, SEVERITY, MESSAGE].iter().all(|column| places[*column].is_some())
+        && [PID, SESSION].iter().any(|column| places[*column].is_some());
+    is_enough.then_some(places)
+}
+
 /// Whether a line begins an entry.
-pub(super) fn is_entry(line: &[u8]) -> bool {
+fn is_entry(line: &[u8]) -> bool {
     let head = &line[..line.len().min(HEAD_BYTES)];
     let head = std::str::from_utf8(head).or_else(|error| std::str::from_utf8(&head[..error.valid_up_to()]));
-    head.ok().and_then(instant).is_some_and(|(_, fractions, rest)| fractions && rest.starts_with(','))
+    head.ok().and_then(instant).is_some_and(|found| found.fractions && found.rest.starts_with(','))
 }
 
 /// Whether a line begins a record: by its columns up to the message, which no line inside of a quoted text has, as its own quotes are doubled there.
 /// `line` needs not be whole.
 fn begins_record(line: &[u8]) -> bool {
-    if !is_entry(line) {
+    if line.get(4) != Some(&b'-') {
         return false;
     }
     let mut columns = [&[][..]; MESSAGE];
@@ -51,11 +129,15 @@ fn begins_record(line: &[u8]) -> bool {
     }
     let digits = |column: &[u8]| !column.is_empty() && column.iter().all(u8::is_ascii_digit);
     let is_session = columns[SESSION].iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'.');
-    let begin = std::str::from_utf8(columns[SESSION_BEGIN]).ok().and_then(instant);
+    let is_instant = |column: usize| {
+        let found = std::str::from_utf8(columns[column]).ok().and_then(instant);
+        found.is_some_and(|found| found.rest.is_empty())
+    };
     // The message is empty or in quotes; doubled ones are those of a text around it.
     let message =
         matches!(rest, [b',', ..] | [b'"', b'"', b',', ..]) || matches!(rest, [b'"', next, ..] if *next != b'"');
-    let plain = digits(columns[PID]) && digits(columns[LINE]) && is_session && begin.is_some();
+    let plain =
+        digits(columns[PID]) && digits(columns[LINE]) && is_session && is_instant(TIME) && is_instant(SESSION_BEGIN);
     plain && !columns[SEVERITY].is_empty() && columns[STATE].len() == 5 && message
 }
 
@@ -77,15 +159,24 @@ fn short_column(line: &[u8]) -> Option<(&[u8], &[u8])> {
     line[length..].strip_prefix(b",").map(|after| (&line[..length], after))
 }
 
-pub(super) fn read<E: From<io::Error>>(input: &mut Input<'_>, sink: &mut Sink<'_, E>) -> Result<(), E> {
+pub(super) fn read<E: From<io::Error>>(
+    input: &mut Input<'_>,
+    layout: &Layout,
+    sink: &mut Sink<'_, E>,
+) -> Result<(), E> {
+    let mut first = layout.header.is_some();
     loop {
-        let mut scan = Scan::default();
+        let mut scan = Scan::new(layout);
         let Some(next) = input.next(|seen, looked| scan.record_length(seen, looked))? else { return Ok(()) };
+        if std::mem::take(&mut first) {
+            input.take(next.length);
+            continue;
+        }
         let record = &input.seen()[..next.length];
         let whole = next.end == End::Found;
         // Once for all of it: for each column it took 7 % of the reading.
         let text = std::str::from_utf8(record);
-        let read = text.ok().filter(|_| whole).and_then(split).and_then(|columns| entry(&columns));
+        let read = text.ok().filter(|_| whole).and_then(|text| entry_of(text, layout));
         let found = match &read {
             Some(entry) => Found::Entry(entry),
             None if next.end == End::TooFar => Found::TooLong,
@@ -95,22 +186,35 @@ pub(super) fn read<E: From<io::Error>>(input: &mut Input<'_>, sink: &mut Sink<'_
         let lost = matches!(found, Found::Torn | Found::TooLong);
         sink(found)?;
         if lost {
-            skip_to(input, begins_record)?;
+            skip_to(input, |line| layout.begins(line) || layout.header.is_some())?;
         } else {
             input.take(next.length);
         }
     }
 }
 
+/// The entry of a whole record.
+pub(super) fn entry_of<'a>(record: &'a str, layout: &Layout) -> Option<Entry<'a>> {
+    let columns = split(record)?;
+    if layout.header.is_none() && !COLUMNS.contains(&columns.len()) {
+        return None;
+    }
+    entry(&columns, layout)
+}
+
 /// How far a record was looked for.
-#[derive(Default)]
-struct Scan {
+struct Scan<'l> {
+    layout: &'l Layout,
     quoted: bool,
     /// Where a line inside of quotes begins that was not seen far enough to tell whether a record begins with it.
     unsure: Option<usize>,
 }
 
-impl Scan {
+impl<'l> Scan<'l> {
+    fn new(layout: &'l Layout) -> Self {
+        Self { layout, quoted: false, unsure: None }
+    }
+
     /// Length of the first record: up to the first end of a line that is outside of quotes, or before a record. In the second case it is torn.
     fn record_length(&mut self, seen: &[u8], looked: usize) -> Option<usize> {
         if let Some(at) = self.unsure {
@@ -118,7 +222,7 @@ impl Scan {
                 return self.scan(seen, looked);
             }
             self.unsure = None;
-            if begins_record(&seen[at..]) {
+            if self.layout.begins(&seen[at..]) {
                 return Some(at);
             }
         }
@@ -132,7 +236,7 @@ impl Scan {
             } else if !self.quoted {
                 return Some(at + 1);
             } else if is_far_enough(seen, at + 1) {
-                if begins_record(&seen[at + 1..]) {
+                if self.layout.begins(&seen[at + 1..]) {
                     return Some(at + 1);
                 }
             } else {
@@ -175,11 +279,11 @@ fn split(record: &str) -> Option<Vec<Column<'_>>> {
             columns.push(Column { raw: &record[at..at + length], doubled: false });
             at += length;
         }
-        if columns.len() > COLUMNS[2] {
+        if columns.len() > COLUMNS_MAX {
             return None;
         }
         match bytes.get(at) {
-            None => return COLUMNS.contains(&columns.len()).then_some(columns),
+            None => return Some(columns),
             Some(b',') => at += 1,
             Some(_) => return None,
         }
@@ -187,30 +291,39 @@ fn split(record: &str) -> Option<Vec<Column<'_>>> {
 }
 
 /// The entry of a record; none if it has no instant.
-fn entry<'a>(columns: &[Column<'a>]) -> Option<Entry<'a>> {
-    let plain = |index: usize| columns[index].raw;
-    let text = |index: usize| {
-        let Column { raw, doubled } = columns[index];
-        if doubled { Cow::Owned(raw.replace("\"\"", "\"")) } else { Cow::Borrowed(raw) }
+fn entry<'a>(columns: &[Column<'a>], layout: &Layout) -> Option<Entry<'a>> {
+    let plain = |column: usize| layout.place(column, columns.len()).map_or("", |place| columns[place].raw);
+    let text = |column: usize| {
+        let Some(Column { raw, doubled }) = layout.place(column, columns.len()).map(|place| columns[place]) else {
+            return Cow::Borrowed("");
+        };
+        let text = if doubled { Cow::Owned(raw.replace("\"\"", "\"")) } else { Cow::Borrowed(raw) };
+        if layout.crlf && text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { text }
     };
-    let some = |index: usize| (!plain(index).is_empty()).then(|| text(index));
-    let (time_us, _, _) = instant(plain(0))?;
+    let some = |column: usize| (!plain(column).is_empty()).then(|| text(column));
+    let time = instant(plain(TIME))?;
+    let (host, port) = host_and_port(plain(4));
+    let begin = instant(plain(SESSION_BEGIN));
     Some(Entry {
-        time_us,
-        pid: plain(3).parse().ok(),
-        session: some(5),
-        line: plain(6).parse().ok(),
+        time_us: time.us,
+        zone: time.zone,
+        received_us: None,
+        cut: false,
+        pid: plain(PID).parse().ok(),
+        session: some(SESSION),
+        line: plain(LINE).parse().ok(),
         additions: 0,
-        session_begin_us: instant(plain(8)).map(|(us, _, _)| us),
+        session_begin_us: begin.map(|begin| begin.us),
         user: some(1),
         database: some(2),
-        host: (!plain(4).is_empty()).then(|| Cow::Borrowed(host_of(plain(4)))),
+        host: (!host.is_empty()).then_some(Cow::Borrowed(host)),
+        port,
         application: some(22),
         transaction: transaction_of(plain(9)),
         tag: some(7),
-        severity: text(11),
-        sqlstate: some(12),
-        message: text(13),
+        severity: text(SEVERITY),
+        sqlstate: some(STATE),
+        message: text(MESSAGE),
         detail: some(14),
         context: some(18),
         statement: some(19),
@@ -233,13 +346,14 @@ mod tests {
     fn found(text: &str) -> Vec<String> {
         let mut input = Input::of(Box::new(io::Cursor::new(text.to_owned())));
         let mut found = Vec::new();
-        read::<io::Error>(&mut input, &mut |one| {
+        read::<io::Error>(&mut input, &Layout::default(), &mut |one| {
             found.push(match one {
                 Found::Entry(entry) => entry.message.to_string(),
                 Found::Torn => "(torn)".to_owned(),
                 Found::NotText => "(not text)".to_owned(),
                 Found::Foreign => "(foreign)".to_owned(),
                 Found::TooLong => "(too long)".to_owned(),
+                Found::Missing(_) => "(missing)".to_owned(),
             });
             Ok(())
         })
@@ -252,7 +366,7 @@ mod tests {
         let text = line("statement: SELECT \"\"a\"\",\n1", "$1 = 'x'");
         let mut input = Input::of(Box::new(io::Cursor::new(text)));
         let mut count = 0;
-        read::<io::Error>(&mut input, &mut |one| {
+        read::<io::Error>(&mut input, &Layout::default(), &mut |one| {
             let Found::Entry(entry) = one else { panic!("it is whole") };
             count += 1;
             assert_eq!(entry.message, "statement: SELECT \"a\",\n1");
@@ -289,7 +403,7 @@ mod tests {
         bytes.extend_from_slice(&text);
         let mut input = Input::of(Box::new(io::Cursor::new(bytes)));
         let mut kinds = Vec::new();
-        read::<io::Error>(&mut input, &mut |one| {
+        read::<io::Error>(&mut input, &Layout::default(), &mut |one| {
             kinds.push(matches!(one, Found::NotText));
             Ok(())
         })
@@ -306,7 +420,7 @@ mod tests {
             let text = format!("{good}{}{glue}{}", &torn[..cut], good.repeat(400));
             let mut input = Input::of(Box::new(io::Cursor::new(text))).limited(4096);
             let (mut entries, mut torn) = (0, 0);
-            read::<io::Error>(&mut input, &mut |one| {
+            read::<io::Error>(&mut input, &Layout::default(), &mut |one| {
                 match one {
                     Found::Entry(_) => entries += 1,
                     Found::Torn => torn += 1,
@@ -338,7 +452,7 @@ mod tests {
         let text = format!("{good}{long}{good}");
         let mut input = Input::of(Box::new(io::Cursor::new(text))).limited(50_000);
         let mut kinds = Vec::new();
-        read::<io::Error>(&mut input, &mut |one| {
+        read::<io::Error>(&mut input, &Layout::default(), &mut |one| {
             kinds.push(match one {
                 Found::Entry(_) => "entry",
                 Found::TooLong => "too long",
@@ -365,7 +479,8 @@ mod tests {
     #[test]
     fn no_byte_of_a_record_is_looked_at_twice_however_it_comes() {
         let text: &'static str = line(&"x\n".repeat(50_000), "").leak();
-        let (mut scan, mut bytes) = (Scan::default(), 0);
+        let layout = Layout::default();
+        let (mut scan, mut bytes) = (Scan::new(&layout), 0);
         let mut input = Input::of(Box::new(Slow(text.as_bytes())));
         let next = input.next(|seen, looked| {
             bytes += seen.len() - looked;

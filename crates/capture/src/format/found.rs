@@ -20,6 +20,8 @@ pub(crate) enum Found<'a> {
     Foreign,
     /// A record that is longer than one may be.
     TooLong,
+    /// So many messages are missing by the numbers of what is around them.
+    Missing(u64),
 }
 
 /// Skips what is next up to the next line that `begins` an entry. A record that is torn or too long ends there.

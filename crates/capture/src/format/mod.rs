@@ -1,148 +1,207 @@
-//! The formats of PostgreSQL's log, each of which makes entries.
+//! The formats of PostgreSQL's log, each of which makes entries, and what they are wrapped in.
 
 mod csv;
+mod detect;
+mod documents;
+mod export;
+mod form;
 mod found;
+mod frame;
 mod json;
 mod prefix;
 mod stderr;
 
-use std::borrow::Cow;
 use std::io;
 
-use crate::input::Input;
+use crate::input::{End, Input, line_length};
+pub(crate) use detect::{Undetected, detect};
+pub(crate) use form::Format;
+use form::{Division, Inner};
 pub(crate) use found::{Found, Sink};
+pub(crate) use frame::Piecewise;
+use frame::{Frame, Piece, Taken, take_out};
+use json::Documents;
 pub(crate) use prefix::Prefix;
-pub(crate) use stderr::Wrapping;
+use stderr::Lines;
 
-/// Lines that are looked at to tell a format.
-const LINES_LOOKED_AT: usize = 200;
-/// And no more than this of them.
-const BYTES_LOOKED_AT: usize = 4 << 20;
-/// Of those, the share that a prefix must fit: the others are lines of other programs and of long statements.
-const FITTING_LEAST: f64 = 0.5;
-/// Prefixes that are tried where none is given: PostgreSQL's default, Debian's, those of RDS, Cloud SQL and Azure, and
-/// those that documents advise (pgBadger, pgreplay, pganalyze).
-const KNOWN_PREFIXES: [&str; 12] = [
-    "%m [%p] %q%u@%d ",
-    "%m [%p] ",
-    "%t:%r:%u@%d:[%p]:",
-    "%m:%r:%u@%d:[%p]:%l:%e:%s:%v:%x:%c:%q%a:",
-    "%m [%p]: [%l-1] db=%d,user=%u ",
-    "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
-    "%t [%p]: [%l-1] user=%u,db=%d ",
-    "%t [%p]: user=%u,db=%d,app=%a,client=%h ",
-    "%t [%p]: ",
-    "%m|%u|%d|%c|",
-    "%t-%c-",
-    "%m [%p] [user=%u,db=%d,app=%a] ",
-];
+/// Parts of a line that a runtime has cut may have this much together.
+const PARTS_BYTES_MAX: usize = 64 << 20;
+/// What is looked at of a line that is too long.
+const HEAD_BYTES: usize = 4096;
 
-/// A format, as it was told from the beginning of a file.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Format {
-    Csv,
-    Json,
-    /// With a prefix, and wrapped in JSON where a provider exports it so.
-    Stderr {
-        prefix: Prefix,
-        wrapping: Wrapping,
-    },
-}
+/// A piece that is kept: see [`Format::pieces`].
+pub(crate) type Kept = Piece<'static>;
 
 impl Format {
     /// Its name in accounts.
     pub(crate) fn name(&self) -> String {
-        match self {
-            Self::Csv => "csvlog".to_owned(),
-            Self::Json => "jsonlog".to_owned(),
-            Self::Stderr { prefix, wrapping } => {
-                let what = match wrapping {
-                    Wrapping::None => "stderr",
-                    Wrapping::CloudSql => "Cloud SQL",
-                    Wrapping::Azure => "Azure",
-                };
-                format!("{what} with log_line_prefix = '{}'", prefix.text())
+        let inner = match &self.inner {
+            Inner::Csv(_) => "csvlog".to_owned(),
+            Inner::Json(Documents::Jsonlog) => "jsonlog".to_owned(),
+            Inner::Json(Documents::CloudNativePg) => "CloudNativePG".to_owned(),
+            Inner::Stderr { prefix, .. } => {
+                let log = if self.frames.is_empty() { "stderr " } else { "" };
+                format!("{log}with log_line_prefix = '{}'", prefix.text())
             }
-        }
+        };
+        let mut names: Vec<&str> = self.frames.iter().map(Frame::name).collect();
+        names.push(&inner);
+        names.join(" ")
     }
 
     /// Whether its times have fractions of seconds.
     pub(crate) fn has_fractions(&self) -> bool {
-        match self {
-            Self::Csv | Self::Json => true,
-            Self::Stderr { prefix, .. } => prefix.has_fractions(),
+        match &self.inner {
+            Inner::Stderr { prefix, .. } if !prefix.has_time() => {
+                !self.frames.iter().any(|frame| matches!(frame, Frame::Syslog { .. }))
+            }
+            Inner::Stderr { prefix, .. } => prefix.has_fractions(),
+            _ => true,
         }
     }
 
     /// Whether an entry is told when the next one begins: its end is known by that alone.
     pub(crate) fn says_entries_behind(&self) -> bool {
-        matches!(self, Self::Stderr { .. })
+        matches!(self.inner, Inner::Stderr { .. })
+    }
+
+    /// Whether what wrote the file keeps the order of the entries.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.frames.iter().all(Frame::keeps_order)
+    }
+
+    /// Whether an entry may be in several documents, so that these must be in order before it can be put together.
+    pub(crate) fn is_in_parts(&self) -> bool {
+        !self.keeps_order() && self.frames.iter().any(Frame::is_of_documents) && self.says_entries_behind()
     }
 
     /// Reads a file to its end.
     pub(crate) fn read<E: From<io::Error>>(&self, input: &mut Input<'_>, sink: &mut Sink<'_, E>) -> Result<(), E> {
-        match self {
-            Self::Csv => csv::read(input, sink),
-            Self::Json => json::read(input, sink),
-            Self::Stderr { prefix, wrapping } => stderr::read(input, prefix, *wrapping, sink),
+        match (&self.inner, self.frames.is_empty()) {
+            (Inner::Csv(layout), true) => csv::read(input, layout, sink),
+            (Inner::Stderr { prefix, crlf }, _) => {
+                let mut lines = Lines::new(prefix, *crlf);
+                self.pieces(input, &mut |piece| match piece {
+                    Piecewise::Piece(piece, whole) => lines.piece(piece, whole, sink),
+                    Piecewise::Torn => {
+                        lines.lost();
+                        sink(Found::Torn)
+                    }
+                    Piecewise::TooLong => {
+                        lines.lost();
+                        sink(Found::TooLong)
+                    }
+                    Piecewise::Foreign => sink(Found::Foreign),
+                })?;
+                lines.finish(sink)
+            }
+            (inner, _) => self.pieces(input, &mut |piece| match piece {
+                Piecewise::Piece(piece, whole) => single(inner, piece, whole, sink),
+                Piecewise::Torn => sink(Found::Torn),
+                Piecewise::TooLong => sink(Found::TooLong),
+                Piecewise::Foreign => sink(Found::Foreign),
+            }),
         }
+    }
+
+    /// Makes entries of pieces that were put in order.
+    pub(crate) fn put_together<E: From<io::Error>>(
+        &self,
+        pieces: impl Iterator<Item = io::Result<Kept>>,
+        sink: &mut Sink<'_, E>,
+    ) -> Result<(), E> {
+        let Inner::Stderr { prefix, crlf } = &self.inner else { return Ok(()) };
+        let mut lines = Lines::new(prefix, *crlf);
+        for piece in pieces {
+            lines.piece(&piece?, true, sink)?;
+        }
+        lines.finish(sink)
+    }
+
+    /// Reads a file's pieces to its end.
+    pub(crate) fn pieces<E: From<io::Error>>(
+        &self,
+        input: &mut Input<'_>,
+        to: &mut dyn FnMut(Piecewise<'_, '_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.division == Division::Export {
+            return export::read(input, to);
+        }
+        let mut parts: Vec<u8> = Vec::new();
+        loop {
+            let (begin, next) = match self.division {
+                Division::Documents => match documents::next(input)? {
+                    Some(found) => found,
+                    None => break,
+                },
+                _ => match input.next(line_length)? {
+                    Some(next) => (0, next),
+                    None => break,
+                },
+            };
+            let bytes = &input.seen()[begin..next.length];
+            let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+            // A document at the end of the file is whole if it can be read.
+            let whole = next.end == End::Found
+                || next.end == End::File && self.frames.first().is_some_and(Frame::is_of_documents);
+            if next.end == End::TooFar {
+                let head = &line[..line.len().min(HEAD_BYTES)];
+                let length = std::str::from_utf8(head).map_or_else(|error| error.valid_up_to(), str::len);
+                if let (true, Inner::Stderr { .. }) = (self.frames.is_empty(), &self.inner) {
+                    // Its beginning says whose it is.
+                    to(Piecewise::Piece(&Piece::raw(&head[..length]), false))?;
+                    to(Piecewise::TooLong)?;
+                } else {
+                    to(Piecewise::TooLong)?;
+                }
+                parts.clear();
+                input.skip_line()?;
+                continue;
+            }
+            match self.taken(line) {
+                Taken::Piece(piece) if piece.goes_on && parts.len() < PARTS_BYTES_MAX => {
+                    parts.extend_from_slice(&piece.text)
+                }
+                Taken::Piece(mut piece) if !parts.is_empty() => {
+                    parts.extend_from_slice(&piece.text);
+                    piece.text = std::mem::take(&mut parts).into();
+                    to(Piecewise::Piece(&piece, whole))?;
+                }
+                Taken::Piece(piece) => to(Piecewise::Piece(&piece, whole))?,
+                Taken::Foreign => to(Piecewise::Foreign)?,
+                Taken::Torn => to(Piecewise::Torn)?,
+            }
+            input.take(next.length);
+        }
+        if parts.is_empty() { Ok(()) } else { to(Piecewise::Piece(&Piece::raw(&parts), false)) }
+    }
+
+    /// A line without what is around it. Lines of an entry behind the first are often left bare by what puts something before lines.
+    fn taken<'a>(&self, line: &'a [u8]) -> Taken<'a> {
+        let is_bare = line.starts_with(b"\t") && matches!(self.frames.first(), Some(Frame::Words(_)));
+        if is_bare { Taken::Piece(Piece::raw(line)) } else { take_out(&self.frames, line) }
     }
 }
 
-/// Tells the format of a file from its first lines; `given` is the prefix of a log in stderr's format. None if it is none
-/// of PostgreSQL's.
-pub(crate) fn detect(input: &mut Input<'_>, given: Option<&Prefix>) -> io::Result<Option<Format>> {
-    let is_enough = |seen: &[u8]| {
-        seen.len() >= BYTES_LOOKED_AT
-            || memchr::memchr_iter(b'\n', seen).take(LINES_LOOKED_AT).count() == LINES_LOOKED_AT
+/// A piece that is an entry.
+fn single<E>(inner: &Inner, piece: &Piece<'_>, whole: bool, sink: &mut Sink<'_, E>) -> Result<(), E> {
+    let text = match std::str::from_utf8(&piece.text) {
+        Ok(text) => text.trim_end(),
+        Err(_) => return sink(Found::NotText),
     };
-    while !is_enough(input.seen()) && input.more()? {}
-    let head = String::from_utf8_lossy(&input.seen()[..input.seen().len().min(BYTES_LOOKED_AT)]);
-    let lines: Vec<&str> = head.lines().take(LINES_LOOKED_AT).collect();
-    let (wrapping, texts) = taken_out(&lines);
-    if let Some(given) = given {
-        let strict = texts.iter().any(|line| given.read(line).is_some());
-        let prefix = if strict { given.clone() } else { given.clone().of_any_language() };
-        return Ok(Some(Format::Stderr { prefix, wrapping }));
-    }
-    if lines.iter().any(|line| json::is_entry(line)) {
-        return Ok(Some(Format::Json));
-    }
-    if lines.iter().any(|line| csv::is_entry(line.as_bytes())) {
-        return Ok(Some(Format::Csv));
-    }
-    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-    let found = known_prefix(&texts, |prefix| prefix);
-    let found = found.or_else(|| known_prefix(&texts, Prefix::of_any_language));
-    Ok(found.map(|prefix| Format::Stderr { prefix, wrapping }))
-}
-
-/// What lines are wrapped in, and what they are without it.
-fn taken_out<'a>(lines: &[&'a str]) -> (Wrapping, Vec<Cow<'a, str>>) {
-    let out = |wrapping: Wrapping| -> Vec<Cow<'a, str>> {
-        lines.iter().filter_map(|line| wrapping.take_out(line.as_bytes())).map(|found| found.text).collect()
+    let found = match inner {
+        Inner::Csv(layout) => csv::entry_of(text, layout),
+        Inner::Json(documents) => documents.entry(text),
+        Inner::Stderr { .. } => None,
     };
-    for wrapping in [Wrapping::CloudSql, Wrapping::Azure] {
-        let texts = out(wrapping);
-        if !texts.is_empty() {
-            return (wrapping, texts);
+    match found {
+        Some(mut entry) => {
+            entry.received_us = entry.received_us.or(piece.received_us);
+            sink(Found::Entry(&entry))
         }
+        // The operator's own lines, and those of its containers.
+        None if whole && matches!(inner, Inner::Json(Documents::CloudNativePg)) => sink(Found::Foreign),
+        None if text.is_empty() => Ok(()),
+        None => sink(Found::Torn),
     }
-    (Wrapping::None, out(Wrapping::None))
-}
-
-/// The known prefix that fits the most lines; of several, the first.
-fn known_prefix(lines: &[&str], variant: fn(Prefix) -> Prefix) -> Option<Prefix> {
-    let candidates: Vec<&&str> = lines.iter().filter(|line| !line.starts_with('\t') && !line.is_empty()).collect();
-    let prefixes = KNOWN_PREFIXES.iter().filter_map(|text| Prefix::parse(text).ok()).map(variant);
-    let fitting = |prefix: &Prefix| candidates.iter().filter(|line| prefix.read(line).is_some()).count();
-    let mut best: Option<(usize, Prefix)> = None;
-    for prefix in prefixes {
-        let fits = fitting(&prefix);
-        if best.as_ref().is_none_or(|(most, _)| fits > *most) {
-            best = Some((fits, prefix));
-        }
-    }
-    let (fits, prefix) = best?;
-    (fits > 0 && fits as f64 >= candidates.len() as f64 * FITTING_LEAST).then_some(prefix)
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use crate::entry::{Entry, beginning, host_of, transaction_of};
-use crate::time::instant;
+use crate::entry::{Entry, beginning, host_and_port, transaction_of};
+use crate::time::{Zone, instant};
 
 /// What may follow a prefix, from `elog.c`. The first begin an entry, the others belong to the one before.
 const SEVERITIES: [&str; 12] =
@@ -68,13 +68,35 @@ impl Prefix {
                 None => return Err("it ends with a lone `%`".to_owned()),
             }
         }
-        if !parts.iter().any(|part| matches!(part, Part::Escape('t' | 'm' | 'n'))) {
-            return Err("it has no time (`%m`, `%n` or `%t`)".to_owned());
-        }
-        if !parts.iter().any(|part| matches!(part, Part::Escape('p' | 'c'))) {
-            return Err("it has no process (`%p`) and no session (`%c`)".to_owned());
-        }
         Ok(Self { text: text.to_owned(), parts, of_any_language: false })
+    }
+
+    /// How many parts it has.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Two escapes that touch, so that nothing tells where the value of the first ends. That of `%e` alone has a length of its own.
+    pub(crate) fn touching(&self) -> Option<(char, char)> {
+        let escapes = self.parts.iter().filter(|part| **part != Part::Escape('q'));
+        escapes.clone().zip(escapes.skip(1)).find_map(|pair| match pair {
+            (Part::Escape(first), Part::Escape(second)) if *first != 'e' => Some((*first, *second)),
+            _ => None,
+        })
+    }
+
+    /// Whether it has a time.
+    pub(crate) fn has_time(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Escape('t' | 'm' | 'n')))
+    }
+
+    /// What it lacks of what a log must say by itself: the time, or whose a line is.
+    pub(crate) fn lacking(&self) -> Option<&'static str> {
+        if !self.has_time() {
+            return Some("it has no time (`%m`, `%n` or `%t`)");
+        }
+        let has_process = self.parts.iter().any(|part| matches!(part, Part::Escape('p' | 'c')));
+        (!has_process).then_some("it has no process (`%p`) and no session (`%c`)")
     }
 
     /// The same for a log in another language.
@@ -137,15 +159,17 @@ impl<'a> Attempt<'a> {
             }
             // Processes without a session end the prefix here.
             Part::Escape('q') => self.parts(after, at, entry.clone()).or_else(|| self.severity(at, entry)),
-            Part::Escape('t' | 'm') => {
-                let (us, _, behind) = instant(&rest[blanks..])?;
-                entry.time_us = us;
-                self.parts(after, self.head.len() - behind.len(), entry)
+            Part::Escape(escape @ ('t' | 'm')) => {
+                let found = instant(&rest[blanks..])?;
+                // `%m` has milliseconds, and `%t` has none.
+                (found.fractions == (*escape == 'm')).then_some(())?;
+                (entry.time_us, entry.zone) = (found.us, found.zone);
+                self.parts(after, self.head.len() - found.rest.len(), entry)
             }
             Part::Escape('s') => {
-                let Some((us, _, behind)) = instant(&rest[blanks..]) else { return self.parts(after, at, entry) };
-                entry.session_begin_us = Some(us);
-                self.parts(after, self.head.len() - behind.len(), entry)
+                let Some(found) = instant(&rest[blanks..]) else { return self.parts(after, at, entry) };
+                entry.session_begin_us = Some(found.us);
+                self.parts(after, self.head.len() - found.rest.len(), entry)
             }
             Part::Escape(escape) => {
                 if let Some(length) = own_length(*escape, &rest[blanks..]) {
@@ -268,7 +292,7 @@ fn take<'a>(escape: char, value: &'a str, entry: &mut Entry<'a>) -> Option<()> {
             let (seconds, fraction) = value.split_once('.').unwrap_or((value, "0"));
             let fraction_us = format!("{fraction:0<6}").get(..6)?.parse::<i64>().ok()?;
             let seconds = seconds.parse::<i64>().ok().filter(|seconds| (0..SECONDS_MAX).contains(seconds))?;
-            entry.time_us = seconds * 1_000_000 + fraction_us;
+            (entry.time_us, entry.zone) = (seconds * 1_000_000 + fraction_us, Zone::Known);
         }
         'c' => {
             let (begin, pid) = value.split_once('.')?;
@@ -279,8 +303,13 @@ fn take<'a>(escape: char, value: &'a str, entry: &mut Entry<'a>) -> Option<()> {
         'u' => entry.user = some(value),
         'd' => entry.database = some(value),
         'a' => entry.application = some(value),
+        // What is a time is what another program has put before the line.
+        'h' if instant(value).is_some() => return None,
         'h' => entry.host = some(value),
-        'r' => entry.host = some(host_of(value)),
+        'r' => {
+            let (host, port) = host_and_port(value);
+            (entry.host, entry.port) = (some(host), port);
+        }
         'v' => entry.transaction = transaction_of(value),
         'i' => entry.tag = some(value),
         'e' => entry.sqlstate = (value.len() == 5).then_some(Cow::Borrowed(value)),
@@ -330,10 +359,31 @@ mod tests {
     }
 
     #[test]
+    fn escapes_that_touch_cannot_be_told_apart() {
+        for (text, touching) in [
+            ("%m [%p%l%x] ", Some(('p', 'l'))),
+            ("%m %u%d%p ", Some(('u', 'd'))),
+            ("%m%p ", Some(('m', 'p'))),
+            ("%m [%p] %h%q%u ", Some(('h', 'u'))),
+            ("%m %-8p%u ", Some(('p', 'u'))),
+            ("%m [%p] %e%u ", None),
+            ("%m [%p] %q%u@%d ", None),
+            ("%m %p%%%l ", None),
+        ] {
+            assert_eq!(Prefix::parse(text).unwrap().touching(), touching, "{text}");
+        }
+    }
+
+    #[test]
     fn settings_that_cannot_be_used_are_said() {
-        for (text, why) in [("%u ", "no time"), ("%m ", "no process"), ("%m %p %k", "`%k`"), ("%m %p %", "lone")] {
+        for (text, why) in [("%m %p %k", "`%k`"), ("%m %p %", "lone")] {
             let error = Prefix::parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
+        }
+        for (text, why) in [("%u ", Some("no time")), ("%m ", Some("no process")), ("%m %c ", None)] {
+            let lacking = Prefix::parse(text).unwrap().lacking();
+            assert_eq!(lacking.is_some(), why.is_some(), "{text}");
+            assert!(lacking.is_none_or(|lacking| lacking.contains(why.unwrap())), "{text}");
         }
     }
 
@@ -348,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_line_takes_as_many_tries_as_its_prefix_has_parts_whatever_its_length() {
-        for text in super::super::KNOWN_PREFIXES {
+        for text in super::super::detect::KNOWN_PREFIXES {
             let prefix = Prefix::parse(text).unwrap();
             for severity in ["LOG", "FEHLER"] {
                 let (_, short) = prefix.read_counted(&laden(severity, 100));
