@@ -142,7 +142,8 @@ impl Account {
             let lost = counters.iter().filter(|(_, count)| *count > 0);
             lost.map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
         };
-        let unknown_severities = self.unknown_severities.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let total =
+            |counts: &BTreeMap<String, u64>| counts.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
         LeftOut {
             kept: self.calls,
             statements: counted(&[
@@ -150,10 +151,10 @@ impl Account {
                 ("repeated", self.repeated),
                 ("torn", self.torn),
                 ("cut_entries", self.cut_entries),
-                ("other_languages", self.other_languages),
+                ("other_languages", total(&self.other_languages)),
                 ("not_text", self.not_text),
                 ("too_long", self.too_long),
-                ("unknown_severities", unknown_severities),
+                ("unknown_severities", total(&self.unknown_severities)),
                 ("errors_without_statement", self.errors_without_statement),
                 ("not_followed", self.not_followed),
             ]),
