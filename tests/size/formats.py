@@ -27,11 +27,41 @@ class Interval:
     def ops(self) -> int:
         return self.reads + self.writes
 
+    @property
+    def read_size(self) -> float:
+        """KiB of a read."""
+        return self.read_kib / self.reads if self.reads else 0.0
+
+    @property
+    def write_size(self) -> float:
+        """KiB of a write."""
+        return self.write_kib / self.writes if self.writes else 0.0
+
+    @property
+    def size(self) -> float:
+        """KiB of a request."""
+        return (self.read_kib + self.write_kib) / self.ops if self.ops else 0.0
+
+    @property
+    def queue(self) -> float:
+        """Requests in the queue, by Little's law, as it is printed."""
+        return round(self.ops * LATENCY_MS / 1000, 2)
+
+    @property
+    def busy(self) -> float:
+        """Per cent of the time, of which ``svctm`` is the part of one request."""
+        return min(100.0, self.ops * 0.1)
+
+    @property
+    def service_ms(self) -> float:
+        """What sysstat printed until 12.0."""
+        return self.busy * 10 / self.ops if self.ops else 0.0
+
 
 SINCE_BOOT = Interval(3, 9, 40, 80)
 SINCE_BOOT_S = 300_000
 DEVICE = "nvme1n1"
-QUEUE, LATENCY_MS = 2.5, 1.25
+LATENCY_MS = 1.25
 
 
 def stamps(count: int, seconds: int) -> list[datetime]:
@@ -53,12 +83,11 @@ def iostat_10(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT) 
     """sysstat 10.2: merges first, sizes in sectors, a colon after the device, American time."""
 
     def report(one: Interval) -> list[str]:
-        size = 2 * (one.read_kib + one.write_kib) / max(one.ops, 1)
         return [
             "Device:         rrqm/s   wrqm/s     r/s     w/s    rkB/s    wkB/s avgrq-sz avgqu-sz   await r_await w_await  svctm  %util",
             (
-                f"{DEVICE}           0.00     5.00 {one.reads:7.2f} {one.writes:7.2f} {one.read_kib:8.2f} {one.write_kib:8.2f} {size:8.2f}"
-                f" {QUEUE:8.2f} {LATENCY_MS:7.2f} {LATENCY_MS:7.2f} {LATENCY_MS:7.2f}   0.10  40.00"
+                f"{DEVICE}           0.00     5.00 {one.reads:7.2f} {one.writes:7.2f} {one.read_kib:8.2f} {one.write_kib:8.2f} {2 * one.size:8.2f}"
+                f" {one.queue:8.2f} {LATENCY_MS:7.2f} {LATENCY_MS:7.2f} {LATENCY_MS:7.2f} {one.service_ms:6.2f} {one.busy:6.2f}"
             ),
         ]
 
@@ -71,7 +100,7 @@ def iostat_12_0(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT
     def report(one: Interval) -> list[str]:
         row = (
             f"{DEVICE} {one.reads:.2f} {one.writes:.2f} {one.read_kib / 1024:.6f} {one.write_kib / 1024:.6f} 0.00 1.00 0.00 2.00"
-            f" {LATENCY_MS} {LATENCY_MS} {QUEUE} 8.00 8.00 0.10 40.00"
+            f" {LATENCY_MS} {LATENCY_MS} {one.queue:.2f} {one.read_size:.2f} {one.write_size:.2f} {one.service_ms:.2f} {one.busy:.2f}"
         )
         return [
             "avg-cpu:  %user   %nice %system %iowait  %steal   %idle",
@@ -97,9 +126,9 @@ def iostat_12_7(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT
                 "     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util"
             ),
             (
-                f"{DEVICE} {one.reads:9.2f} {one.read_kib:9.2f}     0.00   0.00 {LATENCY_MS:7.2f}     8.00 {one.writes:7.2f} {one.write_kib:9.2f}"
-                f"     0.00   0.00 {LATENCY_MS:7.2f}     8.00    7.00    900.00     0.00   0.00    0.50   128.00   12.00    0.80"
-                f" {QUEUE:7.2f}  40.00"
+                f"{DEVICE} {one.reads:9.2f} {one.read_kib:9.2f}     0.00   0.00 {LATENCY_MS:7.2f} {one.read_size:8.2f} {one.writes:7.2f} {one.write_kib:9.2f}"
+                f"     0.00   0.00 {LATENCY_MS:7.2f} {one.write_size:8.2f}    7.00    900.00     0.00   0.00    0.50   128.57   12.00    0.80"
+                f" {one.queue:7.2f}  40.00"
             ),
         ]
 
@@ -112,16 +141,16 @@ def iostat_human(load: list[Interval], seconds: int, first: Interval = SINCE_BOO
     def report(one: Interval) -> list[str]:
         return [
             "     r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz Device",
-            f"{one.reads:8.2f} {one.read_kib:8.1f}k     0.00   0.0% {LATENCY_MS:7.2f}     8.0k {DEVICE}",
+            f"{one.reads:8.2f} {one.read_kib:8.1f}k     0.00   0.0% {LATENCY_MS:7.2f} {one.read_size:8.1f}k {DEVICE}",
             "",
             "     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz Device",
-            f"{one.writes:8.2f} {one.write_kib / 1024:8.6f}M     0.00   0.0% {LATENCY_MS:7.2f}     8.0k {DEVICE}",
+            f"{one.writes:8.2f} {one.write_kib / 1024:8.6f}M     0.00   0.0% {LATENCY_MS:7.2f} {one.write_size:8.1f}k {DEVICE}",
             "",
             "     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz Device",
             f"    7.00    900.0k     0.00   0.0%    0.50   128.0k {DEVICE}",
             "",
             "     f/s f_await  aqu-sz  %util Device",
-            f"   12.00    0.80 {QUEUE:7.2f}  40.0% {DEVICE}",
+            f"   12.00    0.80 {one.queue:7.2f}  40.0% {DEVICE}",
         ]
 
     return _reports("6.1.0-18-cloud-amd64 (db1) \t11/21/26", "%m/%d/%y %H:%M:%S", load, seconds, report, first)
@@ -154,7 +183,7 @@ def iostat_json(load: list[Interval], seconds: int, first: Interval = SINCE_BOOT
                     "disk_device": DEVICE, "r/s": one.reads, "w/s": one.writes, "d/s": 7.0, "f/s": 12.0,
                     "rkB/s": one.read_kib, "wkB/s": one.write_kib, "dkB/s": 900.0, "rrqm/s": 0.0, "wrqm/s": 0.0,
                     "rrqm": 0.0, "wrqm": 0.0, "r_await": LATENCY_MS, "w_await": LATENCY_MS, "f_await": 0.8,
-                    "rareq-sz": 8.0, "wareq-sz": 8.0, "aqu-sz": QUEUE, "util": 40.0,
+                    "rareq-sz": round(one.read_size, 2), "wareq-sz": round(one.write_size, 2), "aqu-sz": one.queue, "util": 40.0,
                 }
             ],
         }
@@ -176,8 +205,8 @@ def sar_10(load: list[Interval], seconds: int) -> str:
     ]
     for at, one in zip(times[1:], load, strict=True):
         lines.append(
-            f"{at:%I:%M:%S %p}  {DEVICE} {one.ops:9.2f} {2 * one.read_kib:9.2f} {2 * one.write_kib:9.2f}     16.00 {QUEUE:9.2f}"
-            f" {LATENCY_MS:9.2f}      0.10     40.00"
+            f"{at:%I:%M:%S %p}  {DEVICE} {one.ops:9.2f} {2 * one.read_kib:9.2f} {2 * one.write_kib:9.2f} {2 * one.size:9.2f} {one.queue:9.2f}"
+            f" {LATENCY_MS:9.2f} {one.service_ms:9.2f} {one.busy:9.2f}"
         )
     return "\n".join(
         [
@@ -197,7 +226,7 @@ def sar_12(load: list[Interval], seconds: int) -> str:
         if place == len(load) // 2 and place:
             lines += ["", f"{times[place]:%H:%M:%S}{header}"]
         lines.append(
-            f"{at:%H:%M:%S}  {DEVICE} {one.ops:9.2f} {one.read_kib:9.2f} {one.write_kib:9.2f}      0.00      8.00 {QUEUE:9.2f}"
+            f"{at:%H:%M:%S}  {DEVICE} {one.ops:9.2f} {one.read_kib:9.2f} {one.write_kib:9.2f}      0.00 {one.size:9.2f} {one.queue:9.2f}"
             f" {LATENCY_MS:9.2f}     40.00"
         )
     return "\n".join(
@@ -216,8 +245,8 @@ def sadf_json(load: list[Interval], seconds: int) -> str:
             "disk": [
                 {
                     "disk-device": DEVICE, "tps": one.ops, "rd_sec": 2 * one.read_kib, "wr_sec": 2 * one.write_kib,
-                    "dc_sec": 0.0, "rkB": one.read_kib, "wkB": one.write_kib, "dkB": 0.0, "avgrq-sz": 16.0, "areq-sz": 8.0,
-                    "avgqu-sz": QUEUE, "aqu-sz": QUEUE, "await": LATENCY_MS, "util-percent": 40.0,
+                    "dc_sec": 0.0, "rkB": one.read_kib, "wkB": one.write_kib, "dkB": 0.0, "avgrq-sz": round(2 * one.size, 2),
+                    "areq-sz": round(one.size, 2), "avgqu-sz": one.queue, "aqu-sz": one.queue, "await": LATENCY_MS, "util-percent": 40.0,
                 }
             ],
         }
@@ -233,8 +262,8 @@ def sadf_database(load: list[Interval], seconds: int) -> str:
              "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;dkB/s;areq-sz;aqu-sz;await;%util"]  # fmt: skip
     for at, one in zip(stamps(len(load) + 1, seconds)[1:], load, strict=True):
         lines.append(
-            f"db1;{seconds};{at:%Y-%m-%d %H:%M:%S} UTC;{DEVICE};{one.ops:.2f};{one.read_kib:.2f};{one.write_kib:.2f};0.00;8.00;"
-            f"{QUEUE};{LATENCY_MS};40.00"
+            f"db1;{seconds};{at:%Y-%m-%d %H:%M:%S} UTC;{DEVICE};{one.ops:.2f};{one.read_kib:.2f};{one.write_kib:.2f};0.00;{one.size:.2f};"
+            f"{one.queue};{LATENCY_MS};40.00"
         )
     return "\n".join(lines) + "\n"
 
@@ -250,7 +279,7 @@ def cloudwatch(load: list[Interval], seconds: int, volume: str = "vol-0a1b2c3d")
         "VolumeWriteBytes": [one.write_kib * 1024 * seconds for one in newest],
         "VolumeTotalReadTime": [one.reads * seconds * LATENCY_MS / 1000 for one in newest],
         "VolumeTotalWriteTime": [one.writes * seconds * LATENCY_MS / 1000 for one in newest],
-        "VolumeQueueLength": [QUEUE for _ in newest],
+        "VolumeQueueLength": [one.queue for one in newest],
     }
     results = [
         {"Id": f"m{place}", "Label": f"{volume} {name}", "Timestamps": times, "Values": [float(value) for value in values],
@@ -268,7 +297,7 @@ def rds(load: list[Interval], seconds: int) -> str:
         "WriteIOPS": [float(one.writes) for one in load],
         "ReadThroughput": [one.read_kib * 1024.0 for one in load],
         "WriteThroughput": [one.write_kib * 1024.0 for one in load],
-        "DiskQueueDepth": [QUEUE for _ in load],
+        "DiskQueueDepth": [one.queue for one in load],
     }
     results = [
         {"Id": name.lower(), "Label": name, "Timestamps": times, "Values": values, "StatusCode": "Complete"}

@@ -23,12 +23,20 @@ if TYPE_CHECKING:
 
 NVME = "--nvme"
 CLOUDWATCH = "--cloudwatch"
-_READERS: dict[str, Callable[[str, str, float | None], dict[str, Measured]]] = {
+_READERS: dict[str, Callable[[str, str, float | None, Sequence[str]], dict[str, Measured]]] = {
     # The first report may be an average since boot; of a volume that was idle it would be all that there is.
-    "--iostat": lambda text, path, near_s: iostat.read(text, path, near_s=near_s, keep_first=False),
+    "--iostat": lambda text, path, near_s, wanted: iostat.read(
+        text, path, near_s=near_s, keep_first=False, wanted=wanted
+    ),
     "--sar": sar.read,
-    CLOUDWATCH: lambda text, path, _: cloudwatch.read(text, path),
+    CLOUDWATCH: lambda text, path, _, wanted: cloudwatch.read(text, path, wanted=wanted),
 }
+_REMEDIES: dict[str, str] = {
+    iostat.FIRST_ONLY: "let iostat run while the server is watched, `iostat -dxt 1 > FILE`; its first report is an average since boot",
+    iostat.NO_LENGTH: "record it with timestamps and several intervals, `iostat -dxt 1 > FILE`",
+    cloudwatch.ONE_VALUE: "ask for several periods, from a minute before the watch on",
+}
+"""What to do instead where the remedy of a reader is an option of ``pgdyno size``, by the code of the error."""
 RECORD_AGAIN: dict[str, str] = {
     "--iostat": "record it while the server is watched, with `S_TIME_FORMAT=ISO iostat -dxt 1`; a file without a time zone is"
     " taken to be of this machine's: TZ=UTC before the command names another",
@@ -109,9 +117,15 @@ def require_readable(files: Mapping[str, Sequence[str]]) -> None:
 def _of_file(flag: str, word: str, named: Mapping[str, list[str]], near_s: float | None) -> list[Source]:
     """A file with a role has that volume alone; one without has those of the named devices that it knows."""
     role, name = role_and_value(word)
-    known = _READERS[flag](_text(Path(name)), name, near_s)
     said = word != name
     roles = [role] if said or not named else list(named)
+    wanted = [device for each in roles for device in named.get(each, [])]
+    try:
+        known = _READERS[flag](_text(Path(name)), name, near_s, wanted)
+    except InputError as error:
+        raise InputError(
+            error.message, remedy=_REMEDIES.get(error.code, error.remedy), code=error.code, data=error.data
+        ) from error
     return [Source(flag, name, each, choose(known, named.get(each, []), name)) for each in roles]
 
 

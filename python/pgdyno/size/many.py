@@ -36,12 +36,13 @@ class File:
     def read(self) -> Measured:
         """The load. :class:`InputError` where it is none, or does not say which device."""
         if self.flag == "--iostat":
-            return choose(iostat.read(self.text, self.name, self.interval_s, self.keep_first), self.devices, self.name)
+            found = iostat.read(self.text, self.name, self.interval_s, self.keep_first, wanted=self.devices)
+            return choose(found, self.devices, self.name)
         if self.flag == "--cloudwatch":
             return choose(cloudwatch.read(self.text, self.name, self.interval_s, self.devices), self.devices, self.name)
         if self.interval_s is not None:
             raise InputError("--interval is not for --sar", remedy="omit it: sar records when each interval ended")
-        return choose(sar.read(self.text, self.name), self.devices, self.name)
+        return choose(sar.read(self.text, self.name, wanted=self.devices), self.devices, self.name)
 
 
 @dataclass(frozen=True)

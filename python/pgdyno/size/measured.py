@@ -80,6 +80,8 @@ class Measured:
     """What a reader must know: what was dropped or inferred."""
     first_reports: tuple[FirstReport, ...] = ()
     """Those of which it is not known yet whether they count: :func:`pgdyno.size.choice.choose` decides."""
+    among: tuple[str, ...] = ()
+    """Patterns of the only types of volume that its owner can have, ``rds-*`` of a database of RDS; empty: any."""
 
     @property
     def seconds(self) -> float:

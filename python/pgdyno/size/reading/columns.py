@@ -21,12 +21,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Sample, shared_out
+from pgdyno.size.reading.agreement import Row, decimals_of, figure_of
 from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, possible
-from pgdyno.text import parsed_json
 
 SECTOR_BYTES = 512
 """What sysstat calls a sector or a block, whatever the device's own is."""
@@ -40,6 +39,8 @@ _BYTES_COLUMN = re.compile(
     r"|(?P<unit2>[kMG])B_(?P<word>read|wrtn)/s|Blk_(?P<word2>read|wrtn)/s"  # the basic report of iostat
     r"|(?P<way3>rd|wr)_sec(?:/s)?"  # the old sar
 )
+_SIZE_BYTES = {"rareq-sz": 1024.0, "wareq-sz": 1024.0, "areq-sz": 1024.0, "avgrq-sz": float(SECTOR_BYTES)}
+"""Mean sizes of requests, and the bytes of their unit."""
 _OTHERS = {"r/s", "w/s", "d/s", "f/s", "tps", "aqu-sz", "avgqu-sz"}
 """Names of which each table has at least one, beside bytes."""
 _USED = {"r/s", "w/s", "tps", "aqu-sz", "avgqu-sz", "await", "r_await", "w_await"}
@@ -55,6 +56,11 @@ def is_header(names: list[str]) -> bool:
     return any(name.rstrip(":") in ("Device", "DEV") for name in names) and any(
         _BYTES_COLUMN.fullmatch(name) or name in _OTHERS for name in names
     )
+
+
+def is_column(word: str) -> bool:
+    """Whether a word is the name of a column: of the device, of bytes or of requests."""
+    return word.rstrip(":") in ("Device", "DEV") or word in _OTHERS or _BYTES_COLUMN.fullmatch(word) is not None
 
 
 def device_column(names: Sequence[str]) -> int:
@@ -105,37 +111,26 @@ def row(names: Sequence[str], words: Sequence[object], where: str) -> dict[str, 
     return found
 
 
-def device_row(
-    names: Sequence[str], words: Sequence[str], where: str, may_be_cut: bool
-) -> tuple[str, dict[str, float]] | None:
-    """A device and its cells. ``None`` where the row was cut off, or begins another table.
-
-    :class:`InputError` when cells are missing or damaged in the middle of a file: the device would seem to have been idle.
-    """
-    if len(words) != len(names):
-        if may_be_cut or not any(_NUMBER.fullmatch(word) for word in words):
-            return None
-        raise InputError(
-            f"{where}: {len(words)} cells below {len(names)} columns",
-            remedy="remove the damaged interval, or measure again",
-        )
-    place = device_column(names)
-    pairs = [pair for at, pair in enumerate(zip(names, words, strict=True)) if at != place]
-    return words[place], row([name for name, _ in pairs], [word for _, word in pairs], where)
+def has_numbers(words: Sequence[str]) -> bool:
+    """Whether any of the words is a figure, so that they are a row and not the begin of another table."""
+    return any(_NUMBER.fullmatch(word) for word in words)
 
 
-def statistics(text: str, what: str, remedy: str) -> list[dict[str, Any]]:
-    """The reports of a JSON document of sysstat that have disks. :class:`InputError`, with ``what``, when it is none."""
-    try:
-        found = parsed_json(text)["sysstat"]["hosts"][0]["statistics"]
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
-        raise InputError(f"{what}: {type(error).__name__} {error}", remedy=remedy) from error
-    reports = [one for one in found if isinstance(one, dict) and "disk" in one] if isinstance(found, list) else None
-    if reports is None or not all(
-        isinstance(one["disk"], list) and all(isinstance(disk, dict) for disk in one["disk"]) for one in reports
-    ):
-        raise InputError(f"{what}: its statistics are not lists of disks", remedy=remedy)
-    return reports
+def figures_of(names: Sequence[str], words: Sequence[object]) -> Row:
+    """The same cells with the precision that they were printed with, to be compared with each other."""
+    decimals = decimals_of(words)
+    figures, ways, scales = {}, {}, {}
+    for name, word in zip(names, words, strict=True):
+        column = _BYTES_COLUMN.fullmatch(name)
+        scale = _SIZE_BYTES.get(name, 1.0) if column is None else _scale(name, "")
+        figure = figure_of(word, scale, decimals)
+        if figure is None:
+            continue
+        figures[name] = figure
+        if column is not None:
+            ways.setdefault(_way(column), name)
+            scales[name] = scale
+    return Row(figures, ways, scales)
 
 
 def _is_used(name: str) -> bool:

@@ -9,28 +9,38 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import FirstReport, Measured, Sample
-from pgdyno.size.reading import columns
-from pgdyno.size.reading.times import SET_BACK, elapsed_s, seconds_of_day, unix_s, without_set_back
+from pgdyno.size.reading import columns, mended
+from pgdyno.size.reading.judge import Judge, Table
+from pgdyno.size.reading.times import SET_BACK, elapsed_s, plain, seconds_of_day, unix_s, without_set_back
 
-_STAMP = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T].*|Time: .*|\d{9,11}")
+_STAMP = re.compile(r"\d{1,4}[-/.] ?\d{1,2}[-/.] ?\d{1,4}\.?[ T].*|[^\W\d]+ ?: \d.*|\d{9,11}")
+"""A date and a time, ``Time: 10:00:01`` or ``Zeit: 10:00:01`` of old releases, or seconds since 1970."""
 SHARED_OUT = "reads and writes were not counted apart: they are shared out by their bytes"
+FIRST_ONLY, NO_LENGTH = "size.iostat.first_only", "size.iostat.no_length"
+"""Codes of errors whose remedies are options of ``size``."""
 DROPPED = "the first report, an average since boot, is dropped"
 _INTERVALS_MAX = 1.5
 """A first report that was at most as long as this number of others is an interval: one since boot is hours or days long."""
 
 
+IN_SECTORS = (
+    "bytes that were written stood in sectors, as JSON of sysstat 12.2 writes them by mistake, and were converted"
+)
+_WRITTEN = ("wkB/s", "wMB/s")
+"""The columns of that mistake (sysstat#264)."""
+
+
 @dataclass
-class Report:
+class Report(Table):
     """One report."""
 
-    cells: dict[str, dict[str, float]] = field(default_factory=dict)
-    """The cells of each device by column."""
     at_s: float | None = None
     """The time of day, if there is one."""
     stamp: str = ""
@@ -51,40 +61,50 @@ def read(
     interval_s: float | None = None,
     keep_first: bool | None = None,
     near_s: float | None = None,
+    wanted: Collection[str] = (),
 ) -> dict[str, Measured]:
     """The devices of a file by name. ``interval_s`` is what the caller knows of an interval's length, ``near_s`` the instant, in
-    seconds since 1970, near which it expects the file's.
+    seconds since 1970, near which it expects the file's. Rows of devices that are not among ``wanted``, if there are any, are not
+    judged.
 
     ``keep_first``: first reports are intervals, as of ``iostat -y``, or are not. Without it they are left for
     :mod:`pgdyno.size.choice` to judge, unless the file says how long they were. :class:`InputError` when nothing can be read,
     there is only the report since boot, or the interval is not known.
     """
-    reports = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
+    judge = Judge(wanted)
+    reports, notes = _of_json(text, path, judge) if text.lstrip().startswith("{") else (_of_text(text, path, judge), [])
     if not any(report.cells for report in reports):
-        raise InputError(f"{path} is not output of iostat", remedy="write it with `iostat -dxt 1 > FILE`")
+        raise InputError(
+            f"{path} is not output of iostat",
+            remedy="write it with `LC_ALL=C iostat -dxt 1 > FILE`",
+            code="size.iostat.none",
+        )
     if all(report.is_first for report in reports) and not keep_first:
         raise InputError(
             f"{path} has one report, which is an average since boot unless iostat was run with -y",
             remedy="let iostat run on, `iostat -dxt 1 > FILE`; after -y add --first-report keep and --interval",
+            code=FIRST_ONLY,
         )
-    notes = _with_lengths(reports, path, interval_s)
+    notes += _with_lengths(reports, path, interval_s)
     for report in reports:
         report.end_s = unix_s(report.stamp, near_s)
         if report.is_first:
             report.counts = _is_interval(report) if keep_first is None else keep_first
     if any(report.counts is False for report in reports):
         notes.append(DROPPED)
+    notes += judge.notes()
     names = dict.fromkeys(name for report in reports for name in report.cells)
     found = {name: _measured(name, reports, notes) for name in names}
     return {name: one for name, one in found.items() if one.samples}
 
 
 def _measured(name: str, reports: list[Report], notes: list[str]) -> Measured:
-    samples, first_reports, apart = list[Sample](), list[FirstReport](), True
+    samples, first_reports, apart, incomplete = list[Sample](), list[FirstReport](), True, 0
     for report in reports:
         if name in report.cells:
             one = columns.sample_of(report.cells[name], report.seconds)
             if one is None:
+                incomplete += 1
                 continue
             apart = apart and one[1]
             sample = one[0]
@@ -96,8 +116,10 @@ def _measured(name: str, reports: list[Report], notes: list[str]) -> Measured:
             first_reports.append(FirstReport(len(samples), sample))
         elif report.counts:
             samples.append(sample)
-    said = notes if apart else [*notes, SHARED_OUT]
-    return Measured("iostat", name, tuple(samples), apart, None, tuple(said), tuple(first_reports))
+    notes = notes if apart else [*notes, SHARED_OUT]
+    if incomplete and samples:
+        notes = [*notes, f"{incomplete} of {len(reports)} reports lack columns of {name}, and are left out"]
+    return Measured("iostat", name, tuple(samples), apart, None, tuple(notes), tuple(first_reports))
 
 
 def _with_lengths(reports: list[Report], path: str, interval_s: float | None) -> list[str]:
@@ -108,7 +130,9 @@ def _with_lengths(reports: list[Report], path: str, interval_s: float | None) ->
     for (_, report), seconds in zip(pairs, lengths, strict=True):
         report.seconds = seconds
     if interval_s is None and not lengths:
-        raise InputError(f"{path} does not say how long its one interval was", remedy="say it: --interval 60s")
+        raise InputError(
+            f"{path} does not say how long its one interval was", remedy="say it: --interval 60s", code=NO_LENGTH
+        )
     usual = interval_s if interval_s is not None else statistics.median(lengths)
     for report in reports:
         report.seconds = report.seconds or usual
@@ -128,49 +152,79 @@ def _length_s(before: Report, report: Report, path: str, interval_s: float | Non
         raise InputError(
             f"{path} has no timestamps, so the length of its intervals is not known",
             remedy="say it, `--interval 1s`, or measure with `iostat -dxt 1`",
+            code=NO_LENGTH,
         )
     return elapsed_s(before.at_s, report.at_s) or 1.0  # two reports within one second of the clock
 
 
-def _of_text(text: str, path: str) -> Iterator[Report]:
+def _of_text(text: str, path: str, judge: Judge) -> list[Report]:
+    reports = list[Report]()
     lines = text.splitlines()
     report, names = Report(is_first=True), list[str]()
     seen: set[str] = set()
-    for place, line in enumerate(lines):
+    for place, line in enumerate(map(plain, lines)):
         words = line.split()
         if columns.is_head(line):
             if report.cells:
-                yield report
+                reports.append(report)
             report, names, seen = Report(is_first=True), [], set()
         elif _STAMP.fullmatch(line.strip()) and seconds_of_day(line) is not None:
             told = bool(report.cells or seen)  # names of columns alone: no device did anything, and `-z` leaves all out
             if told:
-                yield report
+                reports.append(report)
             report = Report(at_s=seconds_of_day(line), stamp=line.strip(), is_first=report.is_first and not told)
             names, seen = [], set()
         elif columns.is_header(words):
             if seen & set(words) - {"Device", "Device:"}:  # a column again: the next report begins
-                yield report
+                reports.append(report)
                 report, seen = Report(), set()
             names, seen = words, seen | set(words)
         elif not words or words[0].startswith("avg-cpu"):
             names = []
         elif names:
-            found = columns.device_row(names, words, f"{path}, line {place + 1}", columns.is_cut(lines, place))
+            where = f"{path}, line {place + 1}"
+            may_be_cut = columns.is_cut(lines, place)
+            found = judge.text_row(names, words, where, may_be_cut=may_be_cut, is_interval=not report.is_first)
             if found is not None:
-                report.cells.setdefault(found[0], {}).update(found[1])
+                report.add(judge, *found, where)
     if report.cells:  # without a device it may have been cut off
-        yield report
+        reports.append(report)
+    return reports
 
 
-def _of_json(text: str, path: str) -> Iterator[Report]:
+def _of_json(text: str, path: str, judge: Judge) -> tuple[list[Report], list[str]]:
+    """The reports, and notes of what was put right."""
     remedy = "end iostat by a count, `iostat -dxt -o JSON 1 60`, so that it closes its document"
-    for place, one in enumerate(columns.statistics(text, f"{path} is not JSON of iostat, or was cut off", remedy)):
-        at = one.get("timestamp")
-        stamp = at if isinstance(at, str) else ""
-        report = Report(at_s=seconds_of_day(stamp), stamp=stamp, is_first=place == 0)
-        for disk in one["disk"]:
-            if "disk_device" in disk:  # sadf, whose first interval is none since boot, writes `disk-device`
-                where = f"{path}, report {place + 1}, {disk['disk_device']}"
-                report.cells[str(disk["disk_device"])] = columns.row(list(disk), list(disk.values()), where)
-        yield report
+    runs, notes = mended.reports(text, f"{path} is not JSON of iostat", remedy)
+    disks = [disk for run in runs for one in run for disk in one["disk"] if judge.counts(str(disk.get("disk_device")))]
+    if any(_is_in_sectors(disk) for disk in disks):
+        notes.append(IN_SECTORS)
+        for disk in disks:
+            _convert_sectors(disk)
+    reports = list[Report]()
+    for run in runs:
+        for place, one in enumerate(run):
+            at = one.get("timestamp")
+            stamp = plain(at) if isinstance(at, str) else ""
+            report = Report(at_s=seconds_of_day(stamp), stamp=stamp, is_first=place == 0)
+            for disk in one["disk"]:
+                if "disk_device" in disk:  # sadf, whose first interval is none since boot, writes `disk-device`
+                    name = str(disk["disk_device"])
+                    where = f"{path}, report {len(reports) + 1}, {name}"
+                    row = judge.row(name, list(disk), list(disk.values()), where, is_interval=place > 0)
+                    report.add(judge, name, row, where)
+            reports.append(report)
+    return reports, notes
+
+
+def _is_in_sectors(disk: dict[str, Any]) -> bool:
+    """Whether a row shows sysstat#264: only what was written is wrong, and right as sectors."""
+    return any(name in disk for name in _WRITTEN) and columns.figures_of(list(disk), list(disk.values())).in_sectors(
+        "write"
+    )
+
+
+def _convert_sectors(disk: dict[str, Any]) -> None:
+    for name in _WRITTEN:
+        if isinstance(disk.get(name), int | float):
+            disk[name] *= columns.SECTOR_BYTES / ((1 << 20) if name == "wMB/s" else (1 << 10))

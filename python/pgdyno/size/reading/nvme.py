@@ -1,10 +1,14 @@
-"""What ``ebsnvme stats`` (or ``nvme amzn stats``) prints of an EBS volume, as text or as JSON: counters since attach.
+"""What ``ebsnvme stats`` (or ``nvme amzn stats``) prints of an EBS volume or of an instance store, as text or as JSON: counters since
+attach.
 
 How long requests waited for a limit is counted in microseconds, so its growth over the time between two readings is the share of
 that time in which the limit was exceeded. Traps that are taken care of: a reading has no time of its own; with ``--interval`` every
 reading but the first is a difference already; counters begin again when a volume is attached.
 
-Formats: amazonlinux/amazon-ec2-utils d84cf6d (``ebsnvme``), linux-nvme/nvme-cli (``plugins/amzn``).
+An instance store has limits of its own and none of EBS. Its text says so; JSON of nvme-cli writes them under the name of the
+instance's EBS limits, and cannot be told from an EBS volume's.
+
+Formats: amazonlinux/amazon-ec2-utils d84cf6d (``ebsnvme``), linux-nvme/nvme-cli (``plugins/amzn``, #2559 and #2923).
 """
 
 from __future__ import annotations
@@ -27,7 +31,13 @@ CHECKS: dict[str, Check] = {
     "ec2_instance_ebs_performance_exceeded_iops": "instance_iops",
     "ec2_instance_ebs_performance_exceeded_tp": "instance_throughput",
 }
-"""Counters of microseconds -> the limit that was exceeded in them."""
+"""Counters of microseconds of an EBS volume -> the limit that was exceeded in them."""
+LOCAL_CHECKS: dict[str, Check] = {
+    "ec2_instance_local_storage_performance_exceeded_iops": "iops",
+    "ec2_instance_local_storage_performance_exceeded_tp": "throughput",
+}
+"""Those of an instance store, whose limits are the disk's own."""
+LOCAL = "the readings are of an instance store: its limits come with the instance type and cannot be raised"
 _TOTALS = tuple(f"total_{way}_{what}" for what in ("ops", "bytes", "time") for way in ("read", "write"))
 _OLD_NAMES = {name.replace("ec2_instance_ebs", "ec2_instance"): name for name in CHECKS if name.startswith("ec2")}
 _HEADINGS = {
@@ -36,6 +46,7 @@ _HEADINGS = {
     "total time": ("total_read_time", "total_write_time"),
     "ebs volume performance exceeded": tuple(CHECKS)[:2],
     "ec2 instance ebs performance exceeded": tuple(CHECKS)[2:],
+    "ec2 instance local storage performance exceeded": tuple(LOCAL_CHECKS),
 }
 """Heading of the text -> the counters below it: of reads or IOPS first, of writes or throughput second."""
 _HEADING = re.compile(r"\s*(?P<name>[A-Za-z0-9 ]+?)\s*(?:\(us\))?\s*:?\s*")
@@ -59,6 +70,11 @@ class Reading:
     grew_for_s: float | None = None
     """The time in which counters grew by these values; ``None`` where they are since attach."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is of an instance store."""
+        return all(name in self.counters for name in LOCAL_CHECKS)
+
 
 def read(files: Sequence[tuple[str, str, float]], near_s: float | None = None) -> Measured:
     """One volume, from the readings of all files: (text, path, time of its last change in seconds since 1970) of each.
@@ -81,7 +97,14 @@ def read(files: Sequence[tuple[str, str, float]], near_s: float | None = None) -
         )
     samples = [_between(*pair) for pair in pairwise(totals)] + [_sample(one, one.counters) for one in differences]
     samples.sort(key=lambda one: one.at_s or 0.0)
-    return Measured("NVMe", names, tuple(samples))
+    local = [one.is_local for one in found]
+    if any(local) and not all(local):
+        raise InputError(
+            f"{names} has readings of an EBS volume and of an instance store",
+            remedy="name one file for each disk",
+            code="size.nvme.two_disks",
+        )
+    return Measured("NVMe", names, tuple(samples), notes=(LOCAL,) if all(local) else ())
 
 
 def _dated(text: str, path: str, changed_s: float, near_s: float | None) -> list[Reading]:
@@ -150,18 +173,23 @@ def _counters(page: object, path: str) -> dict[str, int]:
     """The counters that are used; :class:`InputError` where one is missing or is none."""
     known: Mapping[str, Any] = page if isinstance(page, dict) else {}
     known = {_OLD_NAMES.get(name, name): value for name, value in known.items()}
-    for name in (*_TOTALS, *CHECKS):
+    needed = (*_TOTALS, *(LOCAL_CHECKS if any(name in known for name in LOCAL_CHECKS) else CHECKS))
+    for name in needed:
         value = known.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise InputError(
-                f"{path}: a reading has no counter {name}", remedy="write it with `ebsnvme stats --json /dev/nvme1n1`"
+                f"{path}: a reading has no counter {name}",
+                remedy="write it with `ebsnvme stats --json /dev/nvme1n1` (an EBS volume) or `nvme amzn stats /dev/nvme1n1` (also an"
+                " instance store)",
+                code="size.nvme.counter",
+                data={"counter": name},
             )
-    return {name: known[name] for name in (*_TOTALS, *CHECKS)}
+    return {name: known[name] for name in needed}
 
 
 def _between(before: Reading, after: Reading) -> Sample:
     """What happened between two readings since attach."""
-    grown = {name: value - before.counters[name] for name, value in after.counters.items()}
+    grown = {name: value - before.counters.get(name, 0) for name, value in after.counters.items()}
     fell = next((name for name, value in grown.items() if value < 0), None)
     if fell is not None:
         raise InputError(
@@ -179,7 +207,7 @@ def _between(before: Reading, after: Reading) -> Sample:
 def _sample(reading: Reading, grown: Mapping[str, int]) -> Sample:
     seconds = reading.grew_for_s or 0.0
     rates = {name: value / seconds for name, value in grown.items()}
-    shares = {check: rates[name] / 1e6 for name, check in CHECKS.items()}
+    shares = {check: rates[name] / 1e6 for name, check in (LOCAL_CHECKS if reading.is_local else CHECKS).items()}
     most = max(shares.values())
     if most * seconds > GREW_MAX * seconds + RESOLUTION_S:
         raise InputError(

@@ -6,49 +6,64 @@ header has the time at which the first one began. ``-z`` leaves out a device tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Measured, Sample
-from pgdyno.size.reading import columns
+from pgdyno.size.reading import columns, mended
 from pgdyno.size.reading.iostat import SHARED_OUT
+from pgdyno.size.reading.judge import Judge, Table
 from pgdyno.size.reading.possible import SECONDS_MAX, possible
-from pgdyno.size.reading.times import DAY_S, SET_BACK, SET_BACK_S, elapsed_s, seconds_of_day, unix_s, without_set_back
+from pgdyno.size.reading.times import (
+    DAY_S,
+    SET_BACK,
+    SET_BACK_S,
+    elapsed_s,
+    plain,
+    seconds_of_day,
+    unix_s,
+    without_set_back,
+)
 
-_MERIDIEM = ("AM", "PM", "am", "pm")
+_LEAD_MAX = 4
+"""Words before the columns: a time, AM or PM, and a zone."""
 
 
 @dataclass
-class Interval:
+class Interval(Table):
     """One interval: how long it was, and the cells of each device by column."""
 
-    seconds: float
-    cells: dict[str, dict[str, float]] = field(default_factory=dict)
+    seconds: float = 0.0
     end_s: float | None = None
     """When it ended, in seconds since 1970; ``None`` where the file does not tell."""
 
 
-def read(text: str, path: str, near_s: float | None = None) -> dict[str, Measured]:
+def read(text: str, path: str, near_s: float | None = None, wanted: Collection[str] = ()) -> dict[str, Measured]:
     """The devices of a file by name; ``near_s`` is the instant near which the caller expects the file's, in seconds since 1970.
 
+    Rows of devices that are not among ``wanted``, if there are any, are not judged.
     :class:`InputError` when it has none.
     """
-    notes = [SHARED_OUT]
+    notes, judge = [SHARED_OUT], Judge(wanted)
     if text.lstrip().startswith("{"):
-        intervals = list(_of_json(text, path))
+        intervals, mends = _of_json(text, path, judge)
+        notes += mends
     elif text.startswith("# hostname;") or "\n# hostname;" in text:
-        intervals = list(_of_database(text, path))
+        intervals = list(_of_database(text, path, judge))
     else:
-        intervals = list(_of_text(text, path, near_s))
+        intervals = list(_of_text(text, path, near_s, judge))
         lengths, set_back = without_set_back([one.seconds for one in intervals])
         intervals = [replace(one, seconds=seconds) for one, seconds in zip(intervals, lengths, strict=True)]
         notes += [SET_BACK] if set_back else []
     samples = _samples([one for one in intervals if one.seconds > 0])
     if not samples:
         raise InputError(
-            f"{path} has no disks of sar", remedy="write it with `sar -d 1 > FILE` or `sadf -j DATAFILE -- -d > FILE`"
+            f"{path} has no disks of sar",
+            remedy="write it with `LC_ALL=C sar -d 1 > FILE` or `sadf -j DATAFILE -- -d > FILE`",
+            code="size.sar.none",
         )
+    notes += judge.notes()
     return {name: Measured("sar", name, found, False, None, tuple(notes)) for name, found in samples.items()}
 
 
@@ -91,55 +106,67 @@ class _Calendar:
         return None if self.midnight_s is None else self.midnight_s + of_day_s
 
 
-def _of_text(text: str, path: str, near_s: float | None) -> Iterator[Interval]:
+def _of_text(text: str, path: str, near_s: float | None, judge: Judge) -> Iterator[Interval]:
     lines = text.splitlines()
     names: list[str] = []
-    stamp, calendar = 0.0, _Calendar(near_s)
-    interval = Interval(0.0)
-    for place, line in enumerate(lines):
+    stamp, calendar, lead = 0.0, _Calendar(near_s), 1
+    interval = Interval()
+    for place, line in enumerate(map(plain, lines)):
         words = line.split()
-        at = (
-            seconds_of_day(words[0] + (f" {words[1]}" if words[1:2] and words[1] in _MERIDIEM else ""))
-            if words
-            else None
-        )
+        at = _time_of(words)
         if columns.is_head(line):
             calendar.begin(line)
         if at is None or "RESTART" in line:  # blank, the system's line, averages, a restart
             names = []
             continue
         instant_s = calendar.at(at)
-        words = words[2:] if words[1:2] and words[1] in _MERIDIEM else words[1:]
-        if columns.is_header(words):
-            names, stamp = words, at
+        header = _lead(words)
+        if header is not None:
+            lead, names, stamp = header, words[header:], at
         elif names:
-            found = columns.device_row(names, words, f"{path}, line {place + 1}", columns.is_cut(lines, place))
+            where = f"{path}, line {place + 1}"
+            found = judge.text_row(names, words[lead:], where, may_be_cut=columns.is_cut(lines, place))
             if found is not None:
                 if at != stamp:
                     yield from _whole(interval)
-                    interval, stamp = Interval(elapsed_s(stamp, at), end_s=instant_s), at
-                interval.cells[found[0]] = found[1]
+                    interval, stamp = Interval(seconds=elapsed_s(stamp, at), end_s=instant_s), at
+                interval.add(judge, *found, where)
     yield from _whole(interval)
 
 
-def _of_database(text: str, path: str) -> Iterator[Interval]:
+def _time_of(words: list[str]) -> float | None:
+    """Seconds since midnight of the time that a line begins with: ``10:00:01``, ``10:00:01 AM``, ``10.00.01``."""
+    if not words or not words[0][:1].isdigit():
+        return None
+    return seconds_of_day(" ".join(words[:3]), dotted=True)
+
+
+def _lead(words: list[str]) -> int | None:
+    """How many words stand before the names of columns; ``None`` where there are none."""
+    for count in range(1, min(_LEAD_MAX, len(words) - 1) + 1):
+        if columns.is_column(words[count]):
+            return count if columns.is_header(words[count:]) else None
+    return None
+
+
+def _of_database(text: str, path: str, judge: Judge) -> Iterator[Interval]:
     """``sadf -d``: one line of names after ``#``, then semicolons; the interval is the second field, its end the third."""
     lines = text.splitlines()
     names: list[str] = []
     end = ""
-    interval = Interval(0.0)
+    interval = Interval()
     for place, line in enumerate(lines):
         fields = line.removeprefix("# ").split(";")
         where = f"{path}, line {place + 1}"
         if line.startswith("#"):
             names = fields[3:] if columns.is_header(fields) else []
         elif names and line.strip() and "RESTART" not in line and "COMMENT" not in line:
-            found = columns.device_row(names, fields[3:], where, columns.is_cut(lines, place))
+            found = judge.text_row(names, fields[3:], where, may_be_cut=columns.is_cut(lines, place))
             if found is not None:
                 if fields[2] != end:
                     yield from _whole(interval)
-                    interval, end = Interval(_seconds(fields[1], where), end_s=unix_s(fields[2])), fields[2]
-                interval.cells[found[0]] = found[1]
+                    interval, end = Interval(seconds=_seconds(fields[1], where), end_s=unix_s(fields[2])), fields[2]
+                interval.add(judge, *found, where)
     yield from _whole(interval)
 
 
@@ -160,19 +187,24 @@ def _seconds(value: object, where: str) -> float:
     return possible(seconds, f"{where}: the interval", SECONDS_MAX)
 
 
-def _of_json(text: str, path: str) -> Iterator[Interval]:
-    statistics = columns.statistics(text, f"{path} is not JSON of sadf", "write it with `sadf -j -- -d > FILE`")
-    for place, one in enumerate(statistics):
+def _of_json(text: str, path: str, judge: Judge) -> tuple[list[Interval], list[str]]:
+    """The intervals, and notes of what was put right."""
+    remedy = "write it with `LC_ALL=C sadf -j -- -d > FILE`"
+    runs, notes = mended.reports(text, f"{path} is not JSON of sadf", remedy)
+    intervals = list[Interval]()
+    for place, one in enumerate(one for run in runs for one in run):
         # iostat's own JSON has a time alone there: its reports are not intervals that say how long they are.
         stamp = one.get("timestamp")
         where = f"{path}, interval {place + 1}"
         stamp = stamp if isinstance(stamp, dict) else {}
-        seconds = _seconds(stamp.get("interval", 0), where)
         zone = " UTC" if stamp.get("utc") else ""
-        end_s = unix_s(f"{stamp.get('date')} {stamp.get('time')}{zone}")
-        cells = {}
+        interval = Interval(
+            seconds=_seconds(stamp.get("interval", 0), where),
+            end_s=unix_s(f"{stamp.get('date')} {stamp.get('time')}{zone}"),
+        )
         for disk in one["disk"]:
             name = str(disk.get("disk-device"))
-            cells[name] = columns.row(list(disk), list(disk.values()), f"{where}, {name}")
-        if cells:
-            yield Interval(seconds, cells, end_s)
+            row = judge.row(name, list(disk), list(disk.values()), f"{where}, {name}")
+            interval.add(judge, name, row, f"{where}, {name}")
+        intervals += _whole(interval)
+    return intervals, notes

@@ -17,24 +17,50 @@ SET_BACK_S = DAY_S / 2
 """A time of day that is so much later is an earlier one: at the end of summer time, or when a clock is set right."""
 SET_BACK = "the clock was set back within an interval: its length is taken to be the usual one"
 """What a reader must know of it."""
-_TIME = re.compile(r"(?<![\d:])(\d{1,2}):(\d{2}):(\d{2})\b(?:\s*([AaPp])\.?[Mm]\b)?")
+_TIME = re.compile(r"(?<![\d:])(\d{1,2}):(\d{2}):(\d{2})\b(?:\s*([AaPp])\.?\s?[Mm]\b)?")
+_DOTTED = re.compile(r"(?:\d\.?\s+|^)(\d{1,2})\.(\d{2})\.(\d{2})(?=\s|$)")
+"""``10.00.01``, as Finnish writes it: behind a date, or alone."""
+_HOURS_MAX = 24
 _EPOCH = re.compile(r"\s*(\d{9,11})\s*")
-_DATE = re.compile(r"(?<![\d:])(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?![\d:])")
+_DATE = re.compile(r"(?<![\d:])(\d{1,4})([-/.]) ?(\d{1,2})\2 ?(\d{1,4})(?![\d:])")
+_WORDED_DATE = re.compile(r"(\d{4})[年년] ?(\d{1,2})[月월] ?(\d{1,2})[日일]")
+_WORDED_TIME = re.compile(r"(\d{1,2})[時时시] ?(\d{1,2})[分분] ?(\d{1,2})[秒초]")
+"""Japanese, Chinese and Korean have words between the figures."""
 _ZONE = re.compile(r":\d{2}(?:[.,]\d+)?\s*(Z|UTC|GMT|([+-])(\d{2}):?(\d{2}))\b")
 _CENTURY = 2000
 """Of years with two digits."""
 
 
-def seconds_of_day(text: str) -> float | None:
-    """Seconds since midnight of the first time of day in ``text``, or of seconds since 1970 alone; ``None``: neither."""
+def plain(line: str) -> str:
+    """The line with its date and time in figures alone, ``2026-11-25 10:00:01``, where a locale writes words between them."""
+    if line.isascii():
+        return line
+    return _WORDED_TIME.sub(r"\1:\2:\3", _WORDED_DATE.sub(r"\1-\2-\3", line))
+
+
+def seconds_of_day(text: str, *, dotted: bool = False) -> float | None:
+    """Seconds since midnight of the first time of day in ``text``, or of seconds since 1970 alone; ``None``: neither.
+
+    ``dotted``: a text that begins with ``10.00.01`` begins with a time and not with a date.
+    """
     found = _TIME.search(text)
     if found is None:
         epoch = _EPOCH.fullmatch(text)
-        return float(epoch[1]) % DAY_S if epoch else None
+        if epoch:
+            return float(epoch[1]) % DAY_S
+        return _dotted_seconds(text, dotted)
     hour = int(found[1])
     if found[4]:
         hour = hour % 12 + (12 if found[4] in "Pp" else 0)
     return hour * 3600.0 + int(found[2]) * 60.0 + int(found[3])
+
+
+def _dotted_seconds(text: str, alone: bool) -> float | None:
+    found = next((one for one in _DOTTED.finditer(text) if alone or one.start() > 0), None)
+    if found is None:
+        return None
+    hour, minute, second = (int(found[place]) for place in (1, 2, 3))
+    return hour * 3600.0 + minute * 60.0 + second if hour < _HOURS_MAX and minute < 60 and second < 60 else None
 
 
 def elapsed_s(begin: float, end: float) -> float:
