@@ -62,3 +62,16 @@ def test_an_unknown_type_is_refused_with_the_nearest_names() -> None:
     code, out, err, _ = pgdyno("instance", "show", "r6g.3xlarge")
     assert (code, out) == (2, "")
     assert "r6g has medium, large" in err and "remedy: r6g.xlarge or r6g.2xlarge or r6g.4xlarge" in err
+
+
+def test_a_class_of_rds_has_the_limits_of_its_type_and_no_price() -> None:
+    shown = json.loads(pgdyno("instance", "show", "db.r6g.2xlarge", "--json", code=0).out)
+    ec2 = json.loads(pgdyno("instance", "show", "r6g.2xlarge", "--json", code=0).out)
+    assert (shown["instance"], shown["figures_of"], ec2["figures_of"]) == ("db.r6g.2xlarge", "r6g.2xlarge", None)
+    assert (shown["ebs"], shown["vcpus"], shown["memory_bytes"]) == (ec2["ebs"], ec2["vcpus"], ec2["memory_bytes"])
+    assert shown["usd_per_hour"] is None
+    assert "limits of EC2's r6g.2xlarge" in pgdyno("instance", "show", "db.r6g.2xlarge").out
+    listed = pgdyno("instance", "types", "--like", "db.r6g.", code=0).out.splitlines()
+    assert [line.split()[0] for line in listed[1:3]] == ["db.r6g.medium", "db.r6g.large"]
+    error = pgdyno("instance", "show", "db.r6g.3xlarge", code=2).error
+    assert error is not None and error.remedy == "db.r6g.xlarge or db.r6g.2xlarge or db.r6g.4xlarge"

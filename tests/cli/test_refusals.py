@@ -86,6 +86,13 @@ def test_an_experiment_that_breaks_a_rule_is_refused(
     assert case.remedy in said.err.partition("remedy:")[2]
 
 
+def test_a_class_of_rds_is_an_instance(engine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "asked.toml"
+    file.write_text(FILE)
+    assert run(["run", str(file), "--set", "instance.type=db.r6g.large", "--dry-run"]) == 0, capsys.readouterr().err
+    assert "db.r6g.large" in capsys.readouterr().out
+
+
 def test_iops_that_an_instance_off_nitro_does_not_do_are_refused(
     engine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -337,6 +337,53 @@ def test_what_cannot_be_read_is_one_sentence(words: list[str], message: str) -> 
     assert result.exception.remedy
 
 
+@pytest.mark.parametrize(
+    ("flag", "text", "code"),
+    [
+        ("--iostat", formats.iostat_12_7([], 1), "size.iostat.first_only"),
+        (
+            "--iostat",
+            "\n".join(line for line in formats.iostat_12_7(FULL, 1).splitlines() if "+0000" not in line),
+            "size.iostat.no_length",
+        ),
+        ("--cloudwatch", formats.rds([formats.Interval(1, 1, 8, 8)], 60), "size.metrics.one_value"),
+    ],
+)
+def test_remedies_are_what_diagnose_can_do(tmp_path: Path, flag: str, text: str, code: str) -> None:
+    """Options of ``size`` are none of ``diagnose``."""
+    path = tmp_path / "file"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        sources_of({flag: [str(path)]})
+    assert refused.value.code == code
+    assert refused.value.remedy and "--interval" not in refused.value.remedy and "--first" not in refused.value.remedy
+
+
+def test_what_a_file_lacks_is_said(tmp_path: Path) -> None:
+    """More pages, an answer that is partial, and a metric that ends earlier than the others."""
+    answer = json.loads(formats.cloudwatch(FULL[:20], 60))
+    answer["NextToken"] = "AAAB"
+    last = answer["MetricDataResults"][0]
+    last["Timestamps"], last["Values"] = last["Timestamps"][6:], last["Values"][6:]
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps(answer))
+    found = diagnose_files(sources_of({"--cloudwatch": [str(path)]}), purchase_of(["gp3"], None))
+    said = "\n".join(lines(found))
+    assert "NextToken" in said and "VolumeReadOps ends at" in said.replace("\n          ", " ")
+
+
+def test_of_devices_that_were_not_named_no_row_is_judged(tmp_path: Path) -> None:
+    text = formats.iostat_12_7(FULL, 1)
+    row = next(line for line in text.splitlines() if line.startswith(formats.DEVICE))
+    broken = row.replace(formats.DEVICE, "dm-3").replace("0.00", "18446744073709550592.00")
+    path = tmp_path / "load.txt"
+    path.write_text(text.replace(row, f"{row}\n{broken}"))
+    with pytest.raises(InputError):
+        sources_of({"--iostat": [str(path)]})
+    (source,) = sources_of({"--iostat": [str(path)]}, [formats.DEVICE])
+    assert source.measured.device == formats.DEVICE and len(source.measured.samples) == len(FULL)
+
+
 def test_utc_is_what_is_told() -> None:
     from pgdyno.diagnose.alongside import utc
 

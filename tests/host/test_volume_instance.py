@@ -142,6 +142,13 @@ def test_volumes_join_an_instance_and_leave_it(cleaned: Path, tmp_path: Path) ->
 
 
 @needs_fuse
+def test_an_instance_may_be_a_class_of_rds(cleaned: Path) -> None:
+    volume.attach("null", mount=None, name="a", instance="db", instance_type="db.r6g.large").keep()
+    (found,) = volume.list_volumes(cleaned)
+    assert found.facts["instance_type"] == "db.r6g.large"
+
+
+@needs_fuse
 def test_what_an_instance_is_it_stays(cleaned: Path, tmp_path: Path) -> None:
     volume.attach("null", mount=None, name="a", instance="db", instance_type="r6g.large").keep()
     with pytest.raises(InputError, match=r"the instance is of type r6g\.large"):

@@ -46,6 +46,43 @@ def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(iostat_fi
         assert words in out, words
 
 
+def test_a_class_of_rds_is_judged_by_its_type_and_said_to_be(iostat_file: str) -> None:
+    common = ("size", "--iostat", iostat_file, "--size", "100GiB", "--type", "rds-*")
+    found, ec2 = (
+        json.loads(pgdyno(*common, "--instance", name, "--json", code=0).out)["instance"]
+        for name in ("db.r6g.large", "r6g.large")
+    )
+    assert (found["instance"], found["usd_per_month"]) == ("db.r6g.large", None)
+    assert (found["iops"], found["carries"]) == (ec2["iops"], ec2["carries"])
+    out = pgdyno(*common, "--instance", "db.r6g.large", code=0).out
+    assert "db.r6g.large (limits of EC2's r6g.large" in out
+    assert "INSTANCE" not in out, "types of EC2 at EC2's prices are not what a database of RDS runs on"
+    error = pgdyno(*common, "--instance", "db.r6g.3xlarge", code=2).error
+    assert error is not None and "db.r6g.2xlarge" in error.remedy
+
+
+def test_a_recording_at_the_limit_of_what_was_bought_begins_with_it(tmp_path: Path) -> None:
+    path, page = tmp_path / "load.txt", tmp_path / "size.html"
+    path.write_text(formats.iostat_12_7([Interval(375, 375, 3000, 3000)] * 30, 1).replace("   0.94", "2048.00"))
+    path.write_text(path.read_text().replace("   1.25 ", "2731.00 "))
+    common = ("size", "--iostat", str(path), "--bought", "gp2:size=250GiB", "--type", "gp3", "--arrays", "1")
+    first, *_ = pgdyno(*common, code=0).out.splitlines()
+    assert "at least 900 IOPS" in first and "204,800 IOPS" in first
+    document = json.loads(pgdyno(*common, "--json", "--html", str(page), code=0).out)
+    assert document["demand"]["size_bytes"] == 250 << 30, "that of the volume that was bought"
+    capped = document["demand"]["capped"]
+    assert capped["first"] in first[0].lower() + first[1:]
+    assert [one["times"] for one in capped["steps"]] == [1, 4, 8]
+    assert "at least 900 IOPS" in page.read_text()
+
+
+def test_a_database_of_rds_is_offered_rds_storage(tmp_path: Path) -> None:
+    path = tmp_path / "rds.json"
+    path.write_text(formats.rds([Interval(2000, 1000, 16000, 8000)] * 5, 60))
+    found = json.loads(pgdyno("size", "--cloudwatch", str(path), "--size", "100GiB", "--json", code=0).out)
+    assert {one["type"].split("-")[0] for one in found["volumes"]} == {"rds"}
+
+
 def test_json_has_what_the_table_has(iostat_file: str) -> None:
     code, out, _, _ = pgdyno(
         "size", "--iostat", iostat_file, "--size", "100GiB", "--type", "gp3", "--json", "--headroom", "50%"

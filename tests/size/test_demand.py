@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.catalog import Catalog
 from pgdyno.errors import InputError
 from pgdyno.size import capped
 from pgdyno.size.demand import MIB, demand_of, quantile
@@ -103,13 +106,54 @@ def test_a_plateau_with_a_long_queue_looks_capped() -> None:
     ("ops", "queues"),
     [
         ([100.0 * place for place in range(1, 41)], [2.0] * 40),  # no plateau
-        ([3000.0] * 40, [30.0] * 40),  # all of it: nothing to compare with
+        ([3000.0] * 40, [30.0] * 40),  # all of it, and a request takes 10 ms: nothing to compare with
         ([100.0] * 30 + [3000.0] * 10, [2.0] * 30 + [3.0] * 10),  # a plateau that nobody waits at
         ([100.0, 3000.0], [2.0, 30.0]),  # too few
     ],
 )
 def test_what_is_no_plateau_is_not_called_one(ops: list[float], queues: list[float]) -> None:
     assert capped.find(demand_of(_with_queues(ops, queues), 99, 0.2)) is None
+
+
+def test_a_rate_at_which_requests_wait_far_too_long_is_a_limit_for_the_whole_time() -> None:
+    """The bulk load of a post: 750 IOPS, 2,048 in flight, so 2.7 s a request."""
+    found = capped.find(demand_of(_with_queues([750.0] * 5, [2048.0] * 5), 99, 0.2))
+    assert found is not None and found.share == 1.0 and found.level == 750 and found.is_certain
+    assert found.wanted_iops == pytest.approx(204_800)
+    assert capped.find(demand_of(_with_queues([750.0] * 5, [30.0] * 5), 99, 0.2)) is None, "40 ms, as of a disk"
+
+
+def test_the_next_steps_end_at_what_was_wanted_and_name_a_volume_once() -> None:
+    demand = demand_of(_with_queues([750.0] * 5, [2048.0] * 5), 99, 0.2)
+    found = capped.find(demand)
+    assert found is not None
+    specs = {1.0: "gp3", 2.0: "gp3", 4.0: "gp3:iops=3600", 8.0: "gp3:iops=7200"}
+    steps = list(capped.steps(found, demand, lambda times: (specs[times], times)))
+    assert [(one.times, one.spec) for one in steps] == [(1, "gp3"), (4, "gp3:iops=3600"), (8, "gp3:iops=7200")]
+    assert [one.needed_iops for one in steps] == pytest.approx([900, 3600, 7200])
+    less = replace(found, wanted_iops=1000.0)
+    assert [one.times for one in capped.steps(less, demand, lambda times: (specs[times], times))] == [1]
+
+
+@pytest.mark.parametrize(
+    ("spec", "rate"), [("gp2:size=250GiB", 750), ("gp2:size=250GiB", 3000), ("2xgp3:size=250GiB", 6000)]
+)
+def test_the_limit_of_what_was_bought_is_known_without_a_queue(catalog: Catalog, spec: str, rate: float) -> None:
+    """gp2 stands at its baseline when credits are gone, and at 3,000 on credits; an array at its members' together."""
+    samples = tuple(Sample(1, rate * 0.99, 0, rate * 4096, 0) for _ in range(3))
+    demand = demand_of(Measured("CloudWatch", "vol-1", samples), 99, 0.2)
+    found = capped.find(demand, catalog.resolve(spec))
+    assert found is not None and found.level == pytest.approx(rate) and found.share == 1.0
+    half = tuple(Sample(1, rate / 2 + 100, 0, rate * 4096, 0) for _ in range(3))
+    assert capped.find(demand_of(Measured("CloudWatch", "vol-1", half), 99, 0.2), catalog.resolve(spec)) is None
+
+
+def test_a_load_above_what_was_bought_is_of_another_volume(catalog: Catalog) -> None:
+    samples = tuple(Sample(60, 30_000, 0, 30_000 * 8192, 0) for _ in range(3))
+    with pytest.raises(InputError) as refused:
+        capped.find(demand_of(Measured("CloudWatch", "vol-1", samples), 99, 0.2), catalog.resolve("gp3"))
+    assert refused.value.code == "size.bought.exceeded"
+    assert refused.value.data == {"unit": "IOPS", "measured": 30_000, "maximum": 3000}
 
 
 def test_the_providers_own_word_comes_first() -> None:

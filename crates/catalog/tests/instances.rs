@@ -104,6 +104,24 @@ fn a_part_of_the_name_chooses_types() {
 }
 
 #[test]
+fn a_class_of_rds_has_the_figures_of_the_type_of_its_name_and_no_price() {
+    for name in ["r6g.2xlarge", "m5.xlarge", "t4g.medium", "x2iedn.32xlarge", "m5.xlarge@2018-12"] {
+        let (class, ec2) = (InstanceType::parse(&format!("db.{name}")).unwrap(), InstanceType::parse(name).unwrap());
+        assert_eq!(class.instance, format!("db.{name}"));
+        assert_eq!(class.figures_of.as_deref(), Some(name));
+        assert_eq!((class.vcpus, class.memory_bytes, class.ebs), (ec2.vcpus, ec2.memory_bytes, ec2.ebs));
+        assert_eq!((class.usd_per_hour, class.attachments), (None, None), "EC2's price is not RDS's");
+        assert!(class.source.unwrap().contains("EC2's"));
+        assert_eq!(ec2.figures_of, None);
+    }
+    assert_eq!(InstanceType::parse(" DB.R6G.Large ").unwrap().instance, "db.r6g.large");
+    let listed = instance_types(Some("db.r6g.")).unwrap();
+    let types = instance_types(Some("r6g.")).unwrap();
+    assert_eq!(listed.len(), types.len());
+    assert!(listed.iter().zip(&types).all(|(class, ec2)| class.instance == format!("db.{}", ec2.instance)));
+}
+
+#[test]
 fn an_instance_may_be_made_to_measure() {
     let made = InstanceType::parse("vcpus=4,memory=16GiB").unwrap();
     assert_eq!((made.vcpus, made.memory_bytes, made.ebs, made.usd_per_hour), (4, 16 * GIB, None, None));
@@ -121,8 +139,11 @@ fn a_refusal_offers_what_can_be_had() {
         ("r6g", "r6g has medium", "r6g.medium or r6g.large or r6g.xlarge"),
         ("r5bb.large", "1,395 are known", "r5b.large or r5.large or r5a.large"),
         ("", "none is given", "m7i.large or vcpus=2,memory=8GiB"),
-        ("db.r6g.large", "\"db.r6g.large\" is a class of RDS", "r6g.large"),
-        ("db.postgres.enormous", "1,395 are known", "m7i.large or vcpus=2,memory=8GiB"),
+        ("db.r6g.3xlarge", "on no type of EC2", "db.r6g.xlarge or db.r6g.2xlarge or db.r6g.4xlarge"),
+        ("db.r5.large.tpc1.mem2x", "on no type of EC2", "db.r5.large"),
+        ("db.postgres.enormous", "on no type of EC2", "db.m7i.large"),
+        ("db.serverless", "has no fixed size", "db.m7i.large"),
+        ("db.", "on no type of EC2", "db.m7i.large"),
         (
             "m5.xlarge@2019-01",
             "of m5.xlarge are on record for \"2019-01\"; known are those of 2018-05, 2018-12, and today's",

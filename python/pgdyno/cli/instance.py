@@ -13,7 +13,7 @@ from pgdyno.cli.output import print_json, print_rows
 def command() -> None:
     """List instance types, and show one of them.
 
-    An instance is written as its type, `r6g.large`, or by its resources, `vcpus=4,memory=16GiB`. Its EBS limits apply to all
+    An instance is written as its type, `r6g.large`, as a class of RDS, `db.r6g.large`, or by its resources, `vcpus=4,memory=16GiB`. Its EBS limits apply to all
     of its volumes together. A month behind the name, `m5.xlarge@2018-12`, gives it the limits that it had then.
 
     \b
@@ -61,6 +61,7 @@ def show(instance: str, as_json: bool) -> None:
     \b
     Example:
       pgdyno instance show r6g.large
+      pgdyno instance show db.r6g.2xlarge
       pgdyno instance show m5.xlarge@2018-12
       pgdyno instance show vcpus=4,memory=16GiB --json
     """
@@ -95,6 +96,10 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         if found["volume_iops"]:
             most = ", ".join(f"{name} {iops:,}" for name, iops in found["volume_iops"].items())
             facts.append(("", f"one volume at most: {most} IOPS; it is not a Nitro instance"))
+        if found["figures_of"] is not None:
+            facts.append(
+                ("", f"limits of EC2's {found['figures_of']}: of db.* AWS publishes the maximum bandwidth alone")
+            )
     elif found["source"] is not None:
         facts.append(("to volumes", "no bandwidth of its own: it shares the network's"))
     else:

@@ -29,7 +29,10 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
     "--iostat", type=_FILE, metavar="FILE", help="Output of `iostat -dxt 1`, as text or JSON; `'*.txt'` for many files."
 )
 @click.option("--sar", type=_FILE, metavar="FILE", help="Output of `sar -d`, `sadf -j -- -d` or `sadf -d -- -d`.")
-@click.option("--cloudwatch", type=_FILE, metavar="FILE", help="Output of `aws cloudwatch get-metric-data`.")
+@click.option(
+    "--cloudwatch", type=_FILE, metavar="FILE",
+    help="Output of `aws cloudwatch get-metric-data`, the console's CSV, or of `az monitor metrics list`.",
+)  # fmt: skip
 @click.option("--live", metavar="DEVICE", help="Watch this block device now; needs no root.")
 @click.option("--for", "watch_for", metavar="TIME", help="With --live: how long to watch. [60s]")
 @click.option("--device", multiple=True, metavar="NAME", help="Device in the file; repeatable, several are added up.")
@@ -39,7 +42,14 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
     type=click.Choice(["keep", "drop"]),
     help="Whether iostat's first report counts; with `iostat -y` it does. [kept if it shows the most]",
 )
-@click.option("--size", metavar="SIZE", help="Required capacity, for example 500GiB. [that of the watched device]")
+@click.option(
+    "--size", "sizes", multiple=True, metavar="[FILE=]SIZE",
+    help="Required capacity, for example 500GiB; of many files also of one: `'db7*=2TiB'`. [that of the watched device]",
+)  # fmt: skip
+@click.option(
+    "--bought", metavar="VOLUME", shell_complete=complete.volume_types,
+    help="The volume that was measured, `gp2:size=250GiB`: says whether it was at its limit.",
+)  # fmt: skip
 @click.option("--headroom", default="20%", show_default=True, metavar="PERCENT", help="Margin above the percentile.")
 @click.option(
     "--percentile",
@@ -78,7 +88,8 @@ def command(
     device: tuple[str, ...],
     interval: str | None,
     first_report: str | None,
-    size: str | None,
+    sizes: tuple[str, ...],
+    bought: str | None,
     headroom: str,
     percentile: float,
     instance: str | None,
@@ -99,15 +110,15 @@ def command(
     Example:
       pgdyno size --iostat load.txt --device nvme1n1 --size 500GiB --instance r6g.2xlarge
       pgdyno size --cloudwatch answer.json --size 1TiB --headroom 30% --html size.html
-      pgdyno size --iostat 'hosts/*.txt' --type gp3
+      pgdyno size --iostat load.txt --bought gp2:size=250GiB
+      pgdyno size --iostat 'hosts/*.txt' --type gp3 --size 500GiB --size 'db7*=2TiB'
     """
-    from pgdyno.quantity import parse_bytes, parse_seconds
+    from pgdyno.quantity import parse_seconds
     from pgdyno.size.many import Terms
 
     interval_s = None if interval is None else _interval_s(interval)
-    terms = Terms(
-        percentile, _share(headroom), None if size is None else parse_bytes(size, "--size"), instance, among, arrays
-    )
+    size_bytes, sizes_bytes = _sizes(sizes)
+    terms = Terms(percentile, _share(headroom), size_bytes, instance, among, arrays, bought, sizes_bytes)
     watch_s = None if watch_for is None else parse_seconds(watch_for, "--for")
     keep_first = None if first_report is None else first_report == "keep"
     files = {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch}
@@ -115,12 +126,44 @@ def command(
     where = hosts_of(spread, keys)
     if isinstance(measured, list):
         if html is not None:
-            raise InputError("--html is for one file", remedy="omit it, or name one file")
+            raise InputError(
+                "--html is for one file",
+                remedy=f"write a page for each, `pgdyno size {_flag(files)} {measured[0].name} --size ... --html"
+                f" {Path(measured[0].name).stem}.html`; --json has all of them",
+                code="size.fleet.html",
+            )
         _show_many(measured, terms, where, as_json)
         return
     if where is not None:
         raise InputError("--spread is for many files", remedy="omit it, or give a pattern: --iostat 'hosts/*.txt'")
-    _show(terms.advice(measured), as_json, html)
+    name = next((str(path) for path in files.values() if path is not None), "")
+    _show(terms.advice(measured, name), as_json, html)
+
+
+def _flag(files: dict[str, Path | None]) -> str:
+    """The option that names the files."""
+    return next(flag for flag, path in files.items() if path is not None)
+
+
+def _sizes(texts: tuple[str, ...]) -> tuple[int | None, tuple[tuple[str, int], ...]]:
+    """The size of all, and those of some by the pattern of their name. :class:`InputError` where one is none."""
+    from pgdyno.quantity import parse_bytes
+
+    common, own = None, []
+    for text in texts:
+        pattern, equals, size = text.rpartition("=")
+        size_bytes = parse_bytes(size, "--size")
+        if equals:
+            own.append((pattern, size_bytes))
+        elif common is not None:
+            raise InputError(
+                "--size is given twice",
+                remedy="give it once; of many files one may have its own: --size 'db7*=2TiB'",
+                code="size.size.twice",
+            )
+        else:
+            common = size_bytes
+    return common, tuple(own)
 
 
 def _interval_s(text: str) -> float:
@@ -208,6 +251,7 @@ def _show_many(files: list[File], terms: Terms, where: Spread | None, as_json: b
     from pgdyno.cli.output import print_json
     from pgdyno.size import many
 
+    many.require_sizes(files, terms)
     questions = [many.Question(file, terms) for file in files]
     if where is None:
         answers = [many.answer(question) for question in questions]
@@ -225,6 +269,8 @@ def _show_many(files: list[File], terms: Terms, where: Spread | None, as_json: b
         raise InputError(
             f"{len(wrong)} of {len(answers)} files could not be answered; {wrong[0].name}: {wrong[0].error}",
             remedy=wrong[0].remedy,
+            code="size.fleet.files",
+            data={"files": [one.name for one in wrong]},
         )
 
 

@@ -85,6 +85,9 @@ def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
     from_files = found.run.record.world.server is None and found.sources
     label = "watched" if found.cost is not None else "read" if from_files else "run"
     yield from entry(label, watched_words(found), width)
+    notes = dict.fromkeys(note for one in found.sources for note in one.measured.notes)
+    for place, note in enumerate(notes):
+        yield from entry("note" if place == 0 else "", note, width)
 
 
 def _consumers(found: Diagnosis) -> str:

@@ -6,9 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.size.demand import MIB
+from pgdyno.size.words import capped_sentence
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
+    from pgdyno.size.capped import Capped
     from pgdyno.size.demand import Spread
     from pgdyno.size.fit import Fit
     from pgdyno.size.instances import InstanceChoice
@@ -41,7 +43,7 @@ def document(advice: Advice) -> dict[str, Any]:
             "mib_per_s": _spread(demand.mib_per_s),
             "needed_iops": demand.needed_iops,
             "needed_mib_per_s": demand.needed_mib_per_s,
-            "capped": None if advice.capped is None else {"share": advice.capped.share, "why": advice.capped.sentence},
+            "capped": None if advice.capped is None else _capped(advice, advice.capped),
         },
         "volumes": [_choice(one) for one in advice.choices],
         "not_enough": [{"type": name, "why": why} for name, why in advice.unfit],
@@ -58,6 +60,29 @@ def document(advice: Advice) -> dict[str, Any]:
         "instance": None if advice.now is None else _instance(advice.now),
         "instances": [_instance(one) for one in advice.instances],
         "notes": list(advice.notes),
+    }
+
+
+def _capped(advice: Advice, found: Capped) -> dict[str, Any]:
+    """That the load stood at a limit: everything else in the document is the least that will do."""
+    return {
+        "first": capped_sentence(advice),
+        "share": found.share,
+        "why": found.sentence,
+        "is_certain": found.is_certain,
+        "level": found.level,
+        "unit": found.unit or None,
+        "wanted_iops": found.wanted_iops,
+        "steps": [
+            {
+                "times": one.times,
+                "needed_iops": one.needed_iops,
+                "needed_mib_per_s": one.needed_mib_per_s,
+                "spec": one.spec,
+                "usd_per_month": one.usd_per_month,
+            }
+            for one in found.steps
+        ],
     }
 
 

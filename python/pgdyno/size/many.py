@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.catalog import Catalog
 from pgdyno.errors import InputError, PgdynoError
-from pgdyno.size import document
+from pgdyno.size import capped, document
 from pgdyno.size.advice import advise
 from pgdyno.size.choice import choose
 from pgdyno.size.demand import demand_of
@@ -55,16 +58,53 @@ class Terms:
     instance: str | None = None
     among: tuple[str, ...] = ()
     members_max: int = MEMBERS_MAX
+    bought: str | None = None
+    """The volume that was measured, ``gp2:size=250GiB``; None: nothing was said of it."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Patterns of file names, and what must fit where one matches; the last that matches decides."""
 
-    def advice(self, measured: Measured) -> Advice:
-        """What to buy for a load."""
-        return advise(
-            demand_of(measured, self.percentile, self.headroom),
-            size_bytes=measured.size_bytes if self.size_bytes is None else self.size_bytes,
+    def size_of(self, name: str) -> int | None:
+        """What must fit on the volume of a file; None where nothing was said."""
+        found = [
+            size_bytes
+            for pattern, size_bytes in self.sizes
+            if fnmatchcase(name, pattern) or fnmatchcase(PurePath(name).name, pattern)
+        ]
+        return found[-1] if found else self.size_bytes
+
+    def advice(self, measured: Measured, name: str = "") -> Advice:
+        """What to buy for the load of a file. :class:`InputError` where ``bought`` cannot have been what was measured."""
+        demand = demand_of(measured, self.percentile, self.headroom)
+        with Catalog() as catalog:
+            bought = None if self.bought is None else catalog.resolve(self.bought)
+            typical = capped.typical_limits(catalog)
+        size_bytes = self.size_of(name)
+        if size_bytes is None:
+            size_bytes = measured.size_bytes if bought is None else bought.size_bytes
+        among = self.among or measured.among
+        advice = advise(
+            demand,
+            size_bytes=size_bytes,
             instance=self.instance,
-            among=self.among,
+            among=among,
             members_max=self.members_max,
+            present=self.bought,
         )
+        found = capped.find(demand, bought, typical)
+        if found is None:
+            return replace(advice, capped=None)
+
+        def cheapest(times: float) -> tuple[str, float | None] | None:
+            wanted = demand_of(measured, self.percentile, (1 + self.headroom) * times - 1)
+            choices = (
+                advice
+                if times == 1
+                else advise(wanted, size_bytes=size_bytes, among=among, members_max=1, present=self.bought)
+            ).choices
+            single = next((one for one in choices if one.members == 1), None)
+            return None if single is None else (single.spec, single.usd_per_month)
+
+        return replace(advice, capped=replace(found, steps=tuple(capped.steps(found, demand, cheapest))))
 
 
 @dataclass(frozen=True)
@@ -94,51 +134,93 @@ class Answer:
 def answer(question: Question) -> Answer:
     """The answer to one question. A file that is wrong does not hide those that are right."""
     try:
-        advice = question.terms.advice(question.file.read())
+        advice = question.terms.advice(question.file.read(), question.file.name)
     except PgdynoError as error:
         return Answer(question.file.name, None, error.message, error.remedy)
     return Answer(question.file.name, document.document(advice))
 
 
+def require_sizes(files: Sequence[File], terms: Terms) -> None:
+    """Refuse to size many servers whose data nobody gave a size: volumes of 1 GiB would be the cheapest. :class:`InputError`."""
+    without = [one.name for one in files if terms.size_of(one.name) is None and terms.bought is None]
+    if without:
+        raise InputError(
+            f"{len(without)} of {len(files)} files have no size: how much must fit is in none of them, {without[0]}",
+            remedy="add --size 500GiB for all, and --size 'db7*=2TiB' for each that is another one",
+            code="size.fleet.no_sizes",
+            data={"files": len(files), "without": without},
+        )
+
+
 def total_usd_per_month(answers: Sequence[Answer]) -> float | None:
-    """What the cheapest of all cost together; None where one has none, or no price."""
-    prices = [None if one.cheapest is None else one.cheapest["usd_per_month"] for one in answers]
+    """What the cheapest of all that have a price cost together; None where none has one."""
+    prices = [_price(one) for one in answers]
     known = [price for price in prices if price is not None]
-    return round(sum(known), 2) if len(known) == len(prices) else None
+    return round(sum(known), 2) if known else None
+
+
+def _price(one: Answer) -> float | None:
+    return None if one.cheapest is None else one.cheapest["usd_per_month"]
+
+
+def left_out(answers: Sequence[Answer]) -> list[tuple[str, str]]:
+    """The files that the total does not have, and why."""
+    found = []
+    for one in answers:
+        if one.error:
+            found.append((one.name, one.error))
+        elif one.cheapest is None:
+            found.append((one.name, "no volume carries it"))
+        elif _price(one) is None:
+            found.append((one.name, f"{one.cheapest['spec']} has no price in the catalogue"))
+    return found
 
 
 def text(answers: Sequence[Answer], width: int | None = None) -> str:
     """A line for each, and the total; a table of at most ``width`` columns."""
     head = ("FILE", "IOPS", "MIB/S", "CHEAPEST VOLUME", "A MONTH")
     rows = [_row(one) for one in answers]
-    total = total_usd_per_month(answers)
-    last = (f"all {len(answers)}", "", "", "", money(total))
-    why = [f"{one.name}: {one.error}" for one in answers if one.error]
-    why += [f"{one.name}: no volume carries it" for one in answers if not one.error and one.cheapest is None]
+    missing = left_out(answers)
+    label = f"all {len(answers)}" if not missing else f"{len(answers) - len(missing)} of {len(answers)}"
+    last = (label, "", "", "", money(total_usd_per_month(answers)))
+    why = [f"{name}: not in the total: {reason}" for name, reason in missing]
+    why += [f"{one.name}: {sentence}" for one in answers if (sentence := _capped(one)) is not None]
     return "\n".join([*fitted([head, *rows, last], width, (0, 3)), *([""] if why else []), *why])
+
+
+def _capped(one: Answer) -> str | None:
+    """That a recording stood at its limit, so that its row is the least."""
+    found = None if one.document is None else one.document["demand"]["capped"]
+    return None if found is None else str(found["first"])
 
 
 def _row(one: Answer) -> tuple[str, ...]:
     if one.document is None:
         return (one.name, *[UNKNOWN] * 4)
     demand, best = one.document["demand"], one.cheapest
-    price = None if best is None else best["usd_per_month"]
+    least = "" if demand["capped"] is None else ">= "
     return (
         one.name,
-        number(demand["needed_iops"]),
-        number(demand["needed_mib_per_s"]),
+        least + number(demand["needed_iops"]),
+        least + number(demand["needed_mib_per_s"]),
         UNKNOWN if best is None else best["spec"],
-        money(price),
+        money(_price(one)),
     )
 
 
 def total(answers: Sequence[Answer]) -> dict[str, Any]:
     """All as one document."""
+    missing = left_out(answers)
     return {
         "schema_version": document.SCHEMA_VERSION,
         "files": [
             {"name": one.name, "advice": one.document, "error": one.error or None, "remedy": one.remedy or None}
             for one in answers
         ],
-        "total": {"files": len(answers), "usd_per_month": total_usd_per_month(answers)},
+        "total": {
+            "files": len(answers),
+            "counted": len(answers) - len(missing),
+            "left_out": [{"name": name, "why": why} for name, why in missing],
+            "usd_per_month": total_usd_per_month(answers),
+        },
     }

@@ -16,7 +16,11 @@ SHOWN_MAX = 12
 
 def text(advice: Advice, width: int | None = None) -> str:
     """What was measured, volumes, instances, credits, and what to mind; tables of at most ``width`` columns."""
-    lines = [f"{name:<10}{said}" for name, said in words.measured_lines(advice)]
+    first = words.capped_sentence(advice)
+    lines = [] if first is None else [f"{first[0].upper()}{first[1:]}.", ""]
+    lines += [f"{name:<10}{said}" for name, said in words.measured_lines(advice)]
+    steps = words.step_rows(advice)
+    lines += ["", *_rows(words.STEP_HEADER, steps, width)] if len(steps) > 1 else []
     lines += ["", *_volumes(advice, width)]
     instances = [words.instance_row(one) for one in advice.instances]
     if advice.now is not None:
@@ -28,8 +32,10 @@ def text(advice: Advice, width: int | None = None) -> str:
             if advice.now.fit.on_credits
             else "does not carry it"
         )
-        lines += ["", f"{advice.now.name} {verdict}: {row[-3]} IOPS, {row[-2]} MiB/s, {row[-1]}"]
-    lines += ["", *_rows(words.INSTANCE_HEADER, instances, width)] if instances else ["", "no instance type carries it"]
+        lines += ["", f"{words.instance_label(advice.now)} {verdict}: {row[-3]} IOPS, {row[-2]} MiB/s, {row[-1]}"]
+    if words.lists_instances(advice):
+        none = ["no instance type carries it"]
+        lines += ["", *(_rows(words.INSTANCE_HEADER, instances, width) if instances else none)]
     if advice.collapses:
         lines += ["", *(f"{words.collapse_sentence(one)}." for one in advice.collapses)]
     if advice.unfit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from pgdyno.size.capped import USUAL_MS
 from pgdyno.size.demand import MIB
 from pgdyno.size.search import Collapse
 from pgdyno.text import UNKNOWN, duration, gib, money, percent
@@ -64,6 +65,8 @@ def _iops(one: Choice) -> str:
     return rate(member.charged_iops, member.charge.read_tokens / one.members)
 
 
+CLASS_PREFIX = "db."
+"""Of the names of RDS's classes."""
 VOLUME_HEADER = ["Volume", "a month", "IOPS", "MiB/s", "Room", ""]
 INSTANCE_HEADER = ["Instance", "vCPUs", "Memory", "a month", "IOPS", "MiB/s", "Room"]
 
@@ -75,13 +78,56 @@ def headline(advice: Advice) -> str:
     best = advice.choices[0]
     what = best.member.title if best.members == 1 else f"A RAID-0 of {best.members} x {best.member.title},"
     price = "" if best.usd_per_month is None else f" for {money(best.usd_per_month)} a month"
-    return f"{what} carries it{price}"
+    least = "At least: " if advice.capped is not None else ""
+    return f"{least}{what} carries {'what was measured' if least else 'it'}{price}"
+
+
+def capped_sentence(advice: Advice) -> str | None:
+    """The first thing to say of a recording that stood at its limit; None where it did not."""
+    found, demand = advice.capped, advice.demand
+    if found is None:
+        return None
+    stood = "stood" if found.is_certain else "probably stood"
+    least = f"at least {demand.needed_iops:,.0f} IOPS and {demand.needed_mib_per_s:,.1f} MiB/s"
+    wanted = ""
+    if found.wanted_iops is not None:
+        wanted = f"; what waited needs up to {found.wanted_iops:,.0f} IOPS at {USUAL_MS:g} ms a request"
+    return f"this recording {stood} at its limit: {least}{wanted}; buy a step, measure again"
+
+
+STEP_HEADER = ["Step", "IOPS", "MiB/s", "Volume", "a month"]
+
+
+def step_rows(advice: Advice) -> list[list[str]]:
+    """What to buy next where the recording stood at its limit: one row for each volume."""
+    return [
+        [
+            "measured" if one.times == 1 else f"{one.times:g} times",
+            f"{one.needed_iops:,.0f}",
+            f"{one.needed_mib_per_s:,.1f}",
+            one.spec,
+            money(one.usd_per_month),
+        ]
+        for one in (advice.capped.steps if advice.capped is not None else ())
+    ]
 
 
 def grown(choice: Choice, size_bytes: int | None) -> str:
     """That a volume is larger than what must fit on it, which is how it comes to its limits."""
     more = choice.size_bytes - (size_bytes or choice.size_bytes)
     return f"grown by {gib(more)}" if more >= choice.members << 30 else ""
+
+
+def instance_label(one: InstanceChoice) -> str:
+    """Its name; of a class of RDS, whose limits these are."""
+    if not one.name.startswith(CLASS_PREFIX):
+        return one.name
+    return f"{one.name} (limits of EC2's {one.name.removeprefix(CLASS_PREFIX)}: of db.* AWS publishes the maximum bandwidth alone)"
+
+
+def lists_instances(advice: Advice) -> bool:
+    """Whether types of EC2 are what could be bought: not for a database of RDS, nor for what another provider measured."""
+    return not advice.demand.measured.among and (advice.now is None or not advice.now.name.startswith(CLASS_PREFIX))
 
 
 def instance_row(one: InstanceChoice) -> list[str]:

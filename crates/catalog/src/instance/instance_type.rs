@@ -20,6 +20,11 @@ const MEMORY_BYTES_MAX: u64 = 64 * TIB;
 /// How many names a refusal offers.
 const OFFERED: usize = 3;
 
+/// What the names of RDS's classes begin with. The rest is the name of the type of EC2 that they run on. Of a class vCPUs, memory and
+/// the maximum bandwidth to storage are published (Amazon RDS User Guide, *Hardware specifications for DB instance classes*), and
+/// neither baselines nor IOPS.
+const RDS_PREFIX: &str = "db.";
+
 /// Bytes in the provider's megabyte.
 const MB: f64 = 1e6;
 
@@ -35,6 +40,8 @@ const THROUGHPUT_DEPTH_NS: u64 = 1_000_000_000;
 pub struct InstanceType {
     /// Its name, or `vcpus=4,memory=16GiB`.
     pub instance: String,
+    /// The type of EC2 whose figures these are, if it is a class of RDS (`db.r6g.large`): of classes no limits to volumes are published.
+    pub figures_of: Option<String>,
     /// Processor architecture; `None` if made to measure.
     pub arch: Option<String>,
     /// Virtual processors.
@@ -106,12 +113,43 @@ impl InstanceType {
         if text.contains('=') {
             return made_to_measure(text);
         }
+        if let Some(ec2) = of_rds(text) {
+            return Self::class_of_rds(text, ec2);
+        }
         if let Some((name, as_of)) = text.split_once('@') {
             return Self::of_then(name.trim(), as_of.trim());
         }
         let catalog = instance_catalog()?;
         let row = catalog.rows.iter().find(|row| row.name.eq_ignore_ascii_case(text));
         row.map(|row| Self::of(row, catalog)).ok_or_else(|| unknown_type(text, catalog))
+    }
+
+    /// A class of RDS with the figures of the type of EC2 that it runs on. What RDS asks for it is not known here.
+    fn class_of_rds(text: &str, ec2: &str) -> Result<Self, SpecError> {
+        let catalog = instance_catalog()?;
+        let name = ec2.split('@').next().unwrap_or(ec2).trim();
+        if !catalog.rows.iter().any(|row| row.name.eq_ignore_ascii_case(name)) {
+            return Err(unknown_class(text, name, catalog));
+        }
+        Ok(Self::parse(ec2)?.as_class_of_rds())
+    }
+
+    fn as_class_of_rds(self) -> Self {
+        let source = self.source.unwrap_or_default();
+        Self {
+            instance: format!("{RDS_PREFIX}{}", self.instance),
+            source: Some(format!(
+                "limits of EC2's {}, since of {RDS_PREFIX}* the maximum bandwidth alone is published; {source}",
+                self.instance
+            )),
+            figures_of: Some(self.instance),
+            attachments: None,
+            usd_per_hour: None,
+            price_region: None,
+            price_source: None,
+            price_date: None,
+            ..self
+        }
     }
 
     /// A type with the limits to its volumes that it had in a month. What was asked for it then is not known here.
@@ -148,6 +186,7 @@ impl InstanceType {
         let (price_source, price_date) = price.unzip();
         Self {
             instance: row.name.to_owned(),
+            figures_of: None,
             arch: Some(row.arch.to_owned()),
             vcpus: row.vcpus,
             rds: catalog.head.is_of_rds(row.name),
@@ -193,15 +232,22 @@ impl EbsLimits {
     }
 }
 
-/// All types whose name contains `like`, in any case; all of them without it. By family, smallest first.
+/// All types whose name contains `like`, in any case; all of them without it. By family, smallest first. With `db.` before a part
+/// of a name, classes of RDS.
 ///
 /// # Errors
 /// A mistake in the catalogue, which is a bug and which the crate's tests would have found.
 pub fn instance_types(like: Option<&str>) -> Result<Vec<InstanceType>, CatalogError> {
     let catalog = instance_catalog()?;
-    let wanted = like.unwrap_or_default().to_ascii_lowercase();
-    let rows = catalog.rows.iter().filter(|row| row.name.contains(&wanted));
-    Ok(rows.map(|row| InstanceType::of(row, catalog)).collect())
+    let lower = like.unwrap_or_default().to_ascii_lowercase();
+    let class = of_rds(&lower);
+    let wanted = class.unwrap_or(&lower);
+    let rows =
+        catalog.rows.iter().filter(|row| class.map_or(row.name.contains(wanted), |part| row.name.starts_with(part)));
+    Ok(rows
+        .map(|row| InstanceType::of(row, catalog))
+        .map(|found| if class.is_some() { found.as_class_of_rds() } else { found })
+        .collect())
 }
 
 fn unknown_month(name: &str, as_of: &str, history: &[History]) -> SpecError {
@@ -217,14 +263,33 @@ fn unknown_month(name: &str, as_of: &str, history: &[History]) -> SpecError {
     SpecError { message, remedy: then.chain([name.to_owned()]).collect::<Vec<_>>().join(" or ") }
 }
 
+/// What follows `db.` in the name of a class of RDS.
+fn of_rds(text: &str) -> Option<&str> {
+    let prefix = text.get(..RDS_PREFIX.len())?;
+    prefix.eq_ignore_ascii_case(RDS_PREFIX).then(|| &text[RDS_PREFIX.len()..])
+}
+
+/// A class without a type of EC2 of its name: the refusal offers classes that have one.
+fn unknown_class(text: &str, ec2: &str, catalog: &'static InstanceCatalog) -> SpecError {
+    let what = if ec2.eq_ignore_ascii_case("serverless") {
+        format!("{} has no fixed size, and so no limits", quoted(text))
+    } else {
+        format!("{} runs on no type of EC2 that the catalogue has", quoted(text))
+    };
+    // Classes of Oracle have a suffix: db.r5.large.tpc1.mem2x.
+    let size_of_two = ec2.split('.').take(2).collect::<Vec<_>>().join(".");
+    let remedy = unknown_type(&size_of_two, catalog).remedy;
+    let names = remedy.split(" or ").filter(|name| !name.contains('='));
+    let known = catalog.rows.iter().find(|row| row.name.eq_ignore_ascii_case(&size_of_two)).map(|row| row.name);
+    let offered: Vec<String> = match known {
+        Some(name) => vec![format!("{RDS_PREFIX}{name}")],
+        None => names.map(|name| format!("{RDS_PREFIX}{name}")).collect(),
+    };
+    SpecError { message: what, remedy: offered.join(" or ") }
+}
+
 fn unknown_type(name: &str, catalog: &'static InstanceCatalog) -> SpecError {
     let lower = name.to_ascii_lowercase();
-    let of_rds = lower.strip_prefix("db.").and_then(|ec2| catalog.rows.iter().find(|row| row.name == ec2));
-    if let Some(row) = of_rds {
-        let message =
-            format!("{} is a class of RDS, and the catalogue has the types of EC2 that they run on", quoted(name));
-        return SpecError { message, remedy: row.name.to_owned() };
-    }
     let family = lower.split('.').next().unwrap_or_default();
     let size_of =
         |row: &Row| row.name.split_once('.').filter(|(its, _)| *its == family).map(|(_, size)| size.to_owned());
@@ -315,6 +380,7 @@ fn made_to_measure(text: &str) -> Result<InstanceType, SpecError> {
     let (vcpus, memory_bytes) = measures.judge()?;
     Ok(InstanceType {
         instance: written(u64::from(vcpus), memory_bytes),
+        figures_of: None,
         arch: None,
         vcpus,
         rds: false,

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Sample, shared_out
 from pgdyno.size.reading.agreement import Row, decimals_of, figure_of
-from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, possible
+from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, NOT_A_NUMBER, possible
 
 SECTOR_BYTES = 512
 """What sysstat calls a sector or a block, whatever the device's own is."""
@@ -103,6 +103,7 @@ def row(names: Sequence[str], words: Sequence[object], where: str) -> dict[str, 
                 raise InputError(
                     f"{where}: {name} is `{'null' if word is None else word}`, which is not a number",
                     remedy="remove the damaged interval, or measure again",
+                    code=NOT_A_NUMBER,
                 ) from None
             continue
         if _is_used(name):

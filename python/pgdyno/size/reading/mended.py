@@ -51,7 +51,9 @@ def documents(text: str, what: str, remedy: str) -> tuple[list[Any], list[str]]:
         return _parsed(text), notes
     except ValueError as error:
         last = error if notes else first
-    if isinstance(last, json.JSONDecodeError) and last.pos >= len(text.rstrip()):
+    if isinstance(last, json.JSONDecodeError) and (
+        last.pos >= len(text.rstrip()) or last.msg.startswith("Unterminated")
+    ):
         raise InputError(f"{what}: it ends in the middle", remedy=remedy, code="size.json.cut") from last
     raise InputError(f"{what}: {last}", remedy=remedy, code="size.json.invalid") from last
 

@@ -86,13 +86,16 @@ def read(files: Sequence[tuple[str, str, float]], near_s: float | None = None) -
     names = ", ".join(dict.fromkeys(path for _, path, _ in files))
     if not found:
         raise InputError(
-            f"{names} is not output of ebsnvme", remedy="write it with `ebsnvme stats --json /dev/nvme1n1`"
+            f"{names} is not output of ebsnvme",
+            remedy="write it with `ebsnvme stats --json /dev/nvme1n1`",
+            code="size.nvme.none",
         )
     totals = sorted((one for one in found if one.grew_for_s is None), key=lambda one: one.at_s or 0.0)
     differences = [one for one in found if one.grew_for_s is not None]
     if len(totals) < 2 and not differences:
         raise InputError(
             f"{names} has one reading, and only the growth of counters says what was exceeded when",
+            code="size.nvme.one_reading",
             remedy="take a second reading after the watch, and name both files or append it to the first",
         )
     samples = [_between(*pair) for pair in pairwise(totals)] + [_sample(one, one.counters) for one in differences]

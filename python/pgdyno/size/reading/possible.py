@@ -6,6 +6,8 @@ import math
 
 from pgdyno.errors import InputError
 
+NOT_A_NUMBER, IMPOSSIBLE = "size.value.not_a_number", "size.value.impossible"
+"""Codes of the errors."""
 COUNT_MAX = 1e9
 """Requests per second, requests in a queue, milliseconds of a request: a hundred times what the fastest arrays do."""
 BYTES_MAX = float(1 << 50)
@@ -20,13 +22,13 @@ def possible(value: float, what: str, most: float) -> float:
     :class:`InputError` otherwise.
     """
     if not math.isfinite(value):
-        raise InputError(
-            f"{what} is {value}, which is not a number", remedy="remove the damaged interval, or measure again"
-        )
+        raise _refused(f"{what} is {value}, which is not a number", NOT_A_NUMBER)
     if value < 0:
-        raise InputError(f"{what} is negative: {value:g}", remedy="remove the damaged interval, or measure again")
+        raise _refused(f"{what} is negative: {value:g}", IMPOSSIBLE)
     if value > most:
-        raise InputError(
-            f"{what} is {value:g}, which no disk reaches", remedy="remove the damaged interval, or measure again"
-        )
+        raise _refused(f"{what} is {value:g}, which no disk reaches", IMPOSSIBLE)
     return value
+
+
+def _refused(message: str, code: str) -> InputError:
+    return InputError(message, remedy="remove the damaged interval, or measure again", code=code)

@@ -297,14 +297,17 @@ def _refuse_other_periods(metrics: Sequence[Series], period_s: float, path: str,
 
 
 def _period_s(metrics: Sequence[Series], path: str) -> float:
-    """The usual distance of two values: periods that are missing make a few of them longer. Of one value, what the file says."""
+    """The usual distance of two values: periods that are missing make a few of them longer. Of too few, what the file says.
+
+    What it says is not always right: a volume that is counted each five minutes has sums of five when each minute is asked for.
+    """
     distances: Counter[float] = Counter()
     for one in metrics:
         distances.update(end - begin for begin, end in pairwise(sorted(one.points)))
+    stated = {one.period_s for one in metrics if one.period_s is not None}
+    if len(stated) == 1 and (len(distances) != 1 or all(len(one.points) <= SPARSE_MIN for one in metrics)):
+        return stated.pop()
     if not distances:
-        stated = {one.period_s for one in metrics if one.period_s is not None}
-        if len(stated) == 1:
-            return stated.pop()
         raise InputError(
             f"{path} has one value of each metric, which tells no period",
             remedy="say it: --interval 60s",
