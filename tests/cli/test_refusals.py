@@ -90,7 +90,8 @@ def test_a_class_of_rds_is_an_instance(engine: Path, tmp_path: Path, capsys: pyt
     file = tmp_path / "asked.toml"
     file.write_text(FILE)
     assert run(["run", str(file), "--set", "instance.type=db.r6g.large", "--dry-run"]) == 0, capsys.readouterr().err
-    assert "db.r6g.large" in capsys.readouterr().out
+    assert run(["run", str(file), "--set", "instance.type=db.r6g.3xlarge", "--dry-run"]) == EXIT_USAGE
+    assert "db.r6g.2xlarge" in capsys.readouterr().err.partition("remedy:")[2]
 
 
 def test_iops_that_an_instance_off_nitro_does_not_do_are_refused(

@@ -61,7 +61,7 @@ def mean(measured: Measured, figure: str) -> float | None:
 
 def _value(sample: Sample, figure: str) -> float | None:
     if figure.startswith("exceeded_"):
-        return sample.exceeded.get(figure.removeprefix("exceeded_"))  # type: ignore[call-overload, no-any-return]
+        return dict[str, float](sample.exceeded).get(figure.removeprefix("exceeded_"))
     values: dict[str, float | None] = {
         "iops": sample.ops_per_s,
         "reads": sample.read_ops_per_s,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
@@ -17,9 +18,14 @@ from pgdyno.size.fit import asked_of
 from pgdyno.text import percent
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pgdyno.catalog import Catalog
     from pgdyno.size.demand import Series
     from pgdyno.specification import Rate, VolumeSpec
+
+    Chosen = NDArray[np.bool_]
 
 NEAR = 0.03
 """Within 3 % of the maximum counts as at it: a limiter's own rate moves less from second to second."""
@@ -34,7 +40,7 @@ QUEUE_MIN = 2.0
 INTERVALS_MIN = 20
 """Fewer intervals have a twentieth of them at the maximum by themselves."""
 LEVEL_MIN = 3
-"""Intervals of the same rate that are no accident where requests wait far longer than usual."""
+"""Intervals of the same rate that cannot be an accident where requests wait far longer than usual."""
 FAR_MS = 50.0
 """Five times what a request takes at most: AWS says single-digit milliseconds for SSD, and a disk of st1 takes some 10 ms."""
 USUAL_MS = 10.0
@@ -82,7 +88,7 @@ class Capped:
 
 @dataclass(frozen=True)
 class _Course:
-    """The load over time as somebody counts it, with the queue where it is known."""
+    """The load over time as it is counted, with the queue where it is known."""
 
     ops_per_s: Series
     mib_per_s: Series
@@ -93,11 +99,11 @@ class _Course:
     def figures(self) -> tuple[tuple[Series, str], ...]:
         return (self.ops_per_s, "IOPS"), (self.mib_per_s, "MiB/s")
 
-    def share(self, chosen: Series) -> float:
-        """Of the time."""
+    def share(self, chosen: Chosen) -> float:
+        """The share of the time that the chosen intervals make."""
         return float(self.seconds[chosen].sum() / self.seconds.sum())
 
-    def wait_ms(self, chosen: Series) -> float | None:
+    def wait_ms(self, chosen: Chosen) -> float | None:
         """How long a request takes in these intervals, by Little's law; None where the queue is not known."""
         import numpy as np
 
@@ -107,7 +113,7 @@ class _Course:
         held = float(np.dot(self.queue[chosen], self.seconds[chosen]))
         return held / done * 1000 if done else None
 
-    def wanted_iops(self, chosen: Series) -> float | None:
+    def wanted_iops(self, chosen: Chosen) -> float | None:
         """Requests in flight over 10 ms; None where that is no more than was done."""
         import numpy as np
 
@@ -216,9 +222,14 @@ def _at_rate(course: _Course, load: Series, rate: Rate, scale: float, unit: str,
 
 
 def _of_course(demand: Demand, typical: Sequence[tuple[str, float, float]]) -> Capped | None:
-    """Whether the load looks as if it stood at a limit that nobody named."""
+    """Whether the load looks as if it stood at a limit that is not known."""
     course = _course(demand)
-    signs = (_waiting, _longer_queue, lambda *known: _typical(*known, typical), _alone)
+    signs: tuple[Callable[[_Course, Series, str], Capped | None], ...] = (
+        _waiting,
+        _longer_queue,
+        partial(_typical, typical),
+        _alone,
+    )
     for sign in signs:
         found = [one for load, unit in course.figures if load.any() and (one := sign(course, load, unit)) is not None]
         if found:
@@ -262,7 +273,7 @@ def _longer_queue(course: _Course, load: Series, unit: str) -> Capped | None:
     )
 
 
-def _typical(course: _Course, load: Series, unit: str, typical: Sequence[tuple[str, float, float]]) -> Capped | None:
+def _typical(typical: Sequence[tuple[str, float, float]], course: _Course, load: Series, unit: str) -> Capped | None:
     """A plateau at what a volume comes with, and nothing above it."""
     top = load >= load.max() * (1 - NEAR)
     wait_ms = course.wait_ms(top)
@@ -300,7 +311,7 @@ def _alone(course: _Course, load: Series, unit: str) -> Capped | None:
 
 
 def steps(found: Capped, demand: Demand, choose: Callable[[float], tuple[str, float | None] | None]) -> Iterator[Step]:
-    """What to buy next: ``choose`` says what carries so many times the load, and its price. A volume is named once."""
+    """What to buy next: ``choose`` says what carries this multiple of the load, and its price. A volume is named once."""
     named: set[str] = set()
     for times in (1.0, *STEPS):
         if times > 1 and found.wanted_iops is not None and demand.needed_iops * times > 2 * found.wanted_iops:

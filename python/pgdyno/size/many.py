@@ -141,7 +141,7 @@ def answer(question: Question) -> Answer:
 
 
 def require_sizes(files: Sequence[File], terms: Terms) -> None:
-    """Refuse to size many servers whose data nobody gave a size: volumes of 1 GiB would be the cheapest. :class:`InputError`."""
+    """Refuse to size many servers without a size: volumes of 1 GiB would be the cheapest. :class:`InputError`."""
     without = [one.name for one in files if terms.size_of(one.name) is None and terms.bought is None]
     if without:
         raise InputError(

@@ -66,7 +66,7 @@ def _iops(one: Choice) -> str:
 
 
 CLASS_PREFIX = "db."
-"""Of the names of RDS's classes."""
+"""What the names of RDS's classes begin with."""
 VOLUME_HEADER = ["Volume", "a month", "IOPS", "MiB/s", "Room", ""]
 INSTANCE_HEADER = ["Instance", "vCPUs", "Memory", "a month", "IOPS", "MiB/s", "Room"]
 

@@ -3,7 +3,7 @@
 Requests times their mean size are the bytes. Requests times the time that each takes are the mean queue (Little's law).
 Requests times ``svctm``, which sysstat printed until 12.0, are the share of the time in which the device was busy. A row that
 contradicts itself was damaged: by a program (sysstat 12.2 writes ``wMB/s`` of JSON in sectors), by a counter that overflowed, or
-by somebody who changed a unit. Which of its figures is right nobody can tell, so it is no load.
+by hand, when a unit was changed. Which of its figures is right cannot be known, so the row is refused.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _refused(where: str, column: str, printed: float, computed: float, why: str)
 
 
 def figure_of(word: object, scale: float, decimals: int) -> Figure | None:
-    """A cell as a figure, in bytes where ``scale`` is bytes of the column's unit; ``None`` where it is no number.
+    """A cell as a figure, in bytes where ``scale`` is bytes of the column's unit; ``None`` where it is not a number.
 
     ``decimals`` is how many digits a number of a JSON document had, which the number itself does not say.
     """

@@ -158,7 +158,7 @@ def metric_of(label: str) -> tuple[Metric, Family] | None:
     """What a name means, as the service or the portal writes it; ``None`` if it is none of a disk."""
     bare = _DECORATION.sub("", _DECORATION.sub("", label.strip())).strip().lower()
     known = _METRICS.get(bare)
-    if known is None and bare.startswith("disk "):  # the portal leaves the first word away
+    if known is None and bare.startswith("disk "):  # the portal omits the first word
         known = _METRICS.get(f"composite {bare}")
     return known
 

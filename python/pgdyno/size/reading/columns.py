@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from pgdyno.errors import InputError
 from pgdyno.size.measured import Sample, shared_out
-from pgdyno.size.reading.agreement import Row, decimals_of, figure_of
+from pgdyno.size.reading.agreement import Figure, Row, decimals_of, figure_of
 from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, NOT_A_NUMBER, possible
 
 SECTOR_BYTES = 512
@@ -120,7 +120,7 @@ def has_numbers(words: Sequence[str]) -> bool:
 def figures_of(names: Sequence[str], words: Sequence[object]) -> Row:
     """The same cells with the precision that they were printed with, to be compared with each other."""
     decimals = decimals_of(words)
-    figures, ways, scales = {}, {}, {}
+    figures, ways, scales = dict[str, Figure](), dict[str, str](), dict[str, float]()
     for name, word in zip(names, words, strict=True):
         column = _BYTES_COLUMN.fullmatch(name)
         scale = _SIZE_BYTES.get(name, 1.0) if column is None else _scale(name, "")

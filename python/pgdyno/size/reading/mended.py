@@ -34,7 +34,7 @@ _MENDS = (
 
 
 def documents(text: str, what: str, remedy: str) -> tuple[list[Any], list[str]]:
-    """The documents of a text, one after the other as ``>>`` makes them, and notes of what was mended.
+    """The documents of a text, one after the other as ``>>`` makes them, and notes of what was corrected.
 
     :class:`InputError`, with ``what``, where it is none or was cut off.
     """

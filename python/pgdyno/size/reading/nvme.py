@@ -6,7 +6,7 @@ that time in which the limit was exceeded. Traps that are taken care of: a readi
 reading but the first is a difference already; counters begin again when a volume is attached.
 
 An instance store has limits of its own and none of EBS. Its text says so; JSON of nvme-cli writes them under the name of the
-instance's EBS limits, and cannot be told from an EBS volume's.
+instance's EBS limits, and looks like an EBS volume's.
 
 Formats: amazonlinux/amazon-ec2-utils d84cf6d (``ebsnvme``), linux-nvme/nvme-cli (``plugins/amzn``, #2559 and #2923).
 """

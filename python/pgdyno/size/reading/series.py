@@ -194,7 +194,7 @@ def _measured(name: str, metrics: Sequence[Series], path: str, interval_s: float
 
 
 def _family(metrics: Sequence[Series]) -> Family:
-    """Of the metrics that make the load; of any where there are none."""
+    """The family of the metrics that make the load; of the first metric where there are none."""
     return next((one.family for one in metrics if one.metric.figure in (*SPLIT, *TOGETHER)), metrics[0].family)
 
 
