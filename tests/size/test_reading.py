@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -391,3 +392,36 @@ def test_of_several_devices_a_disk_is_proposed(names: tuple[str, str, str]) -> N
     with pytest.raises(InputError) as refused:
         choose(found, [], "file")
     assert refused.value.remedy.endswith(f"--device {names[1]}")
+
+
+def _stream(count: int) -> str:
+    """A metric stream: a document for each value."""
+    names = ("VolumeReadOps", "VolumeWriteOps", "VolumeReadBytes", "VolumeWriteBytes")
+    return "\n".join(
+        json.dumps({"namespace": "AWS/EBS", "metric_name": name, "dimensions": {"VolumeId": "vol-1"},
+                    "timestamp": 1_700_000_000_000 + 60_000 * minute, "value": {"sum": 10.0, "count": 1}})
+        for minute in range(count) for name in names
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("read", "write"),
+    [
+        (read_iostat, lambda count: formats.iostat_12_7(LOAD[:1] * count, 1)),
+        (
+            read_iostat,
+            lambda count: formats.iostat_json(LOAD[:1] * count, 1).replace('"statistics": [', '"statistics": [,'),
+        ),
+        (read_sar, lambda count: formats.sadf_json(LOAD[:1] * count, 1).replace(".0,", ",00,")),
+        (read_cloudwatch, _stream),
+    ],
+    ids=["iostat", "JSON with a comma", "decimal commas", "metric stream"],
+)
+def test_twice_as_many_intervals_take_twice_as_long(read: Read, write: Callable[[int], str]) -> None:
+    def cpu_s(text: str) -> float:
+        begin = time.process_time()
+        read(text)
+        return time.process_time() - begin
+
+    one, two = write(1000), write(2000)
+    assert min(cpu_s(two) for _ in range(2)) < 3 * min(cpu_s(one) for _ in range(2))

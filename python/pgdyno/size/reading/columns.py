@@ -147,8 +147,10 @@ def _of_json(value: object, name: str) -> float:
 
 def is_cut(lines: Sequence[str], at: int) -> bool:
     """Whether a row may be incomplete because its program was stopped: nothing follows, or the head of the next file."""
-    following = next((line for line in lines[at + 1 :] if line.strip()), "")
-    return not following or is_head(following)
+    for place in range(at + 1, len(lines)):
+        if lines[place].strip():
+            return is_head(lines[place])
+    return True
 
 
 def is_head(line: str) -> bool:
