@@ -131,10 +131,10 @@ impl InstanceType {
         if !catalog.rows.iter().any(|row| row.name.eq_ignore_ascii_case(name)) {
             return Err(unknown_class(text, name, catalog));
         }
-        Ok(Self::parse(ec2)?.as_class_of_rds())
+        Ok(Self::parse(ec2)?.under_rds())
     }
 
-    fn as_class_of_rds(self) -> Self {
+    fn under_rds(self) -> Self {
         let source = self.source.unwrap_or_default();
         Self {
             instance: format!("{RDS_PREFIX}{}", self.instance),
@@ -246,7 +246,7 @@ pub fn instance_types(like: Option<&str>) -> Result<Vec<InstanceType>, CatalogEr
         catalog.rows.iter().filter(|row| class.map_or(row.name.contains(wanted), |part| row.name.starts_with(part)));
     Ok(rows
         .map(|row| InstanceType::of(row, catalog))
-        .map(|found| if class.is_some() { found.as_class_of_rds() } else { found })
+        .map(|found| if class.is_some() { found.under_rds() } else { found })
         .collect())
 }
 
