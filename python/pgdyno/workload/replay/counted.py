@@ -34,6 +34,7 @@ _COLUMNS = (
     "wal_bytes",
 )
 """Columns of pg_stat_statements 1.8 and later, which is PostgreSQL 13's."""
+VERSION_MIN = (1, 8)
 _STATEMENTS = """
 SELECT role.rolname, seen.queryid, {toplevel}, seen.query, {columns}
 FROM {schema}.pg_stat_statements AS seen
@@ -79,7 +80,10 @@ def counted(connection: Connection) -> list[dict[str, Any]]:
 
 
 def _statements(connection: Connection, schema: str, version: str) -> list[dict[str, Any]]:
-    toplevel = "seen.toplevel" if tuple(map(int, version.split("."))) >= (1, 9) else "true"
+    number = _numbered(version)
+    if number < VERSION_MIN:
+        raise _too_old(connection, version)
+    toplevel = "seen.toplevel" if number >= (1, 9) else "true"
     columns = ", ".join(f"seen.{column}" for column in _COLUMNS)
     query = _STATEMENTS.format(schema=schema, toplevel=toplevel, columns=columns)
     rows = connection.execute(query.encode()).fetchall()
@@ -94,6 +98,33 @@ def _statements(connection: Connection, schema: str, version: str) -> list[dict[
         one["query"] = without_literals(str(one["query"]))
         one["wal_bytes"] = int(one["wal_bytes"])
     return found
+
+
+def _numbered(version: str) -> tuple[int, int]:
+    """``1.7`` as numbers; a version of another form is taken to be a new one."""
+    parts = version.split(".")
+    if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
+        return VERSION_MIN
+    return int(parts[0]), int(parts[1])
+
+
+def _too_old(connection: Connection, version: str) -> InputError:
+    """An extension whose SQL was not updated with the server, as pg_upgrade leaves it; or a server that has no newer one."""
+    named = f"the database {connection.info.dbname} has pg_stat_statements {version}"
+    data = {"version": version, "database": connection.info.dbname}
+    if connection.info.server_version < 130000:
+        return InputError(
+            f"{named}, which does not count WAL: the server is older than PostgreSQL 13",
+            remedy="use a server of version 13 or later",
+            code="statements.server.old",
+            data=data,
+        )
+    return InputError(
+        f"{named}, which is older than the server: it was not updated with it",
+        remedy=f"run `ALTER EXTENSION pg_stat_statements UPDATE` in the database {connection.info.dbname}, as the extension's owner",
+        code="statements.extension.old",
+        data=data,
+    )
 
 
 def without_literals(text: str) -> str:
