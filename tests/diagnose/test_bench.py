@@ -62,7 +62,9 @@ def test_a_draw_has_both_versions_alike_every_limit_and_comes_out_the_same() -> 
     assert len(every) >= 200
     assert len({key for key, _, _ in every}) == len(every)
     assert sum(stand.older for _, stand, _ in every) * 2 == len(every)
-    counted = {limit: sum(load.limit == limit for _, _, load in every) for limit in LIMITS}
+    counted = {
+        limit: sum(load.limit == limit for _, _, load in every) for limit in LIMITS if limit != "no_answer"
+    }  # a server that does not answer has no load
     assert min(counted.values()) >= 3
 
 

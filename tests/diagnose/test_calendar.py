@@ -49,7 +49,7 @@ def test_each_hour_has_the_limit_that_bound_in_it(found: Calendar) -> None:
     assert limits == {21: "client", 22: "volume_iops", 23: "volume_iops", 0: None, 1: "client", 2: "volume_iops"}
     assert [hour.begin.hour for hour in found.hours] == [21, 22, 23, 0, 1, 2], "in their order, over midnight"
     assert found.counted == {"volume_iops": 3, "client": 2}
-    assert found.hours[3].missed == ("the server cannot be connected to",)
+    assert found.hours[3].missed == (f"{found.hours[3].begin:%H}:05 the server cannot be connected to",)
     consumer = found.hours[1].consumer
     assert consumer is not None
     assert consumer[0] == "reads"

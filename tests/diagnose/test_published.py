@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.verdict import Verdict
 from pgdyno.diagnose.alongside import Grid
 from pgdyno.diagnose.bought import purchase_of
 from pgdyno.diagnose.diagnosis import diagnose_files
+from pgdyno.diagnose.noticed import Running
 from pgdyno.diagnose.published import Finding, findings_of, iops_needed
 from pgdyno.diagnose.source import sources_of
 from pgdyno.diagnose.statements import Slow, Statement, top_of
@@ -21,6 +25,7 @@ from ..size import formats
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.analysis.binding.limits import Limit
     from pgdyno.diagnose.diagnosis import Diagnosis
 
 QUEUE_RULE = "VolumeQueueLength, 1 for each 1,000 IOPS"
@@ -114,7 +119,111 @@ def test_statements_are_named_once_by_what_they_move_most() -> None:
         for number, read, wal in ((1, 100, 0), (2, 0, 50), (3, 60, 60), (4, 0, 0))
     )
     assert [one.queryid for one in top_of(made)] == [1, 2, 3]
-    assert Slow(1000.0, on=False, statements=0, calls=0).on is False
+
+
+@pytest.mark.parametrize(
+    ("slow", "figure"),
+    [
+        (Slow(1000.0, -1.0, 0, 0), "no statement took 1,000 ms or more on average (the setting is off)"),
+        (Slow(1000.0, 0.0, 0, 0), "no statement took 1,000 ms or more on average (the setting logs all)"),
+        (Slow(250.0, 250.0, 1, 1), "1 statement took 250 ms or more on average, in 1 call"),
+        (
+            Slow(1000.0, -1.0, 0, 0, Running(6, 14_000.0)),
+            "no statement took 1,000 ms or more on average; 6 had not ended, after up to 14 s (the setting is off)",
+        ),
+        (Slow(1000.0, 1000.0, None, 0, Running(0, 3.0)), "no statement had run for 1,000 ms or more"),
+    ],
+)
+def test_slow_statements_are_said_as_they_were_seen(tmp_path: Path, slow: Slow, figure: str) -> None:
+    load = formats.Interval(1800, 1190, 14_400, 9_520)
+    found = judged(metrics(tmp_path / "a", load, VolumeIOPSExceededCheck=[1.0] * 60), "gp3")
+    (said,) = [
+        one for one in findings_of(found.binding, {}, (), Grid(0.0, 1.0, 1), slow) if one.rule.startswith("log_min")
+    ]
+    assert said.figure == figure
+    assert said.agrees is slow.any, "the volume's IOPS bind"
+
+
+@pytest.mark.parametrize("limit", [*LIMITS, None])
+def test_no_rule_has_a_word_of_the_laboratory(tmp_path: Path, limit: Limit | None) -> None:
+    found = judged(metrics(tmp_path / "a", formats.Interval(500, 400, 4_000, 3_200)), "gp3")
+    shares = {} if limit is None else {limit: 1.0}
+    binding = replace(found.binding, verdict=Verdict(limit, None, "high" if limit else "unknown", shares))
+    for slow in (Slow(1000.0, -1.0, 0, 0), Slow(1000.0, -1.0, 3, 5)):
+        for one in findings_of(binding, {}, (), Grid(0.0, 1.0, 1), slow):
+            assert "laboratory" not in one.why
+            assert ("nothing binds" in one.why) <= (limit == "client")
+            assert ("another thing binds" in one.why) is False
+
+
+def test_figures_that_nobody_gave_are_never_printed(tmp_path: Path) -> None:
+    """CloudWatch with operations and bytes alone: no latency, and no queue."""
+    load = formats.Interval(1800, 1190, 14_400, 9_520)
+    named = ("VolumeReadOps", "VolumeWriteOps", "VolumeReadBytes", "VolumeWriteBytes", "VolumeIOPSExceededCheck")
+    for count in (4, 5):
+        file = metrics(tmp_path / "a", load, VolumeIOPSExceededCheck=[1.0] * 60)
+        answer = json.loads(file.read_text())
+        kept = [one for one in answer["MetricDataResults"] if one["Label"].split()[1] in named[:count]]
+        assert len(kept) == count
+        file.write_text(json.dumps({**answer, "MetricDataResults": kept}))
+        found = judged(file, "gp3")
+        assert found.binding.verdict.limit == "volume_iops"
+        text = " ".join(" ".join(lines(found)).split())
+        assert " 0 ms" not in text, text
+        assert "requests in flight" not in text
+        assert "a request took" not in text
+        (device,) = {one.devices["data"] for one in found.binding.evidence.seconds}
+        assert (device.request_ms, device.queue_length, device.reading) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("bought", "load", "seen", "unit"),
+    [
+        ("gp3", formats.Interval(18_000, 12_000, 144_000, 96_000), 30_000, "IOPS"),
+        ("gp3:iops=16000,throughput=125", formats.Interval(1_000, 600, 400_000, 300_000), 684, "MiB/s"),
+        ("gp2:size=100GiB", formats.Interval(3_000, 2_000, 24_000, 16_000), 5_000, "IOPS"),
+    ],
+)
+def test_a_volume_that_does_far_more_than_was_bought_was_not_bought(
+    tmp_path: Path, bought: str, load: formats.Interval, seen: float, unit: str
+) -> None:
+    found = judged(metrics(tmp_path / "a", load), bought)
+    (wrong,) = found.wrong
+    assert (wrong.flag, wrong.unit, wrong.role) == ("--bought", unit, "data")
+    assert wrong.seen == pytest.approx(seen, rel=0.01)
+    assert found.binding.verdict.limit is None
+    assert found.findings == ()
+    assert found.remedy is not None
+    assert found.remedy.spec is None
+    assert next(lines(found)).startswith("limit     --bought is wrong: ")
+
+
+def test_a_moment_above_what_was_bought_contradicts_nothing(tmp_path: Path) -> None:
+    """By the kernel's count requests in sequence are several, and a bucket of tokens lets more through for a second."""
+    rows = [formats.Interval(1800, 1190, 14_400, 9_520)] * 56 + [formats.Interval(9000, 6000, 72_000, 48_000)] * 4
+    (tmp_path / "a").write_text(formats.iostat_12_7(rows, 1))
+    found = diagnose_files(
+        sources_of({"--iostat": [str(tmp_path / "a")]}, [formats.DEVICE]), purchase_of(["gp3"], None)
+    )
+    assert found.wrong == ()
+
+
+def test_a_volume_that_takes_seconds_for_a_request_is_the_verdict_and_nothing_is_bought(tmp_path: Path) -> None:
+    busy = [10 * 60 * 5.0] * 60
+    file = metrics(tmp_path / "a", formats.Interval(10, 10, 80, 80), VolumeTotalReadTime=busy, VolumeTotalWriteTime=busy,
+                   VolumeQueueLength=[100.0] * 60)  # fmt: skip
+    found = judged(file, "gp3")
+    assert (found.binding.verdict.limit, found.binding.verdict.confidence) == ("volume_latency", "low")
+    assert found.remedy is not None
+    assert found.remedy.spec is None
+    assert "sessions do not wait" not in " ".join(lines(found)), "they were not seen"
+
+
+def test_a_share_that_the_provider_counted_is_the_verdicts_share(tmp_path: Path) -> None:
+    load = formats.Interval(1800, 1190, 14_400, 9_520)
+    found = judged(metrics(tmp_path / "a", load, VolumeIOPSExceededCheck=[0.75] * 60), "gp3")
+    assert found.binding.verdict.limit == "volume_iops"
+    assert found.binding.verdict.share == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize(

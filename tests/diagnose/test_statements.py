@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from pgdyno.diagnose.bought import Purchase
@@ -16,6 +17,7 @@ from pgdyno.host.waiting import wait_until
 from pgdyno.probe.statements import StatementsProbe
 from pgdyno.store import open_run
 
+from ..support.commands import pgdyno
 from ..support.pooler import CLEAN, pgbouncer
 from ..support.servers import throwaway_cluster
 
@@ -67,6 +69,62 @@ def busy(counting: Cluster) -> Iterator[None]:
         thread.join()
 
 
+@pytest.fixture(params=["1.4", "1.7"])
+def not_updated(counting: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the extension as pg_upgrade leaves it: its SQL is of an older version."""
+    name = f"old_{request.param.replace('.', '_')}"
+    with counting.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    with counting.connect(dbname=name) as connection:
+        connection.execute(
+            f"CREATE SCHEMA ext; CREATE EXTENSION pg_stat_statements SCHEMA ext VERSION '{request.param}'".encode()
+        )
+    yield counting.dsn_of("postgres", name)
+    with counting.connect() as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def test_an_extension_that_was_not_updated_names_the_statement_that_does_it(not_updated: str, tmp_path: Path) -> None:
+    (said,) = [one for one in watched(not_updated, tmp_path).missing if one.startswith("which statements")]
+    assert "ALTER EXTENSION pg_stat_statements UPDATE" in said
+    refused = pgdyno("capture", "stats", not_updated, code=2)
+    assert refused.error is not None
+    assert refused.error.code == "statements.extension.old"
+    with psycopg.connect(not_updated, autocommit=True) as connection:
+        connection.execute("ALTER EXTENSION pg_stat_statements UPDATE")
+    assert not [one for one in watched(not_updated, tmp_path).missing if one.startswith("which statements")]
+
+
+def test_texts_have_no_literals_where_the_server_left_them_in(counting: Cluster, tmp_path: Path) -> None:
+    """Until version 15 no utility command was normalised; a function's body, a DO block's and a default never are."""
+    stop = threading.Event()
+    statements = (
+        "DO $$ BEGIN PERFORM 'secret', 4711; END $$",
+        "CREATE OR REPLACE FUNCTION f() RETURNS text LANGUAGE sql AS $f$SELECT 'secret 4711'$f$",
+        "DROP TABLE IF EXISTS made",
+        "CREATE TABLE made AS SELECT 'secret 4711' AS a",
+        "DROP TABLE IF EXISTS checked",
+        "CREATE TABLE checked (a text DEFAULT 'secret 4711' CHECK (a <> 'secret 4711'))",
+    )
+
+    def work() -> None:
+        with counting.connect() as connection:
+            while not stop.is_set():
+                for statement in statements:
+                    connection.execute(statement.encode())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        path = watch(target_of(counting.dsn), Purchase(), 1.5, tmp_path, texts=True)
+    finally:
+        stop.set()
+        thread.join()
+    texts = [text for text in open_run(path).table("probe/statements")["query"].to_pylist() if text]
+    assert any("CREATE TABLE checked" in text for text in texts)
+    assert not [text for text in texts if "secret" in text or "4711" in text]
+
+
 def watched(dsn: str, root: Path, *, texts: bool = False) -> Diagnosis:
     return diagnose(watch(target_of(dsn), Purchase(), 1.5, root, texts=texts))
 
@@ -87,7 +145,7 @@ def test_the_statements_that_move_most_are_named_by_their_queryid(counting: Clus
     assert set(open_run(found.run.path).table("probe/statements")["query"].to_pylist()) == {None}
     assert any(line.startswith("statement queryid ") for line in lines(found))
     slow = next(one for one in found.findings if one.rule == "log_min_duration_statement")
-    assert "were it on; it is off" in slow.figure
+    assert "(the setting is off)" in slow.figure
 
 
 @pytest.mark.usefixtures("busy")

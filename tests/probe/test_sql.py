@@ -56,7 +56,10 @@ def test_a_server_before_14_has_no_counters_of_wal_and_a_still_older_one_nothing
 
 def test_a_watched_server_has_the_same_tables_and_some_queries_of_its_own() -> None:
     own, watched = choose_queries(160000), choose_queries(160000, watched=True)
-    assert watched.keys() - own.keys() == {"wait_states"}, "what is asked while no session waits for a volume"
+    assert watched.keys() - own.keys() == {
+        "wait_states",
+        "blockers",
+    }, "what is asked while no session waits for a volume, and while some wait for locks"
     assert {name for name in own if own[name] != watched[name]} == {"database", "wait_events"}
 
 

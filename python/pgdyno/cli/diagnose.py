@@ -100,7 +100,9 @@ def command(
         _refuse_options_of_a_watch(watch_for, keep, every, until, texts)
         purchase = _purchase(bought, instance)
         if target is not None:
-            _show(_judged(Path(target), purchase, files, device), target, as_json, html)
+            judged = _judged(Path(target), purchase, files, device)
+            _show(judged, target, as_json, html)
+            _refuse_unanswered(judged)
             return
         _require_files(files)
         _show(diagnose_files(_sources(files, device, None), purchase or Purchase()), None, as_json, html)
@@ -118,6 +120,23 @@ def command(
         _show(found, None if keep is None else str(path), as_json, html)
     if keep is not None:
         click.echo(f"kept: {path}", err=True)
+    _refuse_unanswered(found)
+
+
+def _refuse_unanswered(found: Diagnosis | Calendar) -> None:
+    """A server that did not answer was not measured: :class:`~pgdyno.errors.RunInvalid`, once all is shown and kept."""
+    from pgdyno.diagnose.calendar import Calendar
+    from pgdyno.errors import RunInvalid
+
+    if isinstance(found, Calendar) or found.silence is None or not found.silence.binds:
+        return
+    silence = found.silence
+    raise RunInvalid(
+        silence.title,
+        remedy=silence.action,
+        code="diagnose.server.no_answer",
+        data={"unanswered_s": round(silence.seconds, 3), "of_s": round(silence.of_s, 3), "event": silence.event},
+    )
 
 
 def _judged(

@@ -134,9 +134,9 @@ def _device(sample: Sample) -> Device:
     iops = sample.ops_per_s
     queue = sample.queue_length
     request_ms = sample.latency_ms
-    if request_ms is None:  # Little's law
-        request_ms = 1e3 * queue / iops if queue is not None and iops else 0.0
-    if queue is None:
+    if request_ms is None and queue is not None:  # Little's law
+        request_ms = 1e3 * queue / iops if iops else 0.0
+    if queue is None and request_ms is not None:
         queue = iops * request_ms / 1e3
     return Device(
         reads_per_s=sample.read_ops_per_s,
@@ -145,7 +145,7 @@ def _device(sample: Sample) -> Device:
         write_mib_per_s=sample.write_bytes_per_s / MIB,
         request_ms=request_ms,
         queue_length=queue,
-        reading=queue * sample.read_ops_per_s / iops if iops else 0.0,
+        reading=None if queue is None else queue * sample.read_ops_per_s / iops if iops else 0.0,
     )
 
 

@@ -43,7 +43,7 @@ class Hour:
     verdict: Verdict
     """Over the seconds of all of them."""
     missed: tuple[str, ...] = ()
-    """Why a watch of this hour came to nothing."""
+    """Why watches of this hour came to nothing, or what they missed, each with its time: ``13:54 the server cannot be connected to``."""
 
     @property
     def consumer(self) -> tuple[What, float] | None:
@@ -138,8 +138,14 @@ def calendar_of(
         begin_s = run.record.anchor.to_unix_ns(run.record.measure.begin_ns) / 1e9
         by_hour[_hour(begin_s, zone)].append(Watch(begin_s, diagnose(run.path, purchase)))
     missed: dict[datetime, list[str]] = defaultdict(list)
-    for at_s, why in _missed(path):
-        missed[_hour(at_s, zone)].append(why)
+    unanswered = [
+        (watch.begin_unix_s, silence.title)
+        for watches in by_hour.values()
+        for watch in watches
+        if (silence := watch.found.silence) is not None and silence.binds
+    ]
+    for at_s, why in sorted([*_missed(path), *unanswered]):
+        missed[_hour(at_s, zone)].append(f"{datetime.fromtimestamp(at_s, UTC).astimezone(zone):%H:%M} {why}")
     hours = tuple(
         Hour(begin, tuple(by_hour.get(begin, ())), _together(by_hour.get(begin, ())), tuple(missed.get(begin, ())))
         for begin in sorted(by_hour.keys() | missed.keys())

@@ -27,7 +27,7 @@ class Hour(Part):
     """ISO 8601, with the offset of the time zone in which the hours are."""
     watches: int
     missed: list[str]
-    """Why watches of this hour came to nothing."""
+    """Why watches of this hour came to nothing, or that the server did not answer in them; each with its time."""
     limit: Limit | None
     """Null where none stands out, or there was no watch."""
     role: str | None

@@ -32,6 +32,7 @@ LETTERS: dict[Limit | None, str] = {
     "laboratory": "H",
     "synchronous_standby": "S",
     "connections": "N",
+    "no_answer": "A",
     None: "?",
 }
 """Small where the confidence is low. An hour without a watch is blank."""
@@ -72,10 +73,11 @@ def lines(found: Calendar, width: int = words.WIDTH_MAX) -> Iterator[str]:
     yield ""
     used = dict.fromkeys(hour.verdict.limit for hour in found.hours if hour.watches)
     key = [f"{LETTERS[limit]} {words.name_of(limit)}" for limit in LETTERS if limit in used]
-    if any(not hour.watches for hour in found.hours):
-        key.append(f"{MISSED} no answer")
+    if any(hour.missed for hour in found.hours):
+        key.append(f"{MISSED} a watch without an answer")
     yield from words.entry("key", "; ".join([*key, "a small letter: probably"]), width)
     yield from _spans(found, width)
+    yield from _missed(found, width)
     yield from words.remedy_lines(found.worst, width)
     for path, why in found.unreadable.items():
         yield from words.entry("not read", f"{path}: {why}", width)
@@ -101,7 +103,7 @@ def spans(found: Calendar) -> list[Span]:
 def span_words(span: Span) -> str:
     """``volume IOPS of the wal volume, in 97 % of the seconds; mostly reads (61 %)``."""
     if not span.hours[0].watches:
-        return f"no answer: {span.hours[0].missed[0]}"
+        return f"no answer: {span.hours[0].missed[0].partition(' ')[2]}"
     strongest = max(span.hours, key=lambda hour: hour.verdict.share)
     verdict, consumer = strongest.verdict, strongest.consumer
     sure = words.SURE[verdict.confidence]
@@ -115,10 +117,17 @@ def headline(found: Calendar) -> str:
     hours = sum(1 for hour in found.hours if hour.watches)
     counted = list(found.counted.items())
     if not counted:
-        return f"No limit stands out in any of {hours} hours"
+        return f"No limit stands out in any of {hours} hours{missed_words(found)}"
     parts = [f"{words.name_of(limit)} in {count}" for limit, count in counted[:SHOWN]]
     text = f"{parts[0]} of {hours} hour{'s' if hours != 1 else ''}" + "".join(f"; {part}" for part in parts[1:])
+    text += missed_words(found)
     return text[:1].upper() + text[1:]
+
+
+def missed_words(found: Calendar) -> str:
+    """``; 1 watch without an answer``."""
+    count = sum(len(hour.missed) for hour in found.hours)
+    return f"; {count:,} watch{'es' if count != 1 else ''} without an answer" if count else ""
 
 
 def watched_parts(found: Calendar) -> list[str]:
@@ -148,23 +157,40 @@ def _grid(found: Calendar, width: int) -> Iterator[str]:
     for hour in found.hours:
         by_day.setdefault(hour.begin.date(), {})[hour.begin.hour] = hour
     for day, hours in by_day.items():
-        cells = [_cell(hours.get(place)).ljust(each) for place in range(HOURS)]
+        cells = [_cell(hours.get(place), each).ljust(each) for place in range(HOURS)]
         yield f"{day:%a %Y-%m-%d}".ljust(DAY_WIDTH) + "".join(cells).rstrip()
 
 
-def _cell(hour: Hour | None) -> str:
+def _cell(hour: Hour | None, each: int) -> str:
     if hour is None:
         return " "
     if not hour.watches:
         return MISSED
     letter = LETTERS[hour.verdict.limit]
-    return letter.lower() if hour.verdict.confidence == "low" else letter
+    letter = letter.lower() if hour.verdict.confidence == "low" else letter
+    if not hour.missed:
+        return letter
+    return f"{letter}{MISSED}" if each > 1 else MISSED
+
+
+def _missed(found: Calendar, width: int) -> Iterator[str]:
+    """The times at which the server did not answer."""
+    shown = [f"{hour.begin:%a %Y-%m-%d} {why}" for hour in found.hours for why in hour.missed]
+    for place, text in enumerate(shown[-SPANS_MAX:]):
+        yield from words.entry("no answer" if place == 0 else "", text, width)
+    if len(shown) > SPANS_MAX:
+        yield from words.entry("", f"and {len(shown) - SPANS_MAX:,} more before these, in the JSON", width)
 
 
 def _spans(found: Calendar, width: int) -> Iterator[str]:
     binding = spans(found)
     if not binding:
-        yield from words.entry("limit", "none bound in any hour: the clients ask for no more", width)
+        asked = (
+            "the clients ask for no more"
+            if any("client" in hour.verdict.shares for hour in found.hours)
+            else "none stands out"
+        )
+        yield from words.entry("limit", f"none bound in any hour that was watched: {asked}", width)
         return
     for place, span in enumerate(binding[:SPANS_MAX]):
         yield from words.entry("limit" if place == 0 else "", f"{span.text}: {span_words(span)}", width)

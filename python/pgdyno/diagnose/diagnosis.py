@@ -9,16 +9,20 @@ from pgdyno.analysis.binding.circumstances import Circumstances, circumstances_o
 from pgdyno.analysis.binding.consumers import Consumer, consumers_of
 from pgdyno.analysis.binding.evidence import evidence_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
-from pgdyno.analysis.binding.verdict import RunBinding, of_evidence
+from pgdyno.analysis.binding.verdict import RunBinding, Verdict, of_evidence
 from pgdyno.analysis.binding.words import evidence_words
 from pgdyno.analysis.run_figures import figures_of
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.alone import evidence_of_files, grid_of, run_of_files
 from pgdyno.diagnose.alongside import Grid, beside, check_words, most_used_words, totals_of
+from pgdyno.diagnose.blocking import Blocker, blocker_words, blockers_of, ending_words
 from pgdyno.diagnose.bought import require_roles, with_offers
+from pgdyno.diagnose.contradicted import Contradiction, contradictions_of, without
 from pgdyno.diagnose.free import Free, free_of, settings_of
 from pgdyno.diagnose.inferred import inferred_words, with_inferred
+from pgdyno.diagnose.noticed import notes_of
 from pgdyno.diagnose.published import Finding, findings_of
+from pgdyno.diagnose.silence import Silence, bound, silence_of
 from pgdyno.diagnose.source import Source, require_source_roles
 from pgdyno.diagnose.statements import Statement, slow_of, statements_of, top_of, unseen_words
 from pgdyno.errors import InputError
@@ -39,6 +43,18 @@ OF_STORAGE = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "vol
 """Limits that the consumers of a volume explain."""
 
 
+_POOLED = "look at cl_waiting of SHOW POOLS in the pooler's console: if no client waits there, they ask for no more"
+_POOL_FULL = (
+    "more sessions in the pooler's pool (default_pool_size), or shorter transactions; cl_waiting of SHOW POOLS in its console counts the"
+    " clients that wait"
+)
+_SICK_VOLUME = (
+    "look at the volume before anything is bought: its state and its events at the provider (impaired, filled from a snapshot, being"
+    " modified), and at what else uses it"
+)
+_UNSEEN_CLIENTS = (
+    "clients that wait in the connection pooler for a session: cl_waiting of SHOW POOLS in its console counts them"
+)
 _UNKNOWN_PURCHASE = "what was bought: name it with --bought data=gp3:iops=6000, and the limits of the volume are known"
 
 
@@ -78,6 +94,14 @@ class Diagnosis:
     """What published rules say of the same figures."""
     statements: tuple[Statement, ...] = ()
     """Those that read, log or spill most, by pg_stat_statements."""
+    silence: Silence | None = None
+    """When the server did not answer; None unless one was watched."""
+    wrong: tuple[Contradiction, ...] = ()
+    """What was said to be bought and cannot be."""
+    blockers: tuple[Blocker, ...] = ()
+    """Sessions that held locks for long while others waited."""
+    notes: tuple[str, ...] = ()
+    """What is worth knowing beside the verdict."""
 
 
 def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[Source] = ()) -> Diagnosis:
@@ -99,7 +123,8 @@ def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[Sou
         evidence = beside(evidence, grid, sources)
     io_timing = figures.server.io_timing
     missing = _missing(run, evidence, io_timing)
-    return _judged(run, evidence, circumstances_of(figures), sources, grid, missing)
+    silence = silence_of(run) if is_watched(run.record) else None
+    return _judged(run, evidence, circumstances_of(figures), sources, grid, missing, silence)
 
 
 def begin_s(path: Path) -> float:
@@ -125,11 +150,20 @@ def _judged(
     sources: Sequence[Source],
     grid: Grid,
     missing: Callable[[RunBinding], list[str]],
+    silence: Silence | None = None,
 ) -> Diagnosis:
-    evidence = evidence if evidence.given.driven else with_inferred(evidence)
+    wrong: tuple[Contradiction, ...] = ()
     if not evidence.given.driven:
+        wrong = contradictions_of(evidence, sources, grid.step_s)
+        evidence = with_inferred(without(evidence, wrong))
+        known = {role: one for role, one in around.volumes.items() if role not in {each.role for each in wrong}}
+        around = replace(around, volumes=known)
         around = with_offers(around, evidence, {source.role: source.measured for source in reversed(sources)})
     binding = of_evidence(evidence)
+    if silence is not None and silence.binds:
+        return _unanswered(run, bound(binding, silence), silence)
+    if wrong and binding.verdict.limit in OF_STORAGE:
+        binding = replace(binding, verdict=Verdict(None, None, "unknown", binding.verdict.shares))
     verdict = binding.verdict
     role = verdict.role or DATA
     consumers = consumers_of(run, role, verdict.limit)
@@ -137,7 +171,7 @@ def _judged(
         moved = totals_of(source, grid) if source.role == role and not consumers else None
         consumers = consumers if moved is None else consumers_of(run, role, verdict.limit, moved)
     free = free_of(run, consumers) if verdict.limit in OF_STORAGE else ()
-    remedy = remedy_of(binding, verdict, around)
+    remedy = remedy_of(binding, verdict.remediable, around)
     if verdict.limit == "checkpoints" and free:
         remedy = None  # the same in general
     if all(one.what == "not_explained" for one in consumers):
@@ -148,15 +182,21 @@ def _judged(
     if verdict.limit is None and sources:
         told += most_used_words(evidence)
     statements = statements_of(run)
+    blockers = blockers_of(run)
+    spoken = [*evidence_words(binding, verdict, around), *told]
+    if verdict.limit == "locks":
+        spoken += [blocker_words(one) for one in blockers]
+    notes = [one.title for one in wrong] if verdict.limit is not None else []
+    notes += [] if verdict.limit == "locks" else [blocker_words(one) for one in blockers]
     return Diagnosis(
         run=run,
         binding=binding,
-        evidence=(*evidence_words(binding, verdict, around), *told),
+        evidence=tuple(spoken),
         missing=tuple(missing(binding)),
         consumers=consumers,
         consumers_role=role,
         free=free,
-        remedy=remedy if remedy is None or remedy.tps_ratio_max != 1.0 else replace(remedy, tps_ratio_max=None),
+        remedy=_chosen(remedy, evidence, verdict, wrong, blockers),
         cost=_cost(run) if is_watched(run.record) else None,
         sources=tuple(sources),
         findings=findings_of(
@@ -165,7 +205,48 @@ def _judged(
         if not evidence.given.driven
         else (),
         statements=top_of(statements),
+        silence=silence,
+        wrong=wrong,
+        blockers=blockers,
+        notes=(*notes, *(notes_of(run, silence) if is_watched(run.record) else ())),
     )
+
+
+def _unanswered(run: Run, binding: RunBinding, silence: Silence) -> Diagnosis:
+    """The diagnosis of a server that did not answer: that alone."""
+    return Diagnosis(
+        run=run,
+        binding=binding,
+        evidence=tuple(silence.words()),
+        missing=("all else: what is not answered is not seen",),
+        consumers=(),
+        consumers_role=DATA,
+        free=(),
+        remedy=Remedy(silence.action),
+        cost=_cost(run),
+        silence=silence,
+    )
+
+
+def _chosen(
+    remedy: Remedy | None,
+    evidence: Evidence,
+    verdict: Verdict,
+    wrong: Sequence[Contradiction],
+    blockers: Sequence[Blocker],
+) -> Remedy | None:
+    """The remedy that the limit has, or another where more is known than the limit."""
+    if wrong and verdict.limit is None:
+        return Remedy(wrong[0].action)
+    if verdict.limit == "locks" and (ending := ending_words(blockers)) is not None:
+        return Remedy(ending)
+    if evidence.given.pooled and verdict.limit == "client":
+        return Remedy(_POOLED)
+    if evidence.given.pooled and verdict.limit == "connections" and verdict.confidence == "low":
+        return Remedy(_POOL_FULL)
+    if verdict.limit == "volume_latency" and all(second.sessions is None for second in evidence.seconds):
+        return Remedy(_SICK_VOLUME)
+    return remedy if remedy is None or remedy.tps_ratio_max != 1.0 else replace(remedy, tps_ratio_max=None)
 
 
 def _with_purchase(record: RunRecord, purchase: Purchase) -> RunRecord:
@@ -203,10 +284,12 @@ def _missing(run: Run, evidence: Evidence, io_timing: bool | None) -> Callable[[
             said = [one for one in said if not one.startswith("what the volume was bought")]
             if limit in (None, *OF_STORAGE):
                 said.append(_UNKNOWN_PURCHASE)
+        if evidence.given.pooled:
+            said.insert(0, _UNSEEN_CLIENTS)
         if io_timing is False and limit in (None, "volume_latency", "commit_latency"):
             said.append("how long reads took: track_io_timing is off")
         if watched:
-            said += unseen_words(run)
+            said += unseen_words(run, absent=limit in (None, "server_cpu", "locks", *OF_STORAGE))
         return said
 
     return of

@@ -30,6 +30,8 @@ class Watched(Part):
 
     begin_unix_ns: int
     seconds: float
+    unanswered_s: float | None
+    """For how long the server did not answer; null where none was watched."""
     sources: list[str]
     """Files that were read beside the server, or instead of one."""
 
@@ -108,6 +110,27 @@ class Finding(Part):
     why: str
 
 
+class Blocker(Part):
+    """A session that held a lock for long while others waited, as it was seen last."""
+
+    pid: int
+    """0: a transaction that was prepared and has no session."""
+    application: str | None
+    user: str | None
+    database: str | None
+    client: str | None
+    state: str | None
+    """`idle in transaction`, `active`, ...; null where it may not be seen."""
+    transaction_s: float | None
+    """Age of its transaction."""
+    lock: str
+    waiting: int
+    """Sessions that waited for locks."""
+    longest_wait_s: float
+    statement: str
+    """What ends it, if its work may be lost."""
+
+
 class Cost(Part):
     """What the watch itself took."""
 
@@ -131,6 +154,9 @@ class DiagnoseDocument(Part):
     verdict: Verdict
     evidence: list[str]
     missing: list[str]
+    notes: list[str]
+    """What is worth knowing beside the verdict: open transactions, sessions that hold locks, `--bought` that is wrong."""
+    blockers: list[Blocker]
     consumers: list[Consumer]
     bought: dict[str, str]
     """Volume's role -> what was said to be bought."""
@@ -162,6 +188,7 @@ def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
         watched=Watched(
             begin_unix_ns=record.anchor.to_unix_ns(phase.begin_ns),
             seconds=round(phase.seconds, 3),
+            unanswered_s=None if found.silence is None else round(found.silence.seconds, 3),
             sources=[one.path for one in found.sources],
         ),
         verdict=Verdict(
@@ -174,6 +201,8 @@ def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
         ),
         evidence=list(found.evidence),
         missing=list(found.missing),
+        notes=list(found.notes),
+        blockers=[Blocker.model_validate(one) for one in found.blockers],
         consumers=[
             Consumer(
                 role=found.consumers_role,

@@ -72,7 +72,7 @@ def calendar(hours: Sequence[Hour], width_px: int, theme: Theme) -> dict[str, An
     sheet = Sheet((), theme)
     days = list(dict.fromkeys(_day(hour) for hour in hours))
     seen = [_cell(hour, theme) for hour in hours if hour.watches]
-    unanswered = [{"day": _day(hour), "hour": hour.begin.hour + 0.5} for hour in hours if not hour.watches]
+    unanswered = [{"day": _day(hour), "hour": hour.begin.hour + 0.5} for hour in hours if hour.missed]
     step = 6 if width_px < NARROW_PX else 3
     x = alt.X("begin:Q", scale=alt.Scale(domain=[0, HOURS], nice=False),
               axis=alt.Axis(title=None, orient="top", values=list(range(0, HOURS + 1, step)), grid=False))  # fmt: skip

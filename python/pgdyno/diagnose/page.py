@@ -45,9 +45,8 @@ def write_page(found: Diagnosis | Calendar, path: Path) -> None:
 
 def of_diagnosis(found: Diagnosis) -> str:
     """The page of one watch, or of a run."""
-    record, verdict = found.run.record, found.binding.verdict
-    share = "" if verdict.limit is None else f", in {percent(verdict.share)} of {record.measure.seconds:,.0f} s"
-    title = words.SURE[verdict.confidence] + words.limit_title(found) + share
+    record = found.run.record
+    title = words.headline(found)
     return _page(
         [
             _limit(found),
@@ -114,7 +113,8 @@ def _limit(found: Diagnosis) -> Section:
         "described": described or "not explained",
     }
     note = f"Bar: each second. Confidence: {found.binding.verdict.confidence}."
-    return Section("limit", "What limits it", (Block("seconds.html", values), Note(note), Sentences(found.evidence)))
+    parts = (Block("seconds.html", values), Note(note), Sentences(found.evidence), Sentences(found.notes))
+    return Section("limit", "What limits it", parts if found.notes else parts[:-1])
 
 
 def _remedies(found: Diagnosis) -> list[Section]:
@@ -204,7 +204,7 @@ def _said_of_a_watch(part: Part) -> Part:
 def _hours(found: Calendar) -> Section:
     caption = (
         "Each cell: the limit that bound in most seconds of that hour's watches; paler where the confidence is low. A dot: the server did not"
-        " answer. No cell: no watch."
+        " answer in a watch. No cell: no watch."
     )
     key = key_of(hour.verdict.limit for hour in found.hours)
     cells = Drawing(
@@ -216,11 +216,12 @@ def _hours(found: Calendar) -> Section:
 
 def _table(found: Calendar) -> Section:
     """Every stretch of hours with one limit, those in which nothing bound and those without an answer too."""
+    missed = [(f"{hour.begin:%a %Y-%m-%d}", why, "") for hour in found.hours if hour.watches for why in hour.missed]
     rows = [
         (span.text, calendar_words.span_words(span), span.hours[0].verdict.confidence)
         for span in calendar_words.stretches(found)[-ROWS_MAX:]
     ]
-    grid = Grid(("hours", "limit", "confidence"), tuple(rows), look="plain hours")
+    grid = Grid(("hours", "limit", "confidence"), (*missed[-ROWS_MAX:], *rows), look="plain hours")
     return Section("hours", "Hours", (grid,))
 
 

@@ -14,6 +14,7 @@ from pgdyno.analysis.binding.device import MIB
 from pgdyno.analysis.binding.limits import CAPS, TITLES
 from pgdyno.analysis.binding.means import mean_second
 from pgdyno.analysis.server_figures import BLOCK_BYTES
+from pgdyno.diagnose.titles import WATCHED
 from pgdyno.metrics import formulas
 from pgdyno.specification import VolumeSpec
 from pgdyno.text import duration, number, percent, size
@@ -71,12 +72,13 @@ def findings_of(
     """Every rule whose figures were seen."""
     evidence, verdict = binding.evidence, binding.verdict
     found: list[Finding] = []
+    seen = any(second.sessions is not None for second in evidence.seconds)
     for role, device in mean_second(evidence.seconds).devices.items():
         bought = evidence.given.bought.get(role)
         if bought is None or role in evidence.given.inferred:
             continue
-        found += _of_queue(role, device, bought, verdict)
-        found += _of_rates(role, device, bought, verdict)
+        found += _of_queue(role, device, bought, verdict, seen=seen)
+        found += _of_rates(role, device, bought, verdict, seen=seen)
         found += _of_needed(role, device, bought, verdict, _exceeded(evidence, role))
         found += _of_credits(role, device, bought, verdict, volumes.get(role), told=_tells(sources, "burst"))
     for source in sources:
@@ -88,9 +90,9 @@ def findings_of(
     return tuple(found)
 
 
-def _of_queue(role: str, device: Device, bought: Bought, verdict: Verdict) -> Iterator[Finding]:
-    """Whitepaper: a mean VolumeQueueLength above one for every 1,000 provisioned IOPS can cause latency."""
-    if bought.iops is None or not device.iops:
+def _of_queue(role: str, device: Device, bought: Bought, verdict: Verdict, *, seen: bool) -> Iterator[Finding]:
+    """Whitepaper: a mean VolumeQueueLength above one for every 1,000 provisioned IOPS can cause latency. ``seen``: the sessions were."""
+    if bought.iops is None or not device.iops or device.queue_length is None or device.request_ms is None:
         return
     wanted = formulas.queue_length_wanted(bought.iops.maximum)
     long = formulas.is_queue_too_long(device.queue_length, bought.iops.maximum)
@@ -101,14 +103,15 @@ def _of_queue(role: str, device: Device, bought: Bought, verdict: Verdict) -> It
         agrees = capped or verdict.limit in _ABOUT_LATENCY
         why = "requests queue at the limit" if capped else law
         if not agrees:
-            why = f"{law}; sessions do not wait for these requests: {_title(verdict)} binds"
+            waits = "sessions do not wait for these requests" if seen else "who waits for these requests was not seen"
+            why = f"{law}; {waits}: {_title(verdict)}"
     else:
         agrees = not capped
         why = "nothing queues" if agrees else f"{law}; a limit can be reached with few requests in flight"
     yield Finding("VolumeQueueLength, 1 for each 1,000 IOPS" + _of(role), "whitepaper", figure, agrees, why)
 
 
-def _of_rates(role: str, device: Device, bought: Bought, verdict: Verdict) -> Iterator[Finding]:
+def _of_rates(role: str, device: Device, bought: Bought, verdict: Verdict, *, seen: bool) -> Iterator[Finding]:
     """Whitepaper: IOPS and throughput must stay below what was provisioned."""
     parts = {"IOPS": bought.used_iops(device), "throughput": bought.used_throughput(device.mib_per_s)}
     known = {what: used for what, used in parts.items() if used is not None}
@@ -118,8 +121,10 @@ def _of_rates(role: str, device: Device, bought: Bought, verdict: Verdict) -> It
     reached, capped = most >= 0.95, verdict.limit in ("volume_iops", "volume_throughput") and verdict.role == role
     why = {
         (True, True): "it is the limit",
-        (False, False): "another thing binds" if verdict.limit is not None else "no limit is reached",
-        (True, False): f"the limit is reached on average, but sessions wait for something else: {_title(verdict)}",
+        (False, False): "no limit is reached" if verdict.limit in (None, "client") else f"{_title(verdict)} binds",
+        (True, False): f"the limit is reached on average, but sessions wait for something else: {_title(verdict)}"
+        if seen
+        else f"the limit is reached on average, and who waits for it was not seen: {_title(verdict)}",
         (False, True): "the limit is reached in most seconds, not on average",
     }[reached, capped]
     figure = " and ".join(f"{percent(used)} of the {what}" for what, used in known.items())
@@ -130,7 +135,9 @@ def _of_needed(
     role: str, device: Device, bought: Bought, verdict: Verdict, exceeded: float | None
 ) -> Iterator[Finding]:
     """Post: IOPS in use and the disk queue length make the IOPS that are needed, and some more are bought (750 + 2,048, so 4,400)."""
-    if verdict.limit not in ("volume_iops", "burst_bucket") or verdict.role != role or not device.request_ms:
+    if verdict.limit not in ("volume_iops", "burst_bucket") or verdict.role != role:
+        return
+    if not device.request_ms or device.queue_length is None:
         return
     usual_ms = None if bought.usual is None else bought.usual.ms(device.request_bytes, device.write_share)
     low, high = iops_needed(device.iops, device.queue_length, device.request_ms, usual_ms or RULE_MS, exceeded)
@@ -203,24 +210,47 @@ def _of_balances(source: Source, grid: Grid, verdict: Verdict) -> Iterator[Findi
         why = {
             (True, True): "it is used up, and its baseline is the limit",
             (False, False): "it is not used up",
-            (True, False): f"it is used up, but the baseline is not what sessions wait for: {_title(verdict)}",
+            (True, False): f"it is used up, and the baseline is not what binds: {_title(verdict)}",
             (False, True): "there is some left on average; a minute is longer than a second at the limit",
         }[empty, binds]
         yield Finding(name + _of(source.role), "guide", f"{percent(last)} left{until}", empty == binds, why)
 
 
 def _of_slow(slow: Slow, verdict: Verdict) -> Finding:
-    """Whitepaper: log_min_duration_statement shows slow statements; here by their mean time, as pg_stat_statements has no single ones."""
+    """Whitepaper: log_min_duration_statement shows slow statements; here by their mean time, as pg_stat_statements has no single ones,
+    and those that have not ended, which neither it nor the log has.
+    """
     binds = verdict.limit not in (None, "client")
-    off = "" if slow.on else ", were it on; it is off"
-    figure = f"{slow.statements} statements took {number(slow.threshold_ms)} ms or more on average, {slow.calls:,} calls{off}"
     why = {
-        (True, True): f"they are slow, and {_title(verdict)} is what they wait for",
-        (False, False): "no statement is slow, and nothing binds",
-        (True, False): "they are slow by their own work: no limit is reached",
-        (False, True): f"each statement is short: {_title(verdict)} limits how many there are",
-    }[slow.statements > 0, binds]
-    return Finding("log_min_duration_statement", "whitepaper", figure, (slow.statements > 0) == binds, why)
+        (True, True): f"slow, and the server is held back by {_title(verdict)}",
+        (False, False): f"no statement is slow, and {_title(verdict)}",
+        (True, False): "slow because of the work they do: nothing is used up"
+        if verdict.limit
+        else "slow, and no limit stands out",
+        (False, True): f"no statement is slow; {_title(verdict)} limits how many there are",
+    }[slow.any, binds]
+    return Finding("log_min_duration_statement", "whitepaper", _slow_figure(slow), slow.any == binds, why)
+
+
+def _slow_figure(slow: Slow) -> str:
+    """``3 statements took 1,000 ms or more on average, in 12 calls; 6 had not ended, after up to 14 s``."""
+    threshold = f"{number(slow.threshold_ms)} ms or more"
+    parts = []
+    if slow.statements is not None and slow.statements > 0:
+        what = "1 statement" if slow.statements == 1 else f"{slow.statements:,} statements"
+        parts.append(f"{what} took {threshold} on average, in {slow.calls:,} call{'' if slow.calls == 1 else 's'}")
+    elif slow.statements is not None:
+        parts.append(f"no statement took {threshold} on average")
+    if slow.running is not None and slow.running.statements > 0:
+        parts.append(
+            f"{slow.running.statements:,} had not ended, after up to {duration(slow.running.longest_ms / 1e3)}"
+        )
+    elif slow.running is not None:
+        parts.append(
+            "none that had not ended had run for as long" if parts else f"no statement had run for {threshold}"
+        )
+    example = {-1.0: " (the setting is off)", 0.0: " (the setting logs all)"}.get(slow.setting_ms, "")
+    return "; ".join(parts) + example
 
 
 def _of_memory(memory_bytes: int, settings: Mapping[str, str], verdict: Verdict) -> Iterator[Finding]:
@@ -252,7 +282,15 @@ def _tells(sources: Sequence[Source], reserve: Reserve) -> bool:
 
 
 def _title(verdict: Verdict) -> str:
-    return "nothing" if verdict.limit in (None, "client") else TITLES[verdict.limit or "client"]
+    """What binds, as it is called on a server that was watched."""
+    if verdict.limit is None:
+        return "no limit stands out"
+    # Not "nothing binds": clients may wait in a pooler, where they are not seen.
+    return (
+        "nothing of the server is used up"
+        if verdict.limit == "client"
+        else WATCHED.get(verdict.limit, TITLES[verdict.limit])
+    )
 
 
 def _of(role: str) -> str:

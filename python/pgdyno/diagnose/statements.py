@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.server_figures import BLOCK_BYTES
+from pgdyno.diagnose.noticed import running_of
 
 if TYPE_CHECKING:
+    from pgdyno.diagnose.noticed import Running
     from pgdyno.store import Run
 
 TABLE = "probe/statements"
@@ -35,15 +37,22 @@ class Statement:
 
 @dataclass(frozen=True)
 class Slow:
-    """What log_min_duration_statement would see, as far as means tell."""
+    """What log_min_duration_statement would see, as far as means tell, and what had not ended."""
 
     threshold_ms: float
-    on: bool
-    """Whether the setting is on; otherwise the threshold is an example."""
-    statements: int
-    """Whose mean time is at the threshold or above."""
+    setting_ms: float
+    """The setting; -1 is off and 0 logs all, and then the threshold is an example."""
+    statements: int | None
+    """Whose mean time is at the threshold or above; None where statements are not counted."""
     calls: int
     """Their calls during the watch."""
+    running: Running | None = None
+    """Statements that had not ended; None where the sessions were not counted."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there was a slow statement."""
+        return bool(self.statements) or (self.running is not None and self.running.statements > 0)
 
 
 def statements_of(run: Run) -> tuple[Statement, ...]:
@@ -67,12 +76,17 @@ def was_reset(run: Run) -> bool:
     return len(set(run.table(TABLE)["reset_unix_ms"].to_pylist())) > 1
 
 
-def unseen_words(run: Run) -> list[str]:
-    """Why statements were not seen although the server counts them; empty where it does not, or they were."""
+def unseen_words(run: Run, *, absent: bool = True) -> list[str]:
+    """Why statements were not seen; empty where they were. ``absent``: say it too where the server does not count them."""
     if was_reset(run):
         return ["which statements: pg_stat_statements was reset during the watch"]
     gaps = run.table("probe/gap").to_pylist()
-    return [f"which statements: {gap['why']}" for gap in gaps if gap["what"] == "sql.statements"][:1]
+    said = [f"which statements: {gap['why']}" for gap in gaps if gap["what"] == "sql.statements"][:1]
+    if not said and not sees_all(run):
+        said = ["statements of other roles: `GRANT pg_monitor TO` the role"]
+    if not said and absent and not run.table(TABLE).num_rows:
+        said = ["which statements: the database that is connected has no pg_stat_statements"]
+    return said
 
 
 def top_of(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
@@ -85,14 +99,24 @@ def top_of(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
 
 
 def slow_of(run: Run, statements: tuple[Statement, ...]) -> Slow | None:
-    """None where statements are not counted."""
-    if not statements:
+    """None where neither statements nor sessions are counted, or the role may not see those of others."""
+    running = running_of(run)
+    if (not statements and running is None) or not sees_all(run):
         return None
     settings = run.table("postgres/settings")
     values = dict(zip(settings["name"].to_pylist(), settings["setting"].to_pylist(), strict=True))
     set_ms = float(values.get("log_min_duration_statement") or -1)
-    slow = [one for one in statements if one.ms_mean >= (set_ms if set_ms >= 0 else SLOW_MS)]
-    return Slow(set_ms if set_ms >= 0 else SLOW_MS, set_ms >= 0, len(slow), sum(one.calls for one in slow))
+    threshold_ms = set_ms if set_ms > 0 else SLOW_MS
+    slow = [one for one in statements if one.ms_mean >= threshold_ms]
+    return Slow(threshold_ms, set_ms, len(slow) if statements else None, sum(one.calls for one in slow), running)
+
+
+def sees_all(run: Run) -> bool:
+    """Whether the role of a watch may see other roles' sessions and statements; before it was recorded, what the sessions show."""
+    recorded = run.record.workload.get("sees_all")
+    if recorded is not None:
+        return bool(recorded)
+    return not any(one.what.startswith("wait events of other roles") and not one.seen for one in run.record.visibility)
 
 
 def _grown(after: dict[str, Any], before: dict[str, Any] | None) -> Statement | None:

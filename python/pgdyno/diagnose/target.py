@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import sys
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pgdyno import session
-from pgdyno.errors import HostError, InputError
+from pgdyno.diagnose.silence import event_of, were_reset
+from pgdyno.errors import HostError, InputError, RunInvalid
 from pgdyno.postgres.remote import RemoteServer, connect
+from pgdyno.probe.sampler import is_full, no_session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
 _CONSOLE = "pgbouncer"
@@ -18,17 +24,8 @@ _CONSOLE = "pgbouncer"
 _IDENTITY = """
 SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'), current_user::pg_catalog.text
 """
-_ONE_PIECE = (
-    ("started_unix_ms", "the server was restarted while it was watched"),
-    ("reset_unix_ms", "the server's statistics were reset while it was watched"),
-)
-_NEVER_FALL = {
-    "probe/wal": ("wal_bytes",),
-    # Reset apart: what is written is the checkpointer's, what is allocated the background writer's.
-    "probe/checkpointer": ("buffers_written", "buffers_alloc"),
-    "probe/io": ("reads", "writes", "extends", "hits"),
-}
-"""Counters that only a reset makes smaller: the sum over the rows of a sample."""
+_RTT = slice(68, 72)
+"""Where the kernel's tcp_info has the smoothed round trip in microseconds (tcpi_rtt)."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,8 @@ class Target:
     role: str
     sees_all: bool
     """Whether the role may see what other roles' sessions do."""
+    rtt_ms: float | None = None
+    """What a message takes to the server, or to the pooler, and back, by the kernel; None where it is on this host."""
 
 
 def target_of(dsn: str) -> Target:
@@ -53,6 +52,11 @@ def target_of(dsn: str) -> Target:
         with connect(dsn) as connection:
             row = connection.execute(_IDENTITY).fetchone()
             pooled = session.is_pooled(connection)
+            rtt_ms = _rtt_ms(connection.pgconn.socket)
+    except HostError as error:
+        if is_full(error.message):
+            raise no_session(error, "looked at") from error
+        raise
     except psycopg.Error as error:
         if _is_console(dsn):
             raise InputError(
@@ -63,29 +67,27 @@ def target_of(dsn: str) -> Target:
             remedy="check the connection string, and that it is PostgreSQL",
         ) from error
     assert row is not None
-    return Target(server, standby=row[0], pooler=pooled, role=row[2], sees_all=row[1])
+    return Target(server, standby=row[0], pooler=pooled, role=row[2], sees_all=row[1], rtt_ms=rtt_ms)
 
 
-def require_one_piece(tables: dict[str, pa.Table]) -> None:
-    """Refuse counters that began again at 0 while the server was watched. :class:`HostError` says by what."""
-    database = tables.get("probe/database")
-    for column, what in _ONE_PIECE if database is not None else ():
-        assert database is not None
-        # None is a database that was never reset; once it has a time, it was.
-        if column in database.column_names and len(set(database[column].to_pylist())) > 1:
-            raise HostError(what, remedy="watch it again: counters that begin again at 0 cannot be judged")
-    for name, columns in _NEVER_FALL.items():
-        for column in columns if name in tables else ():
-            if any(later < earlier for earlier, later in pairwise(_sums(tables[name], column))):
-                raise HostError(
-                    _ONE_PIECE[1][1], remedy="watch it again: counters that begin again at 0 cannot be judged"
-                )
+def require_one_piece(tables: Mapping[str, pa.Table]) -> None:
+    """Refuse counters that were reset while the server was watched: :class:`~pgdyno.errors.RunInvalid`. A server that was
+    restarted, or crashed, passes: that is what the watch then says.
+    """
+    if were_reset(tables) and event_of(tables) is None:
+        raise RunInvalid(
+            "the server's statistics were reset while it was watched",
+            remedy="watch it again: counters that begin again at 0 cannot be judged",
+            code="diagnose.statistics.reset",
+        )
 
 
-def _sums(table: pa.Table, column: str) -> list[int]:
-    """The sum over the rows of each sample, in order of time."""
-    of_samples = table.group_by("t_begin_ns").aggregate([(column, "sum")]).sort_by("t_begin_ns")
-    return [value for value in of_samples[f"{column}_sum"].to_pylist() if value is not None]
+def _rtt_ms(descriptor: int) -> float | None:
+    """The round trip of a connection; None where it is not a TCP connection."""
+    with contextlib.suppress(OSError), socket.socket(fileno=socket.dup(descriptor)) as same:
+        info = same.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT.stop)
+        return int.from_bytes(info[_RTT], sys.byteorder) / 1e3 if len(info) == _RTT.stop else None
+    return None
 
 
 def _is_console(dsn: str) -> bool:

@@ -17,7 +17,7 @@ from pgdyno.analysis.binding.circumstances import OBSERVE
 from pgdyno.diagnose.bought import Purchase, require_memory, require_roles
 from pgdyno.diagnose.target import Target, require_one_piece
 from pgdyno.endpoint import public_dsn
-from pgdyno.errors import HostError, InputError
+from pgdyno.errors import InputError, RunInvalid
 from pgdyno.host.scratch import scratch_directory
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.sql import SqlProbe
@@ -64,7 +64,8 @@ def watch(
     """Watch for ``seconds`` and return the directory of the run, below ``root``; ``tell`` gets the seconds that are left.
     ``texts``: keep the texts of statements too.
 
-    :class:`~pgdyno.errors.HostError` when the server does not answer, or its counters began again at 0 meanwhile.
+    :class:`~pgdyno.errors.HostError` when the server does not answer before, :class:`~pgdyno.errors.RunInvalid` when it never
+    answered, or its counters were reset meanwhile.
     """
     server = target.server
     view = look(server.dsn)
@@ -73,10 +74,12 @@ def watch(
     require_memory(purchase.instance, {str(row["name"]): row["setting"] for row in settings})
     anchor = record.Anchor.read()
     samples, begin_ns, end_ns = _sampled(target, view, seconds, root, tell, texts=texts)
-    require_one_piece(samples.tables)
+    require_one_piece({**samples.tables, "probe/gap": samples.gap_table()})
     if not samples.tables.keys() & {"probe/database", "probe/wait_events"}:
         why = samples.gaps[0].why if samples.gaps else "it did not answer"
-        raise HostError(f"nothing was seen of the server: {why}", remedy="look at the server's log")
+        raise RunInvalid(
+            f"nothing was seen of the server: {why}", remedy="look at the server's log", code="diagnose.server.unseen"
+        )
     made = _Made(target, view, purchase, anchor, begin_ns, end_ns, _account(samples, pooler=target.pooler))
     return _written(made, samples, settings, root)
 
@@ -197,6 +200,8 @@ class _Made:
                 "standby": self.target.standby,
                 "pooler": self.target.pooler,
                 "role": self.target.role,
+                "sees_all": self.target.sees_all,
+                "rtt_ms": self.target.rtt_ms,
             },
             postgres=record.PostgresRecord(version=server.version, source="an existing server"),
             phases=(self.phase,),

@@ -9,6 +9,7 @@ from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.diagnosis import OF_STORAGE
+from pgdyno.diagnose.titles import WATCHED
 from pgdyno.text import address, duration, money, number, percent, size, times
 
 if TYPE_CHECKING:
@@ -24,22 +25,33 @@ if TYPE_CHECKING:
 SHOWN_CONSUMERS = 4
 SHOWN_STATEMENTS = 3
 """The rest is in the JSON."""
+OTHER_SHARE = 0.20
+"""Share of the seconds from which another limit than the verdict's is named."""
 WIDTH_MAX = 100
 _LABEL = 10
 _KEPT_TOGETHER = "\N{NO-BREAK SPACE}%"
 """A number and its sign stand on one line."""
-WATCHED: dict[Limit, str] = {
-    "client": "nothing binds: the clients ask for no more",
-    "laboratory": "other processes of this host",
-}
-"""What two limits are called on a server that was watched."""
 SURE = {"high": "", "low": "probably ", "unknown": ""}
 
 
 def limit_title(found: Diagnosis) -> str:
     """The limit in a few words."""
+    verdict, given = found.binding.verdict, found.binding.evidence.given
+    if found.silence is not None and found.silence.binds:
+        return found.silence.title
+    if verdict.limit is None and found.wrong:
+        return found.wrong[0].title
+    if verdict.limit == "client" and given.pooled:
+        return "no limit of the server: clients that wait in the connection pooler are not seen"
+    return name_of(verdict.limit, verdict.role, watched=not given.driven)
+
+
+def headline(found: Diagnosis) -> str:
+    """The limit, how sure, and in what share of the time."""
     verdict = found.binding.verdict
-    return name_of(verdict.limit, verdict.role, watched=not found.binding.evidence.given.driven)
+    has_share = verdict.limit is not None and not (found.silence is not None and found.silence.binds)
+    share = f", in {percent(verdict.share)} of {found.run.record.measure.seconds:,.0f} s" if has_share else ""
+    return SURE[verdict.confidence] + limit_title(found) + share
 
 
 def name_of(limit: Limit | None, role: str | None = None, *, watched: bool = True) -> str:
@@ -53,10 +65,7 @@ def name_of(limit: Limit | None, role: str | None = None, *, watched: bool = Tru
 def summary(found: Diagnosis) -> str:
     """The verdict in a line: limit, share of the seconds, the largest use of the volume."""
     verdict = found.binding.verdict
-    share = (
-        "" if verdict.limit is None else f", in {percent(verdict.share)} of {found.run.record.measure.seconds:,.0f} s"
-    )
-    text = SURE[verdict.confidence] + limit_title(found) + share
+    text = headline(found)
     if found.consumers and verdict.limit in OF_STORAGE:
         text += f"; mostly {CONSUMERS[found.consumers[0].what]} ({percent(found.consumers[0].share)})"
     return text
@@ -64,13 +73,11 @@ def summary(found: Diagnosis) -> str:
 
 def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
     """The screen."""
-    verdict, phase = found.binding.verdict, found.run.record.measure
-    head = SURE[verdict.confidence] + limit_title(found)
-    share = "" if verdict.limit is None else f", in {percent(verdict.share)} of {phase.seconds:,.0f} s"
-    yield from entry("limit", f"{head}{share}", width)
-    if verdict.limit is None and verdict.shares:
-        parts = [f"{TITLES[limit]} {percent(part)}" for limit, part in list(verdict.shares.items())[:3]]
-        yield from entry("", f"of the seconds: {', '.join(parts)}", width)
+    verdict = found.binding.verdict
+    yield from entry("limit", headline(found), width)
+    shown = _other_limits(found)
+    if shown:
+        yield from entry("", f"of the seconds: {', '.join(shown)}", width)
     for place, one in enumerate(found.evidence):
         yield from entry("because" if place == 0 else "", one, width)
     if found.consumers and verdict.limit in (None, *OF_STORAGE):
@@ -80,6 +87,8 @@ def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
         yield from entry("statement" if place == 0 else "", statement_words(statement), width)
     for place, finding in enumerate(found.findings):
         yield from entry("rules" if place == 0 else "", finding_words(finding), width)
+    for place, one in enumerate(found.notes):
+        yield from entry("note" if place == 0 else "", one, width)
     for place, one in enumerate(found.missing):
         yield from entry("not seen" if place == 0 else "", one, width)
     from_files = found.run.record.world.server is None and found.sources
@@ -88,6 +97,21 @@ def lines(found: Diagnosis, width: int = WIDTH_MAX) -> Iterator[str]:
     notes = dict.fromkeys(note for one in found.sources for note in one.measured.notes)
     for place, note in enumerate(notes):
         yield from entry("note" if place == 0 else "", note, width)
+
+
+def _other_limits(found: Diagnosis) -> list[str]:
+    """Every limit with its share where none stands out, or another has a large part of the seconds too."""
+    verdict = found.binding.verdict
+    if found.wrong or (found.silence is not None and found.silence.binds):
+        return []
+    shares = list(verdict.shares.items())
+    if verdict.limit is not None and not any(part >= OTHER_SHARE for limit, part in shares if limit != verdict.limit):
+        return []
+    watched = not found.binding.evidence.given.driven
+    kept = [one for one in shares if one[1] >= OTHER_SHARE] if verdict.limit is not None else shares[:3]
+    # In a watch "client" means that nothing was seen to bind, which does not answer anything beside another limit.
+    names = {"client": "no limit"} if watched else {}
+    return [f"{names.get(limit) or name_of(limit, watched=watched)} {percent(part)}" for limit, part in kept]
 
 
 def _consumers(found: Diagnosis) -> str:

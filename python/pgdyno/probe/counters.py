@@ -51,7 +51,7 @@ class CounterProbe(SqlSampler):
 
     def __init__(self, dsn: str, interval_s: float = 1.0, *, watched: bool = False, **options: Any) -> None:
         super().__init__(dsn, interval_s, **options)
-        self._watched = watched
+        self._watched = self.notes_silence = watched
         self._sources: dict[str, _Source] = {}
         self._together = False
         """Whether the last sample had all of them."""

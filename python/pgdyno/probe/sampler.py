@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import session
-from pgdyno.errors import PgdynoError
+from pgdyno.errors import HostError, PgdynoError
 from pgdyno.probe.local import SESSION, cpu_time_ns, process_of
 from pgdyno.probe.samples import Gap, GapLedger, Samples
 from pgdyno.probe.together import ask_together, checked
@@ -37,6 +37,8 @@ ANSWER_SHARE_MAX = 0.1
 CPU_SHARE_MAX = 0.005
 """Cores that a probe's session may take in the server; beyond, it is asked less often. Two of them then stay below the hundredth that a
 watch may take. Where the server is elsewhere its CPU time is not known."""
+LONG_NS = 2_000_000_000
+"""An answer that takes longer is none: of a server at work, however busy, a question about its counters takes milliseconds."""
 CPU_LOOKS = 10
 """Samples over which that is measured; the first of them are left out, which read the catalogs."""
 _NS = 1_000_000_000
@@ -59,6 +61,10 @@ class Cost:
     connection pooler chooses the session."""
 
 
+SLOW = "no answer came to a question about its counters"
+"""Why there is a gap, of a server with which there is a connection."""
+
+
 class SqlSampler(ABC):
     """Samples one server, ``dsn`` in libpq's notation, every ``interval_s`` seconds from ``start`` until ``stop``.
 
@@ -68,6 +74,8 @@ class SqlSampler(ABC):
 
     name: str
     """Name of the probe: its gaps begin with it."""
+    notes_silence = False
+    """Whether the times in which the server did not answer are gaps too, called :meth:`silence`."""
 
     def __init__(
         self, dsn: str, interval_s: float, *, patience_s: float = PATIENCE_S, slowest_s: float | None = None
@@ -169,7 +177,7 @@ class SqlSampler(ABC):
             connection = self._connect(max(START_PATIENCE_S, self._patience_s))
         except psycopg.Error as error:
             self._disconnect()
-            raise PgdynoError(f"the server cannot be sampled: {error}", remedy="look at the server's log") from error
+            raise no_session(error, "sampled") from error
         self._begin(connection)
         self._began_ns = now_ns()
         self._sample(self._began_ns)
@@ -198,6 +206,15 @@ class SqlSampler(ABC):
         """Stop if it was not stopped."""
         self.stop()
 
+    @classmethod
+    def silence(cls) -> str:
+        """Name of the gaps in which the server did not answer at all, whatever was asked."""
+        return f"{cls.name}.answer"
+
+    def end(self) -> None:
+        """Let the thread take its last sample now: :meth:`stop` then waits for less."""
+        self._stopping.set()
+
     def _go_on(self) -> None:
         """Sample on a grid of absolute instants, so that a slow answer does not shift the next ones."""
         due_ns = self._began_ns + self._interval_ns
@@ -225,11 +242,14 @@ class SqlSampler(ABC):
         try:
             connection = self._connection or self._connect(self._patience_s)
             missing = self._ask(connection)
-            if connection.closed:
+            lost = connection.closed
+            if lost:
                 self._disconnect()
         except psycopg.Error as error:
             missing = [(part, reason(error)) for part in self._parts()]
+            lost = self._connection is None or self._connection.closed
             self._disconnect()
+        self._note_silence(before_ns, missing, lost=lost)
         self.ledger.sample(due_ns, now_ns(), missing)
         if missing:
             self.cost.lost_samples += 1
@@ -239,6 +259,13 @@ class SqlSampler(ABC):
             self._slow_down(now_ns() - before_ns)
         self.cost.client_cpu_ns += time.thread_time_ns() - cpu_ns
         self.samples_taken += 1
+
+    def _note_silence(self, asked_ns: int, missing: Sequence[tuple[str, str]], *, lost: bool) -> None:
+        """Note that there was no session, or no answer for long. Behind a pooler a question may wait for a session as well."""
+        late = self._is_own and now_ns() - asked_ns > LONG_NS
+        if self.notes_silence and (lost or late):
+            why = missing[0][1] if missing and lost and not self._broken_off else SLOW
+            self.ledger.add(Gap(asked_ns, now_ns(), self.silence(), why))
 
     def _slow_down(self, took_ns: int) -> None:
         """Ask half as often where an answer takes a large part of the interval or of a core, down to the slowest that is of use."""
@@ -302,6 +329,29 @@ class SqlSampler(ABC):
             return Samples()
         row = {"t_begin_ns": self._began_ns, "t_end_ns": self._ended_ns, "probe": self.name} | vars(self.cost)
         return Samples({"probe/cost": from_rows("probe/cost", [row])})
+
+
+_FULL = ("too many clients", "too many connections", "connection slots", "no more connections allowed")
+"""Parts of what a server or a connection pooler says that has no session left."""
+
+
+def is_full(why: str) -> bool:
+    """Whether a reason says that every connection is taken."""
+    return any(part in why for part in _FULL)
+
+
+def no_session(error: Exception, what: str) -> PgdynoError:
+    """Why a server could not be ``sampled`` or ``looked at``, and what to do."""
+    if is_full(str(error)):
+        return HostError(
+            f"the server has no connection left, and a watch needs three: {reason(error)}",
+            remedy="end sessions that are not needed, put a connection pooler before the server, or connect as a superuser or as a member"
+            " of pg_use_reserved_connections, for whom some are kept",
+            code="server.connections.taken",
+        )
+    return PgdynoError(
+        f"the server cannot be {what}: {reason(error)}", remedy="check the connection string and the server's log"
+    )
 
 
 def reason(error: Exception) -> str:

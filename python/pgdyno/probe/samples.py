@@ -51,16 +51,20 @@ class Samples:
         )
         return Samples({name: clock.table(table) for name, table in self.tables.items()}, tuple(gaps))
 
-    def write(self, writer: DirectoryWriter) -> None:
-        """Put every table, and ``probe/gap``, into the directory of a run or a load."""
+    def gap_table(self) -> pa.Table:
+        """The gaps, as ``probe/gap``."""
         from pgdyno.store.tables import from_rows
 
+        rows = (
+            {"t_begin_ns": gap.begin_ns, "t_end_ns": gap.end_ns, "what": gap.what, "why": gap.why} for gap in self.gaps
+        )
+        return from_rows("probe/gap", rows)
+
+    def write(self, writer: DirectoryWriter) -> None:
+        """Put every table, and ``probe/gap``, into the directory of a run or a load."""
         for name, table in self.tables.items():
             writer.table(name, table)
-        rows = [
-            {"t_begin_ns": gap.begin_ns, "t_end_ns": gap.end_ns, "what": gap.what, "why": gap.why} for gap in self.gaps
-        ]
-        writer.table("probe/gap", from_rows("probe/gap", rows))
+        writer.table("probe/gap", self.gap_table())
 
 
 @dataclass

@@ -57,6 +57,8 @@ class SqlProbe:
         """Take a last sample, disconnect, and return everything."""
         found = Samples()
         for sampler in self._samplers:
+            sampler.end()  # a server that does not answer is waited for once, and not once for each
+        for sampler in self._samplers:
             found |= sampler.stop()
         return found
 

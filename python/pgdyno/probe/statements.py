@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.probe.literals import without_literals
 from pgdyno.probe.sampler import SqlSampler, now_ns, reason
 from pgdyno.probe.samples import Gap, Samples
 
@@ -18,7 +19,8 @@ TABLE = "probe/statements"
 _LONG_S = 7 * 86_400.0
 """Longer than any watch: only the first sample and the last one are taken."""
 _FIND = """
-SELECT pg_catalog.quote_ident(space.nspname), pg_catalog.bool_or(function.proname = 'pg_stat_statements_info')
+SELECT pg_catalog.quote_ident(space.nspname), pg_catalog.bool_or(function.proname = 'pg_stat_statements_info'),
+       pg_catalog.min(extension.extversion)
 FROM pg_catalog.pg_extension AS extension
 JOIN pg_catalog.pg_depend AS member ON member.refobjid = extension.oid AND member.deptype = 'e'
      AND member.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass
@@ -38,6 +40,7 @@ WHERE queryid IS NOT NULL
 GROUP BY queryid
 """
 """All databases and roles together. Columns: from version 1.8 of the extension on, which is PostgreSQL 13's."""
+_VERSION_MIN = (1, 8)
 _RESET = "(SELECT extract(epoch FROM stats_reset) * 1000 FROM {schema}.pg_stat_statements_info())::pg_catalog.int8"
 _NAMES = (
     "reset_unix_ms",
@@ -74,7 +77,13 @@ class StatementsProbe(SqlSampler):
         except psycopg.Error as error:
             self.ledger.add(Gap(begin_ns, now_ns(), "sql.statements", reason(error)))
             return
-        if found is not None:
+        if found is not None and is_older(found[2], _VERSION_MIN):
+            why = (
+                f"the database {connection.info.dbname} has pg_stat_statements {found[2]}, which is older than the server:"
+                " `ALTER EXTENSION pg_stat_statements UPDATE` there"
+            )
+            self.ledger.add(Gap(begin_ns, now_ns(), "sql.statements", why))
+        elif found is not None:
             text = _TEXT if self._texts else "NULL::pg_catalog.text"
             reset = _RESET.format(schema=found[0]) if found[1] else "NULL::pg_catalog.int8"
             self._query = _ASK.format(schema=found[0], reset=reset, text=text, shown=str(self._texts).lower())
@@ -105,6 +114,14 @@ class StatementsProbe(SqlSampler):
         from pgdyno.store.tables import from_rows
 
         for row in self._rows:
-            if row["query"] is not None and "password" in row["query"].lower():
-                row["query"] = _NOT_SHOWN
+            if row["query"] is not None:
+                row["query"] = _NOT_SHOWN if "password" in row["query"].lower() else without_literals(row["query"])
         return Samples({TABLE: from_rows(TABLE, self._rows)} if self._rows else {}, self.ledger.gaps())
+
+
+def is_older(version: str, than: tuple[int, int]) -> bool:
+    """Whether an extension's version (``1.7``) is older; one of another form is taken to be newer."""
+    parts = version.split(".")
+    if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
+        return False
+    return (int(parts[0]), int(parts[1])) < than

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import session
-from pgdyno.errors import PgdynoError
 from pgdyno.probe import local
 from pgdyno.probe.device import Device, device_below
 from pgdyno.probe.host import Role
-from pgdyno.probe.sampler import START_PATIENCE_S, reason
+from pgdyno.probe.sampler import START_PATIENCE_S, no_session
 from pgdyno.store.record import Visibility
 from pgdyno.store.tables import DATA_VOLUME
 
@@ -55,19 +54,20 @@ def look(dsn: str) -> View:
     import psycopg
 
     try:
-        with psycopg.connect(dsn, connect_timeout=int(START_PATIENCE_S), **session.OPTIONS) as connection:
-            # One read-only transaction, so that a connection pooler does not put another session in the middle of it.
-            connection.read_only = True
-            connection.execute(session.SERVER_NAMES_LOCAL)
+        with psycopg.connect(
+            dsn,
+            autocommit=True,
+            cursor_factory=_question(),
+            connect_timeout=int(START_PATIENCE_S),
+            **session.OPTIONS,
+        ) as connection:
             backend = local.local_backend(connection)
             roles, devices, found = _on_the_host(connection, backend)
             said = [*found, *_in_the_server(connection)]
             if session.is_pooled(connection):
                 said.append(_POOLED)
     except psycopg.Error as error:
-        raise PgdynoError(
-            f"the server cannot be looked at: {reason(error)}", remedy="check the connection string and the server"
-        ) from error
+        raise no_session(error, "looked at") from error
     data = devices.get(DATA_VOLUME)
     return View(
         roles=roles,
@@ -76,6 +76,24 @@ def look(dsn: str) -> View:
         mount_options=None if data is None else data.mount_options,
         visibility=tuple(said),
     )
+
+
+def _question() -> type[psycopg.Cursor[tuple[Any, ...]]]:
+    """A cursor each of whose questions is one message and a read-only transaction of its own: a connection pooler in statement mode
+    allows no others, and in transaction mode each may be another session's.
+    """
+    import psycopg
+
+    class Question(psycopg.ClientCursor[tuple[Any, ...]]):
+        def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+            super().execute(
+                f"SET LOCAL transaction_read_only = on; {session.SERVER_NAMES_LOCAL}; {query}", params, **options
+            )
+            while self.nextset():
+                pass
+            return self
+
+    return Question
 
 
 def _on_the_host(

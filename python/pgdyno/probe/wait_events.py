@@ -9,9 +9,10 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.probe.blockers import Blockers
 from pgdyno.probe.queries import choose_queries
-from pgdyno.probe.sampler import SqlSampler, now_ns
-from pgdyno.probe.samples import Samples
+from pgdyno.probe.sampler import SqlSampler, now_ns, reason
+from pgdyno.probe.samples import Gap, Samples
 
 if TYPE_CHECKING:
     from pgdyno.probe.sampler import Connection
@@ -40,8 +41,10 @@ class WaitEventProbe(SqlSampler):
 
     def __init__(self, dsn: str, interval_s: float = INTERVAL_S, *, watched: bool = False, **options: Any) -> None:
         super().__init__(dsn, interval_s, **options)
-        self._watched = watched
+        self._watched = self.notes_silence = watched
         self._query, self._query_brief = "", ""
+        self._query_blockers: str | None = None
+        self._blockers = Blockers()
         self._commands_for = COMMANDS_FOR_LOOKS
         """The next looks that ask for commands."""
         self._names: tuple[str, ...] = ()
@@ -55,6 +58,7 @@ class WaitEventProbe(SqlSampler):
         queries = choose_queries(connection.info.server_version, watched=self._watched)
         self._query = queries["wait_events"]
         self._query_brief = queries.get("wait_states", self._query)
+        self._query_blockers = queries.get("blockers")
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
         begin_ns = now_ns()
@@ -64,14 +68,30 @@ class WaitEventProbe(SqlSampler):
         if not self._names:
             self._names = tuple(_text(answer.fname(column)) or "" for column in range(last))
         self._commands_for = max(0, self._commands_for - 1)
+        locked = False
         for row in range(answer.ntuples):
             state = tuple([answer.get_value(row, column) for column in range(last)])
             if state[0] in _WAITED_FOR:
                 self._commands_for = COMMANDS_FOR_LOOKS
+            locked |= state[0] == b"Lock"
             self._note(begin_ns, end_ns, state, int(answer.get_value(row, last) or 0))
         if not answer.ntuples:
             self._note(begin_ns, end_ns, tuple(map(_NOBODY.get, self._names)), 0)
+        if locked and self._query_blockers is not None and self._blockers.is_due(end_ns):
+            self._ask_who_blocks(connection, self._query_blockers)
         return []
+
+    def _ask_who_blocks(self, connection: Connection, query: str) -> None:
+        import psycopg
+
+        begin_ns = now_ns()
+        try:
+            answer = self._question(connection, query)
+            names = [column.name for column in answer.description or ()]
+            self._blockers.keep(begin_ns, now_ns(), names, answer.fetchall())
+        except psycopg.Error as error:
+            self._blockers.give_up()
+            self.ledger.add(Gap(begin_ns, now_ns(), "sql.blockers", reason(error)))
 
     def _note(self, begin_ns: int, end_ns: int, state: tuple[bytes | None, ...], count: int) -> None:
         self._rows.extend((begin_ns, end_ns, self._states.setdefault(state, len(self._states)), count))
@@ -98,7 +118,8 @@ class WaitEventProbe(SqlSampler):
             names = pa.array([_text(state[place]) for state in self._states], pa.string())
             arrays[name] = names.take(pa.array(number))
         table = pa.table({**arrays, "count": pa.array(count)})
-        return Samples({"probe/wait_events": table} if table.num_rows else {}, self.ledger.gaps())
+        found = Samples({"probe/wait_events": table} if table.num_rows else {}, self.ledger.gaps())
+        return found | self._blockers.brought()
 
 
 def _text(value: bytes | None) -> str | None:

@@ -34,6 +34,7 @@ COLOURS = (
     "wait6",
     "role3",
     "role6",
+    "arm5",
 )
 """Class of the page for each limit, in the order of :data:`~pgdyno.analysis.binding.limits.LIMITS`."""
 

@@ -48,6 +48,8 @@ TABLES: dict[str, str] = {
     " volume, or LONG TRANSACTION after a second",
     "probe/statements": "a server that was watched: pg_stat_statements when the watch began and when it ended, cumulative; texts only"
     " if they were asked for",
+    "probe/blockers": "a server that was watched: sessions that others waited for and that waited for no lock themselves, every 2 s while"
+    " there were such waits",
     "postgres/settings": "every setting of the server, as it ran",
 }
 """Name (path in the run's directory without ``.parquet``) and meaning of each table."""
@@ -87,6 +89,8 @@ _COLUMNS: dict[str, str] = {
     "probe/wait_events": "t_begin_ns:i t_end_ns:i wait_event_type:s wait_event:s backend_type:s count:i",
     "probe/statements": "t_begin_ns:i t_end_ns:i reset_unix_ms:i queryid:i calls:i exec_time_ms:f shared_blks_read:i"
     " temp_blks_written:i wal_bytes:i query:s",
+    "probe/blockers": "t_begin_ns:i t_end_ns:i pid:i application_name:s usename:s datname:s client_addr:s state:s transaction_ms:f"
+    " state_ms:f lock_type:s lock_mode:s relation:s waiting:i longest_wait_ms:f",
     "postgres/settings": "name:s setting:s unit:s source:s boot_val:s",
 }
 

@@ -9,17 +9,17 @@ MIB = float(1 << 20)
 
 @dataclass(frozen=True)
 class Device:
-    """What one volume's block device did in a second, by the kernel's statistics."""
+    """What one volume's block device did in a second, by the kernel's statistics or by a file's. None is what it does not say."""
 
     reads_per_s: float
     writes_per_s: float
     read_mib_per_s: float
     write_mib_per_s: float
-    request_ms: float
-    """From submission to completion, mean of the requests that ended; 0 where none did, and where they were not timed."""
-    queue_length: float
+    request_ms: float | None
+    """From submission to completion, mean of the requests that ended; 0 where none did; None where they were not timed."""
+    queue_length: float | None
     """Mean number of requests in the device."""
-    reading: float
+    reading: float | None
     """Mean number of reads in it."""
 
     @property

@@ -13,7 +13,7 @@ from pgdyno.analysis.binding.bought import Bought, BoughtInstance, cpu_share_of
 from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.binding.device import Device
-from pgdyno.analysis.binding.sessions import Sessions, others_by_second, sessions_by_second
+from pgdyno.analysis.binding.sessions import Sessions, look_ms_by_second, others_by_second, sessions_by_second
 from pgdyno.analysis.counters import cpu_counters
 from pgdyno.analysis.dilated import server_cores
 from pgdyno.analysis.driven import cores_of
@@ -73,6 +73,8 @@ class Second:
     """Sessions over those that the server admits from ordinary roles; None where they were not counted."""
     exceeded: Mapping[str, Exceeded] = field(default_factory=dict)
     """By the role of the volume; one of which the provider says nothing is absent."""
+    pool_wait_ms: float | None = None
+    """What the watch's own questions waited on average for a session of a connection pooler; None where none is between."""
     others_at_disk: float = 0.0
     """Mean number of the server's processes that wait for a volume and do not serve a client: base backups, autovacuum, replay."""
 
@@ -89,6 +91,8 @@ class Given:
     """Whether pgdyno's own clients made the load; otherwise it is not known how many more there would be."""
     cpu_share: float = 1.0
     """Share of the instance's vCPUs that may be used for ever: less than 1 of a burstable one."""
+    pooled: bool = False
+    """Whether the server was watched through a connection pooler: clients that wait in it are not seen."""
     inferred: frozenset[str] = frozenset()
     """Roles of volumes whose limits were inferred from what was seen: nothing is sure by them."""
     cores: float | None = None
@@ -117,6 +121,8 @@ def evidence_of(run: RunFigures) -> Evidence:
     given, connections = _given(run), _connections(run, edges)
     sessions, others = sessions_by_second(run.run, edges, given.clients), others_by_second(run.run, edges)
     cpu = _cpu(run, edges)
+    looks_ms = look_ms_by_second(run.run, edges) if given.pooled else [None] * bins
+    rtt_ms = float(run.record.workload.get("rtt_ms") or 0.0)
     seconds = tuple(
         Second(
             sessions=sessions[place],
@@ -124,6 +130,7 @@ def evidence_of(run: RunFigures) -> Evidence:
             cpu=cpu[place],
             connections=connections[place],
             others_at_disk=others[place],
+            pool_wait_ms=None if (look_ms := looks_ms[place]) is None else max(0.0, look_ms - rtt_ms),
         )
         for place in range(bins)
     )
@@ -162,6 +169,7 @@ def _given(run: RunFigures) -> Given:
         cpu_share=cpu_share_of(record.world.instance),
         driven=not is_watched(record),
         cores=server_cores(run) if record.world.host.cores else None,
+        pooled=bool(record.workload.get("pooler")),
     )
 
 

@@ -19,14 +19,15 @@ Limit = Literal[
     "laboratory",
     "synchronous_standby",
     "connections",
+    "no_answer",
 ]
 """What keeps the transactions from being more: lifting anything else would change little."""
 Confidence = Literal["high", "low", "unknown"]
 """``high``: independent sources agree in most seconds. ``low``: one speaks for it. ``unknown``: nothing is said."""
 
 LIMITS: Final[tuple[Limit, ...]] = get_args(Limit)
-OF_WATCHED: Final[frozenset[Limit]] = frozenset({"synchronous_standby", "connections"})
-"""Limits of servers in use: no run of pgdyno's own has a standby, or clients that are turned away."""
+OF_WATCHED: Final[frozenset[Limit]] = frozenset({"synchronous_standby", "connections", "no_answer"})
+"""Limits of servers in use: no run of pgdyno's own has a standby, or clients that are turned away, or continues without its server."""
 OF_RUNS: Final[tuple[Limit, ...]] = tuple(limit for limit in LIMITS if limit not in OF_WATCHED)
 """The others."""
 TITLES: Final[dict[Limit, str]] = {
@@ -43,6 +44,7 @@ TITLES: Final[dict[Limit, str]] = {
     "laboratory": "laboratory",
     "synchronous_standby": "synchronous standby",
     "connections": "connections",
+    "no_answer": "no answer",
 }
 CAPS: Final[frozenset[Limit]] = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth"})
 """Limits of what was bought: rates that a volume or an instance does not exceed."""
@@ -57,3 +59,5 @@ class Found:
     """Whether a second, independent source says so too."""
     role: str | None = None
     """The volume that it is a limit of, by its role; None where it is not a limit of a volume."""
+    share: float = 1.0
+    """Part of the second in which it bound, where the provider counts that."""

@@ -49,19 +49,28 @@ def mean_second(seconds: Sequence[Second]) -> Means:
 
 
 def _device(devices: Sequence[Device]) -> Device:
-    means = Device(*_columns(astuple(one) for one in devices))
-    # A second with few requests has as many of them in the mean as it had.
-    requests = math.fsum(one.iops for one in devices)
-    whole_ms = math.fsum(one.request_ms * one.iops for one in devices)
-    return Device(
-        reads_per_s=means.reads_per_s,
-        writes_per_s=means.writes_per_s,
-        read_mib_per_s=means.read_mib_per_s,
-        write_mib_per_s=means.write_mib_per_s,
-        request_ms=whole_ms / requests if requests else 0.0,
-        queue_length=means.queue_length,
-        reading=means.reading,
+    reads, writes, read_mib, write_mib = _columns(
+        (one.reads_per_s, one.writes_per_s, one.read_mib_per_s, one.write_mib_per_s) for one in devices
     )
+    # A second with few requests has as many of them in the mean as it had.
+    timed = [(one.request_ms, one.iops) for one in devices if one.request_ms is not None]
+    requests = math.fsum(iops for _, iops in timed)
+    whole_ms = math.fsum(request_ms * iops for request_ms, iops in timed)
+    return Device(
+        reads_per_s=reads,
+        writes_per_s=writes,
+        read_mib_per_s=read_mib,
+        write_mib_per_s=write_mib,
+        request_ms=None if not timed else whole_ms / requests if requests else 0.0,
+        queue_length=_known([one.queue_length for one in devices]),
+        reading=_known([one.reading for one in devices]),
+    )
+
+
+def _known(values: Sequence[float | None]) -> float | None:
+    """The mean of what is known; None of nothing."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def _cpu(cpus: Sequence[Cpu]) -> Cpu:

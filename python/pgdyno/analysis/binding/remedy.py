@@ -56,6 +56,7 @@ _WITHOUT: dict[Limit, str] = {
     "client": "more clients or arrivals, a client that is nearer, or less to pay for: the server could do more",
     "synchronous_standby": "a standby that confirms sooner: a faster volume for its WAL, or a nearer one",
     "connections": "a connection pooler in transaction mode; more connections need more memory, and a restart",
+    "no_answer": "the server's log says why it did not answer",
     "laboratory": "a larger machine for the test, or slower time (--dilation): the server was not measured here",
 }
 """What helps where nothing is bought, or the price is not known."""

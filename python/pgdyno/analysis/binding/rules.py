@@ -57,6 +57,10 @@ EXCEEDED = 0.5
 "consistently" (:data:`pgdyno.metrics.formulas.CONSISTENTLY_SHARE`), with a published run under full saturation at 0.7."""
 NOT_EXCEEDED = 0.05
 """Share below which the provider contradicts a limit that is computed from what was said to be bought."""
+POOL_WAIT_MS = 50.0
+"""What a question through a connection pooler takes beyond the network's part: its answer takes the server a few milliseconds."""
+NO_VOLUME_MS = 100.0
+"""What a request takes, on average, from which something is wrong with a volume, whatever its load: an idle magnetic disk takes a tenth."""
 DEVICE_READS = 0.5
 """Reads in the device (Little's law) over sessions that wait for reads; below it the page cache answers."""
 
@@ -120,6 +124,10 @@ def unasked(second: Second, given: Given) -> Found | None:
         return None
     if taken:
         return Found("connections", sure=True)
+    if given.pooled:
+        # Clients that wait in the pooler for a session are not seen, but for the watch itself, which waits as they do.
+        waited = second.pool_wait_ms is not None and second.pool_wait_ms >= POOL_WAIT_MS and not _short_of_cpu(second)
+        return Found("connections" if waited else "client", sure=False)
     spare = cpu is not None and cpu.idle >= SPARE_IDLE
     nothing_asked = few and not come_back
     asked_slowly = spare and (few or sessions.client >= CLEARLY * sessions.all)
@@ -135,16 +143,17 @@ def volume(second: Second, given: Given) -> Found | None:
     cap, share = found
     rivals = [other for other, of_it in told if other.limit != cap.limit and of_it > share - TOLD_APART]
     known = cap.sure and cap.role not in given.inferred and not rivals
+    part = min(1.0, share) if told else 1.0
     sessions = second.sessions
     if sessions is None:
         # The provider saw requests wait; a rate that equals what was bought may be all that is wanted.
-        return Found(cap.limit, sure=known and bool(told), role=cap.role)
+        return Found(cap.limit, sure=known and bool(told), role=cap.role, share=part)
     if not given.driven and _active(sessions) < FEW_ACTIVE:
         # A base backup or autovacuum waits for it, or nobody of the server does.
-        return Found(cap.limit, sure=known and second.others_at_disk >= FEW_ACTIVE, role=cap.role)
+        return Found(cap.limit, sure=known and second.others_at_disk >= FEW_ACTIVE, role=cap.role, share=part)
     if sessions.at_work > 0 and sessions.at_disk < MOST * sessions.at_work:
         return None
-    return Found(cap.limit, sure=known and sessions.at_disk > 0, role=cap.role)
+    return Found(cap.limit, sure=known and sessions.at_disk > 0, role=cap.role, share=part)
 
 
 def locks(second: Second, _: Given) -> Found | None:
@@ -195,8 +204,8 @@ def waiting(second: Second, given: Given) -> Found | None:
     if limit == "commit_latency":
         return Found(limit, sure, "wal" if "wal" in second.devices else "data")
     if limit == "volume_latency":
-        role, device = max(second.devices.items(), key=lambda item: item[1].queue_length, default=("data", None))
-        in_device = device is not None and device.reading >= DEVICE_READS * sessions.read
+        role, device = _with_longest_queue(second)
+        in_device = device is not None and (device.reading or 0.0) >= DEVICE_READS * sessions.read
         slow = None if device is None else slowed(device, given.bought.get(role))
         return Found(limit, sure and in_device and (slow is None or slow < QUEUED_BELOW_LIMIT), role)
     return Found(limit, sure=False)
@@ -210,7 +219,19 @@ def others(second: Second, given: Given) -> Found | None:
     sessions = second.sessions
     if given.driven or sessions is None or second.others_at_disk < FEW_ACTIVE or _active(sessions) >= FEW_ACTIVE:
         return None
-    role, _ = max(second.devices.items(), key=lambda item: item[1].queue_length, default=("data", None))
+    role, _ = _with_longest_queue(second)
+    return Found("volume_latency", sure=False, role=role)
+
+
+def slow_volume(second: Second, given: Given) -> Found | None:
+    """A volume whose requests take far too long, where no session was seen that would wait for them."""
+    known = [(role, one.request_ms, one) for role, one in second.devices.items() if one.request_ms is not None]
+    if given.driven or second.sessions is not None or not known:
+        return None
+    role, request_ms, device = max(known, key=lambda item: item[1])
+    slow = slowed(device, given.bought.get(role))
+    if request_ms < NO_VOLUME_MS or (slow is not None and slow < QUEUED_BELOW_LIMIT):
+        return None
     return Found("volume_latency", sure=False, role=role)
 
 
@@ -223,6 +244,7 @@ RULES: tuple[Callable[[Second, Given], Found | None], ...] = (
     server_cpu,
     waiting,
     others,
+    slow_volume,
 )
 
 
@@ -244,7 +266,7 @@ def exceeded(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
 
 
 def slowed(device: Device, bought: Bought | None) -> float | None:
-    """How many times longer than usual requests took; None where the usual latency is not known."""
+    """How many times longer than usual requests took; None where that, or the usual latency, is not known."""
     if bought is None or bought.usual is None or not device.iops or not device.request_ms:
         return None
     usual_ms = bought.usual.ms(device.request_bytes, device.write_share)
@@ -313,6 +335,12 @@ def _of_instance(second: Second, given: Given, instance: BoughtInstance) -> Iter
         elif rate.bursts and AT_LIMIT <= used / rate.sustained <= LEFT_ABOVE and waits_for_no_volume:
             # Below its maximum: then its reserve is used up.
             yield Found("instance_bandwidth", sure=True), used / rate.sustained
+
+
+def _with_longest_queue(second: Second) -> tuple[str, Device | None]:
+    """The volume with most requests in it, by its role; the data's where none was seen."""
+    known = second.devices.items()
+    return max(known, key=lambda item: item[1].queue_length or 0.0, default=("data", None))
 
 
 def _active(sessions: Sessions) -> float:

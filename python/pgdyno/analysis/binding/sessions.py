@@ -129,6 +129,22 @@ def others_by_second(run: Run, edges: np.ndarray[Any, Any]) -> list[float]:
     return [waited / count if count else 0.0 for waited, count in zip(seen, looks, strict=True)]
 
 
+def look_ms_by_second(run: Run, edges: np.ndarray[Any, Any]) -> list[float | None]:
+    """What a look at the sessions took, mean of those that began between each two edges (ns); None where there was none."""
+    import numpy as np
+
+    bins, table = len(edges) - 1, run.table("probe/wait_events")
+    if table.num_rows == 0:
+        return [None] * bins
+    begin_ns, first = np.unique(table["t_begin_ns"].to_numpy(), return_index=True)
+    took_ms = (table["t_end_ns"].to_numpy()[first] - begin_ns) / 1e6
+    place = np.searchsorted(edges, begin_ns, side="right") - 1
+    inside = (place >= 0) & (place < bins)
+    looks = np.bincount(place[inside], minlength=bins)
+    sums_ms = np.bincount(place[inside], weights=took_ms[inside], minlength=bins)
+    return [total / count if count else None for total, count in zip(sums_ms.tolist(), looks.tolist(), strict=True)]
+
+
 def _looks(run: Run, edges: np.ndarray[Any, Any]) -> list[int]:
     """How often the sessions were looked at between each two edges."""
     import numpy as np

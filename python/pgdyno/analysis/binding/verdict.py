@@ -113,11 +113,17 @@ def total(runs: Sequence[Sequence[Found | None]]) -> Verdict:
     """Over the seconds of one run or several; where runs disagree, nothing is said with high confidence."""
     every = [found for run in runs for found in run]
     counted = Counter(found.limit for found in every if found is not None)
-    shares: dict[Limit, float] = {limit: count / len(every) for limit, count in counted.most_common()}
+    parts: dict[Limit, float] = dict.fromkeys((limit for limit, _ in counted.most_common()), 0.0)
+    for found in every:
+        if found is not None:
+            parts[found.limit] += found.share
+    shares = {limit: part / len(every) for limit, part in sorted(parts.items(), key=lambda item: -item[1])}
     if not shares:
         return Verdict(None, None, "unknown", shares)
-    limit, share = next(iter(shares.items()))
-    rivals = [(name, other) for name, other in shares.items() if other > share - TIE and name != "client"]
+    # Which one, and how surely, the seconds decide; how long, the parts of them.
+    counts = {name: count / len(every) for name, count in counted.most_common()}
+    limit, share = next(iter(counts.items()))
+    rivals = [(name, other) for name, other in counts.items() if other > share - TIE and name != "client"]
     if limit == "client" and rivals and rivals[0][1] >= SHARE_LOW:
         # As many seconds in which something was short: that is what can be lifted.
         limit, share = rivals[0]
@@ -125,7 +131,7 @@ def total(runs: Sequence[Sequence[Found | None]]) -> Verdict:
         return Verdict(None, None, "unknown", shares)
     of_it = [found for found in every if found is not None and found.limit == limit]
     roles = Counter(found.role for found in of_it)
-    rival = max((other for name, other in shares.items() if name != limit), default=0.0)
+    rival = max((other / len(every) for name, other in counted.items() if name != limit), default=0.0)
     high = (
         len(every) >= SECONDS_MIN
         and share >= SHARE_HIGH
@@ -155,7 +161,7 @@ def because_of_checkpoints(found: Sequence[Found | None], checkpoints: Checkpoin
 def _theirs(found: Found | None, of: frozenset[Limit]) -> Found | None:
     if found is None or found.limit not in of:
         return found
-    return Found("checkpoints", sure=found.sure and found.limit in CAPS, role=found.role)
+    return Found("checkpoints", sure=found.sure and found.limit in CAPS, role=found.role, share=found.share)
 
 
 def _capped(found: Sequence[Found | None]) -> float:

@@ -44,6 +44,7 @@ def evidence_words(run: RunBinding, verdict: Verdict, around: Circumstances) -> 
         "laboratory": _laboratory,
         "synchronous_standby": _standby,
         "connections": _connections,
+        "no_answer": lambda *_: iter(()),
     }
     return list(makers[limit](run.evidence, means, verdict, around))
 
@@ -182,9 +183,14 @@ def _standby(_: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iter
     yield from _at_disk(means)
 
 
-def _connections(_: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iterator[str]:
+def _connections(evidence: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iterator[str]:
     sessions = means.sessions
-    yield "every connection that max_connections leaves to ordinary roles was taken"
+    waited = [second.pool_wait_ms for second in evidence.seconds if second.pool_wait_ms is not None]
+    full = any((second.connections or 0.0) >= 1 for second in evidence.seconds)
+    if waited and not full:
+        yield f"the watch's own questions waited {number(sum(waited) / len(waited))} ms on average for a session of the pooler: its pool is full"
+    else:
+        yield "every connection that max_connections leaves to ordinary roles was taken"
     if sessions is not None:
         yield f"{number(sessions.all - sessions.client, 2)} sessions were active on average"
 

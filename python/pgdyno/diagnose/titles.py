@@ -1,0 +1,15 @@
+"""What limits are called on a server that was watched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pgdyno.analysis.binding.limits import Limit
+
+WATCHED: dict[Limit, str] = {
+    "client": "nothing binds: the clients ask for no more",
+    "laboratory": "other processes of this host",
+    "no_answer": "no answer of the server",
+}
+"""Those that have another name than in a run of pgdyno's own."""
