@@ -39,7 +39,7 @@ def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(iostat_fi
         "2xgp3:size=50GiB,iops=3000,throughput=125,chunk=256KiB carries it too for $8 a month",
         "gp3:size=100GiB,iops=4776,throughput=125",
         "16.88",
-        "r6g.large does not carry it for ever",
+        "r6g.large carries it on credits alone",
         "is lost with any one of its volumes",
         "is taken for an average since boot and dropped",
     ):

@@ -36,7 +36,7 @@ MOST_SHARE = 0.9
 NAMED_MOST = 3
 """Places of keys that a reason names."""
 STATEMENT_LETTERS = 120
-"""Of a statement that a reason names."""
+"""Letters of a statement that a reason names."""
 AHEAD = 32
 """A sequence that was recovered from a crash or a base backup skips 32 values (PostgreSQL, SEQ_LOG_VALS in sequence.c)."""
 KEPT_UP_S = 1.0

@@ -113,7 +113,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _baseline(found: dict[str, Any]) -> str:
-    """What a burstable type may use for ever."""
+    """What a burstable type may use without limit of time."""
     baseline = found["sustained_vcpus"]
     sustained = "its baseline is not known" if baseline is None else f"{baseline:g} vCPUs sustained"
     return f"burstable: {sustained}, more only while CPU credits last"

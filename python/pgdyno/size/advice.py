@@ -103,7 +103,7 @@ def _notes(advice: Advice) -> list[str]:
         notes.append("credits are computed as if the measured load were repeated endlessly; it is shorter than a day")
     if advice.now is not None and advice.now.burstable:
         notes.append(
-            f"{advice.now.name} is burstable: its CPU is {sustained_phrase(advice.now)} for ever, and no burstable type is offered"
+            f"{advice.now.name} is burstable: its CPU is {sustained_phrase(advice.now)} in the long run, and no burstable type is offered"
         )
     if advice.size_bytes is None:
         notes.append(
@@ -115,7 +115,7 @@ def _notes(advice: Advice) -> list[str]:
     if array is not None and array is not advice.choices[0]:
         price = "" if array.usd_per_month is None else f" for {money(array.usd_per_month)} a month"
         notes.append(
-            f"{array.spec} carries it too{price}: an array is made anew and filled by a copy, and is lost with any one of its volumes"
+            f"{array.spec} carries it too{price}: an array is made of new volumes and filled by a copy, and is lost with any one of its volumes"
         )
     elif array is not None:
         notes.append("an array is lost with any one of its volumes")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 PERCENTILE = 99.0
-"""Of the load, which must be carried where nothing else is said."""
+"""Percentile of the load, which must be carried where nothing else is said."""
 HEADROOM = 0.2
 """Margin above it where nothing else is said."""
 AT_MAXIMUM = 0.95

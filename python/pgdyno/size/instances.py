@@ -1,4 +1,4 @@
-"""Instance types that carry a load for ever: the cheapest ones, and how the one fares that is there now.
+"""Instance types that carry a load always: the cheapest ones, and how the one fares that is there now.
 
 An instance's limits are a sustained baseline and a maximum that is available "for 30 minutes at least once every 24 hours"
 (Amazon EC2 User Guide, awsdocs/amazon-ec2-user-guide e3707c43, ebs-optimized.md, 15 June 2023). What lies above the baseline carries
@@ -70,7 +70,7 @@ def judge(name: str, demand: Demand) -> InstanceChoice:
 def cheapest(
     catalog: Catalog, demand: Demand, present: InstanceChoice | None, most: int, vcpus: float = 0.0
 ) -> list[InstanceChoice]:
-    """The cheapest types that carry the demand for ever, at most ``most`` of them, with so many ``vcpus`` or more.
+    """The cheapest types that always carry the demand, at most ``most`` of them, with ``vcpus`` or more.
 
     Those that can take the place of ``present`` (:func:`replaces`); without one, those that a database is run on: at least
     :data:`VCPUS_MIN` vCPUs with :data:`MEMORY_PER_VCPU_GIB` GiB each.
@@ -97,7 +97,7 @@ def for_sale(catalog: Catalog, here: Mapping[str, Any] | None) -> list[dict[str,
 
 
 def carries(one: Mapping[str, Any], asked: Asked) -> bool:
-    """Whether a type's EBS limits carry a load for ever."""
+    """Whether a type's EBS limits carry a load always."""
     ebs, (ops, size) = one["ebs"], asked.needed
     return bool(at_least(ebs["baseline_iops"], ops) and at_least(ebs["baseline_mib_per_s"] * MIB, size))
 

@@ -36,7 +36,7 @@ def volume_offers(
 ) -> tuple[OfferRecord, ...]:
     """What carries a measured load in the place of a volume or an array, the cheapest first.
 
-    Empty where nobody sells the present one, where its blocks still come from a snapshot (another one would wait for them as well), and
+    Empty where the present one is not sold, where its blocks still come from a snapshot (another one would wait for them as well), and
     where nothing was done.
     """
     document = (present.document.get("array") or {}).get("member") or present.document

@@ -1,7 +1,7 @@
 """The one search that decides what to buy: the cheapest volume that carries a need with its margin.
 
 ``pgdyno size``, ``pgdyno diagnose``, ``pgdyno compare`` and every remedy ask :func:`offers_for`, so that the same need has the same
-answer everywhere. It is sized by what a volume does for ever: what credits allow for a while carries nothing. What is legal, and what
+answer everywhere. It is sized by what a volume does always: what credits allow for a while carries nothing. What is legal, and what
 it costs, the engine says (``crates/catalog/src/volume/offers.rs``); no rule of a provider stands here.
 """
 
@@ -162,7 +162,7 @@ class Market:
         return max(self.size_bytes or 0, 0 if self.present is None else self.present.size_bytes)
 
     def kinds(self, catalog: Catalog) -> list[VolumeType]:
-        """Types that are looked at. :class:`InputError` where a pattern is no type's name."""
+        """Types that are looked at. :class:`InputError` where a pattern is not the name of a type."""
         kinds = volume_types(catalog)
         for pattern in self.among:
             if not any(_is_called(kind, pattern) for kind in kinds):
@@ -338,7 +338,7 @@ class Search:
         return {"type": self.kind.name, "least_bytes": self.smallest_gib * GIB, "ops_per_s": ops, "bytes_per_s": size}
 
     def choice(self, member: VolumeSpec) -> Choice:
-        """A member that was found, held against the load."""
+        """A member that was found, compared with the load."""
         held = fit(member.charged_iops, member.charged_bytes, self.asked(member.charge))
         return Choice(member, self.layout, held, self.in_place)
 

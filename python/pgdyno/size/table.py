@@ -28,7 +28,7 @@ def text(advice: Advice, width: int | None = None) -> str:
         verdict = (
             "carries it"
             if advice.now.fit.carries
-            else "does not carry it for ever"
+            else "carries it on credits alone"
             if advice.now.fit.on_credits
             else "does not carry it"
         )

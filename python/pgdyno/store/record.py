@@ -99,7 +99,7 @@ class InstanceRecord(Record):
     """Whether the type has more vCPUs than the host has cores: then the storage is that instance's, and
     the CPU is this host's."""
     sustained_vcpus: float | None = None
-    """vCPUs that the type may use for ever: the baseline of a burstable one; None without a type, and in older records."""
+    """vCPUs that the type may use without limit of time: the baseline of a burstable one; None without a type, and in older records."""
     usd_per_month: float | None = None
     """List price of the type; None if it is not sold, and in older records."""
     offers: tuple[InstanceOfferRecord, ...] = ()

@@ -137,7 +137,7 @@ class BoughtInstance:
 
 
 def cpu_share_of(instance: InstanceRecord) -> float:
-    """Share of an instance's vCPUs that may be used for ever: less than 1 of a burstable type."""
+    """Share of an instance's vCPUs that may be used without limit of time: less than 1 of a burstable type."""
     if not instance.vcpus or instance.sustained_vcpus is None:
         return 1.0
     return min(1.0, instance.sustained_vcpus / instance.vcpus)

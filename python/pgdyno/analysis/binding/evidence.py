@@ -90,7 +90,7 @@ class Given:
     driven: bool = True
     """Whether pgdyno's own clients made the load; otherwise it is not known how many more there would be."""
     cpu_share: float = 1.0
-    """Share of the instance's vCPUs that may be used for ever: less than 1 of a burstable one."""
+    """Share of the instance's vCPUs that may be used without limit of time: less than 1 of a burstable one."""
     pooled: bool = False
     """Whether the server was watched through a connection pooler: clients that wait in it are not seen."""
     inferred: frozenset[str] = frozenset()

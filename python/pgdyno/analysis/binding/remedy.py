@@ -2,7 +2,7 @@
 
 The need decides. Where a limit of what was bought binds, it is the cheapest volume that carries the load with a margin; where sessions
 wait for requests that are not held up, it is the volume that answers soonest; where the CPU binds, the cheapest instance with more of
-it for ever. What carries the load is found by the one search (:mod:`pgdyno.size.search`) when the run ends, and is in its record.
+it in the long run. What carries the load is found by the one search (:mod:`pgdyno.size.search`) when the run ends, and is in its record.
 
 How much it helps is bounded, not predicted: by the new limit, by every other limit that the run came near to, and in a closed loop by
 the part of the sessions' time that was waiting for the volume. The least of these bounds is the expected effect, and the one that is
@@ -205,7 +205,7 @@ def _more_easily_lost(chosen: _Option, volume: VolumeRecord) -> str:
 
 
 def _instance(limit: Limit, around: Circumstances, means: Means, room: Room) -> Remedy | None:
-    """The cheapest instance that carries what binds for ever: the EBS traffic, or the computing."""
+    """The cheapest instance that always carries what binds: the EBS traffic, or the computing."""
     instance = around.instance
     if limit == "server_cpu" and instance.storage_only:
         return None

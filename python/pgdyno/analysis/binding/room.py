@@ -103,7 +103,7 @@ class Room:
         if offer is not None:
             limits: tuple[float | None, float | None] = (offer.iops, offer.mib_per_s)
         elif self.given.instance is not None:
-            # What lies above the baseline is there for half an hour a day, and is no room.
+            # What lies above the baseline is there for half an hour a day, and is not room.
             limits = (self.given.instance.iops.sustained, self.given.instance.mib_per_s.sustained)
         else:
             return

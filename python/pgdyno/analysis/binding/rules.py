@@ -168,7 +168,7 @@ def locks(second: Second, _: Given) -> Found | None:
 
 
 def server_cpu(second: Second, given: Given) -> Found | None:
-    """The server has no CPU left, or the machine has none and the server uses most of it. Of a burstable instance the baseline counts."""
+    """The server has no CPU left, or the machine has none and the server uses most of it. The baseline of a burstable instance counts."""
     cpu, sessions = second.cpu, second.sessions
     if cpu is None or cpu.server is None or cpu.server_busy is None:
         return None

@@ -40,7 +40,7 @@ SELECT DISTINCT proname, provolatile = 'v' AND prokind IN ('f', 'p')
 FROM pg_catalog.pg_proc AS function JOIN pg_catalog.pg_namespace AS space ON space.oid = pronamespace
 WHERE nspname NOT IN ('pg_catalog', 'information_schema')
 """
-# Of a domain its type, of an array that of its elements. A decimal number with a scale is a fraction.
+# The type of a domain, and of an array's elements. A decimal number with a scale is a fraction.
 _TABLES = """
 WITH RECURSIVE kind (oid, base) AS (
     SELECT oid, CASE WHEN typtype = 'd' THEN typbasetype WHEN typcategory = 'A' THEN typelem ELSE oid END FROM pg_catalog.pg_type
