@@ -69,6 +69,8 @@ pub struct Account {
     pub first_implausible: Option<(String, u64, String)>,
     /// Records that are not text in UTF-8. They are not in the capture.
     pub not_text: u64,
+    /// Lines among them: a statement that one of them is of counts as cut.
+    pub lines_not_text: u64,
     /// Lines of other programs.
     pub foreign: u64,
     /// Lines that are missing by their numbers.
@@ -152,7 +154,7 @@ impl Account {
                 ("torn", self.torn),
                 ("cut_entries", self.cut_entries),
                 ("other_languages", total(&self.other_languages)),
-                ("not_text", self.not_text),
+                ("not_text", self.not_text.saturating_sub(self.lines_not_text)),
                 ("too_long", self.too_long),
                 ("unknown_severities", total(&self.unknown_severities)),
                 ("errors_without_statement", self.errors_without_statement),
@@ -204,6 +206,12 @@ mod tests {
     fn statements_that_are_in_the_capture_are_not_left_out() {
         let kept = Account { calls: 5, cut: 1, without_values: 2, fetches: 3, ..Account::default() };
         assert_eq!(kept.left_out(1), LeftOut { kept: 5, sessions: 1, ..LeftOut::default() });
+        // A line that is not text is not a statement of its own beside the entry that it cuts; a record of a csvlog is.
+        let cut = Account { cut_entries: 3, not_text: 4, lines_not_text: 3, ..Account::default() };
+        assert_eq!(
+            cut.left_out(0).statements,
+            BTreeMap::from([("cut_entries".to_owned(), 3), ("not_text".to_owned(), 1)])
+        );
         let endless = BTreeMap::from([("A".to_owned(), u64::MAX), ("B".to_owned(), 1)]);
         let account = Account { unknown_severities: endless, ..Account::default() };
         assert_eq!(account.left_out(0).statements["unknown_severities"], u64::MAX);

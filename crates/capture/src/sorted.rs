@@ -36,6 +36,10 @@ pub(crate) fn count(found: &Found<'_>, assembler: &mut Assembler) {
         Found::Entry(_) => return,
         Found::Torn => account.torn += 1,
         Found::NotText => account.not_text += 1,
+        Found::LineNotText => {
+            account.not_text += 1;
+            account.lines_not_text += 1;
+        }
         Found::TooLong => account.too_long += 1,
         Found::Missing(count) => {
             account.missing = account.missing.saturating_add(*count);

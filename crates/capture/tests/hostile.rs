@@ -127,7 +127,9 @@ fn changed(content: &[u8], changes: &[Change]) -> Vec<u8> {
 /// The first columns of a csvlog as a jsonlog, of the lines that are records by themselves.
 fn json_log() -> String {
     let record = |(number, line): (usize, &str)| {
-        let message = line.split('"').nth(5).unwrap_or("statement: SELECT 1");
+        let is_message =
+            |column: &&str| ["statement: ", "execute ", "duration: "].iter().any(|begin| column.starts_with(begin));
+        let message = line.split('"').find(is_message).unwrap_or("statement: SELECT 1");
         let document = serde_json::json!({
             "timestamp": line.get(..27)?, "user": "app", "dbname": "shop", "pid": 7, "remote_host": "10.0.0.1",
             "session_id": "6563.7", "line_num": number, "session_start": "2026-11-25 07:04:40 UTC", "vxid": "4/12",

@@ -350,7 +350,7 @@ mod tests {
             found.push(match one {
                 Found::Entry(entry) => entry.message.to_string(),
                 Found::Torn => "(torn)".to_owned(),
-                Found::NotText => "(not text)".to_owned(),
+                Found::NotText | Found::LineNotText => "(not text)".to_owned(),
                 Found::Foreign => "(foreign)".to_owned(),
                 Found::TooLong => "(too long)".to_owned(),
                 Found::Missing(_) => "(missing)".to_owned(),

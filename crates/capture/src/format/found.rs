@@ -16,6 +16,8 @@ pub(crate) enum Found<'a> {
     Torn,
     /// A record that is not text in UTF-8.
     NotText,
+    /// A line that is not text in UTF-8. The entry that it is of is handed on as one that is cut.
+    LineNotText,
     /// A line of another program.
     Foreign,
     /// A record that is longer than one may be.

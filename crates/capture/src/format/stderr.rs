@@ -104,7 +104,7 @@ impl<'f> Lines<'f> {
         let (text, whole) = match read {
             Ok(text) => (Cow::Borrowed(text), whole && !piece.is_unsure),
             Err(_) => {
-                sink(Found::NotText)?;
+                sink(Found::LineNotText)?;
                 (String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT_BYTES)]), false)
             }
         };
