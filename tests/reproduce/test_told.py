@@ -39,7 +39,7 @@ def test_the_two_arms_are_compared_by_block(shelf: Shelf) -> None:
     assert told.ratio is not None
     assert told.ratio.mean == pytest.approx(3.0, rel=SYNTHETIC)
     assert told.ratio.n == 3
-    assert told.arms == ("io2bx", "gp3")
+    assert told.arms == ("io2bx", "gp3:size=100GiB")
     assert told.limits[1] == "volume IOPS"
     assert (told.sign, told.judged.word, told.judged.because) == (Sign.RIGHT, Word.DIFFERS, "the disks are slow")
 
