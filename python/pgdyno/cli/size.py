@@ -110,7 +110,7 @@ def command(
     Example:
       pgdyno size --iostat load.txt --device nvme1n1 --size 500GiB --instance r6g.2xlarge
       pgdyno size --cloudwatch answer.json --size 1TiB --headroom 30% --html size.html
-      pgdyno size --iostat load.txt --bought gp2:size=250GiB
+      pgdyno size --iostat load.txt --bought gp3:size=250GiB,iops=8000
       pgdyno size --iostat 'hosts/*.txt' --type gp3 --size 500GiB --size 'db7*=2TiB'
     """
     from pgdyno.quantity import parse_seconds

@@ -221,7 +221,7 @@ def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog, programs: _Prog
     try:
         programs.require_accepted(binaries, dilated)
     except InputError as error:
-        refused = [name for name in error.data["settings"] if name in arm.postgres.parameters]
+        refused = [name for name in error.data.get("settings", ()) if name in arm.postgres.parameters]
         place = arm.written(("postgres", "parameters", *refused[:1]))
         raise origin.error(place, error.message, error.remedy, code=error.code, data=error.data) from error
     return ResolvedArm(arm.sized(instance.memory_bytes), binaries, volumes, instance, dilated)
