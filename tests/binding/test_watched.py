@@ -53,7 +53,7 @@ def test_two_limits_that_the_provider_tells_alike_are_not_told_apart() -> None:
     both = replace(waiting, exceeded={"data": Exceeded(iops=1.0, throughput=1.0)})
     assert judge(both, WATCHED) == Found("volume_iops", sure=False, role="data")
     one = replace(waiting, exceeded={"data": Exceeded(iops=0.6, throughput=0.95)})
-    assert judge(one, WATCHED) == Found("volume_throughput", sure=True, role="data")
+    assert judge(one, WATCHED) == Found("volume_throughput", sure=True, role="data", share=0.95)
 
 
 def test_most_sessions_that_wait_for_their_client_are_nothing_that_binds() -> None:

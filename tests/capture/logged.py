@@ -26,6 +26,8 @@ AZURE_PREFIX = "%t-%c-"
 CLIENT = "a client of the test"
 AS_SUPERUSER = ("--allow-outside", *SUPERUSER)
 """A superuser begins and ends the logs of these tests, and its sessions are replayed with the others."""
+ITSELF = ("--database", "postgres=postgres")
+"""The database that was captured is also the copy: the test has put it back."""
 
 
 class Reached(Protocol):

@@ -23,7 +23,7 @@ from tools.captured.logged import log_of
 from ..support import disk
 from ..support.commands import pgdyno
 from ..support.servers import throwaway_cluster
-from .logged import AS_SUPERUSER, CLIENT, captured, connected, sent, sessions
+from .logged import AS_SUPERUSER, CLIENT, ITSELF, captured, connected, sent, sessions
 from .relayed import PATIENCE_S, recording, start
 from .test_formats import application, equal
 
@@ -268,7 +268,7 @@ def test_rows_of_copy_are_recorded_and_sent_again(embedded_server: Cluster, tmp_
     with connected(embedded_server) as session:
         wanted = session.execute(LOADED).fetchone()
         session.execute("DROP TABLE kept")
-        where = ("--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, "--speed", "100", "--json")
+        where = ("--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, *ITSELF, "--speed", "100", "--json")
         replayed = json.loads(pgdyno("capture", "replay", relay.output, *where, code=0).out)
         assert session.execute(LOADED).fetchone() == wanted
     assert (replayed["newly_failed"], replayed["failed_as_recorded"], replayed["left_out"]) == (0, 1, {})
@@ -294,7 +294,7 @@ def test_keys_are_those_that_the_server_answered(embedded_server: Cluster, tmp_p
     with connected(embedded_server) as admin:
         admin.execute("TRUNCATE made RESTART IDENTITY")
         admin.execute("INSERT INTO made (note) SELECT 'old' FROM generate_series(1, 50)")
-        where = ("--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, "--json")
+        where = ("--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, *ITSELF, "--json")
         replayed = json.loads(pgdyno("capture", "replay", relay.output, *where, code=0).out)
         keys = replayed["keys"]
         assert (keys["learned"], keys["exchanged"], replayed["newly_failed"]) == (5, 5, 0)
