@@ -53,8 +53,12 @@ def test_what_is_not_known_is_not_the_same() -> None:
 def test_counters_name_their_server_and_a_replay_there_is_refused(embedded_server: Cluster) -> None:
     copy = copy_of(embedded_server, "template1", "elsewhere")
     with embedded_server.connect() as admin:
-        admin.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-    known = json.loads(pgdyno("capture", "stats", embedded_server.dsn, code=0).out)["server"]
+        admin.execute("CREATE EXTENSION pg_stat_statements")
+    try:
+        known = json.loads(pgdyno("capture", "stats", embedded_server.dsn, code=0).out)["server"]
+    finally:
+        with embedded_server.connect() as admin:
+            admin.execute("DROP EXTENSION pg_stat_statements")
     place = Place("app", "postgres", 1)
     with psycopg.connect(embedded_server.dsn, autocommit=True) as session:
         assert is_same(known, identity(session)), (known, identity(session))
