@@ -89,6 +89,7 @@ def test_a_replay_whose_keys_cannot_be_told_from_other_numbers_is_invalid_and_na
         Busy(dsn, 4, work)
 
     low = captured_orders(embedded_server, tmp_path, "low", use, schema=schema, of=MINI_ROWS).replay()
+    assert low["keys"]["doubtful_places"], low
     (place,) = low["keys"]["doubtful_places"]
     assert (place["statement"], place["place"], place["count"]) == ("SELECT used($1)", "$1", 80), place
     assert any("used($1)" in reason for reason in low["reasons"]), low["reasons"]

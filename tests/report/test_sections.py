@@ -40,7 +40,7 @@ def test_names_of_sections_and_figures_are_unique(comparison: Comparison) -> Non
     found = sections(comparison)
     for names in ([section.name for section in found], [drawing.name for drawing in drawings(comparison)]):
         assert len(set(names)) == len(names)
-    assert [section.name for section in found][:2] == ["summary", "binding"]
+    assert [section.name for section in found][:3] == ["steps", "summary", "binding"]
     assert found[-1].name == "asked"
     assert all(section.parts for section in found)
 

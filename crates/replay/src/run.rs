@@ -94,7 +94,7 @@ pub fn run(spec: ReplaySpec, out: &mut impl Write) -> Result<(), Fault> {
         shared.copied = Some(Arc::new(Copied::of(file.another().map_err(fault)?)));
     }
     if let Some(keys) = spec.keys {
-        let asked = shared.asked(&chosen, contents.account.calls);
+        let asked = shared.asked(&chosen, &contents.account);
         shared.keys = Some(Exchange::new(keys, &mut file, &asked, shared.sessions.len())?);
     }
     require_not_newer(shared.keys.as_ref(), spec.newer.as_ref())?;

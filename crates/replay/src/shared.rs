@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pgdyno_capture::{CaptureError, SessionFacts};
+use pgdyno_capture::{Account, CaptureError, SessionFacts};
 use pgdyno_clock::monotonic_ns;
 use pgdyno_connection::{Fault, Server};
 use serde::Deserialize;
 
 use crate::asked::Part;
-use crate::keys::{Asked, Exchange};
+use crate::keys::{Asked, Exchange, uncertain_us};
 use crate::link::{Copied, Types};
 use crate::made::Copies;
 use crate::seconds::Seconds;
@@ -146,9 +146,15 @@ impl Shared {
     }
 
     /// What keys are learned from: the `chosen` sessions of a capture with so many calls.
-    pub(crate) fn asked<'a>(&self, chosen: &'a [usize], calls: u64) -> Asked<'a> {
+    pub(crate) fn asked<'a>(&self, chosen: &'a [usize], account: &Account) -> Asked<'a> {
         let name = |facts| self.server_of(facts).map(|server| server.database().to_owned()).unwrap_or_default();
-        Asked { chosen, databases: self.sessions.iter().map(name).collect(), calls, from_us: self.part.from_us }
+        Asked {
+            chosen,
+            databases: self.sessions.iter().map(name).collect(),
+            calls: account.calls,
+            from_us: self.part.from_us,
+            uncertain_us: uncertain_us(account),
+        }
     }
 
     /// When what was captured at this time is due.

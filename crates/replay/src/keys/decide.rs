@@ -2,7 +2,7 @@
 //!
 //! A number there is taken for a key only if it cannot be anything else: every number that is seen there is a known key of one sequence, used after
 //! it was made, no other number is in the range of these keys, and it is not by chance: of numbers between 1 and the last key, so many would not all be keys. A number that is used before
-//! the key was made proves that the place has other numbers. What is left is ambiguous: sent as captured, counted and named.
+//! the key was made, by more than times are uncertain, proves that the place has other numbers. What is left is ambiguous: sent as captured, counted and named.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,6 +40,8 @@ pub(crate) struct Seen {
     count: usize,
     /// More than can be remembered.
     is_full: bool,
+    /// A number counts as used before its key only if it is by more than this.
+    uncertain_us: i64,
 }
 
 /// The keys of a sequence that are known.
@@ -50,6 +52,11 @@ pub(crate) struct Known {
 }
 
 impl Seen {
+    /// None yet, where times are uncertain by this.
+    pub(crate) fn within(uncertain_us: i64) -> Self {
+        Self { uncertain_us, ..Self::default() }
+    }
+
     /// A number at a place of an undecided group, at this time.
     pub(crate) fn note(&mut self, group: Group, number: u64, due_us: i64) {
         self.is_full |= self.count >= VALUES_MAX;
@@ -79,9 +86,10 @@ impl Seen {
 
     /// Of the numbers beyond `after` in a group how many are known keys that were made before, and how many are not.
     pub(crate) fn against(&self, group: Group, known: &Known, after: u64) -> (usize, usize) {
+        let is_after = |made_us: i64, due_us: i64| made_us <= due_us.saturating_add(self.uncertain_us);
         let beyond = self.first.get(&group).into_iter().flatten().filter(|(number, _)| **number > after);
-        let (keys, others): (Vec<_>, Vec<_>) =
-            beyond.partition(|(number, due_us)| known.made.get(number).is_some_and(|made_us| made_us <= *due_us));
+        let (keys, others): (Vec<_>, Vec<_>) = beyond
+            .partition(|(number, due_us)| known.made.get(number).is_some_and(|made_us| is_after(*made_us, **due_us)));
         (keys.len(), others.len())
     }
 
@@ -93,8 +101,8 @@ impl Seen {
             let those = numbers.iter().filter_map(|(number, due_us)| Some((known.made.get(number)?, due_us)));
             let (mut is_used, mut is_early) = (false, false);
             for (made_us, due_us) in those {
-                is_used |= made_us <= due_us;
-                is_early |= due_us < made_us;
+                is_used |= made_us <= &(due_us.saturating_add(self.uncertain_us));
+                is_early |= due_us.saturating_add(self.uncertain_us) < *made_us;
             }
             // A document has numbers of all kinds: one that is no key says nothing of the others.
             if is_used && (!is_early || self.within.contains(&group)) {
@@ -158,6 +166,16 @@ mod tests {
     fn a_number_that_is_used_before_the_key_was_made_is_none() {
         let keys = known(1..100);
         assert_eq!(decided(&[(3, 200), (50, 20)], &[(ORDERS, &keys)]), Decision::Plain);
+    }
+
+    #[test]
+    fn a_number_that_is_used_as_early_as_times_are_uncertain_may_be_the_key() {
+        let (keys, numbers) = (known(1..100), [(3, 200), (50, 20)]);
+        for (uncertain_us, decision) in [(29, Decision::Plain), (30, Decision::Ambiguous(vec![ORDERS]))] {
+            let mut seen = Seen::within(uncertain_us);
+            numbers.iter().for_each(|(number, due_us)| seen.note(7, *number, *due_us));
+            assert_eq!(seen.decide(7, &[(ORDERS, &keys)]), decision);
+        }
     }
 
     #[test]

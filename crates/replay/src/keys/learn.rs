@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pgdyno_capture::Call;
+use pgdyno_capture::{Account, Call};
 
 use super::catalogue::Catalogue;
 use super::decide::{Decision, Known, Seen};
@@ -28,6 +28,15 @@ pub(crate) struct Asked<'a> {
     pub calls: u64,
     /// The database is that of this time.
     pub from_us: i64,
+    /// How much later than it says a statement may have been sent.
+    pub uncertain_us: i64,
+}
+
+/// How exact the times of a capture are. A log has them of a statement's end, in milliseconds or, with `%t`, in seconds, less its duration;
+/// a process may also wait for a CPU in between.
+pub(crate) fn uncertain_us(account: &Account) -> i64 {
+    let in_seconds = |(_, format): &(String, String)| format.contains("%t");
+    if account.files.iter().any(in_seconds) { 2_000_000 } else { 20_000 }
 }
 
 /// Learns the keys of the chosen sessions. `read` passes the calls of a session in their order; each is read three times, and twice more where values contradict names of columns.
@@ -109,7 +118,7 @@ fn learn_once<E>(
 ) -> Result<(Links, Seen), E> {
     let most = asked.calls.saturating_mul(USES_PER_CALL).saturating_add(USES_BESIDE);
     let mut links = Links::of(texts, databases.to_vec());
-    let (mut first, mut seen) = (HashMap::new(), Seen::default());
+    let (mut first, mut seen) = (HashMap::new(), Seen::within(asked.uncertain_us));
     for &session in asked.chosen {
         let mut number = 0;
         read(session, &mut |call| {
@@ -250,7 +259,8 @@ mod tests {
         };
         let chosen: Vec<usize> = (0..sessions.len()).collect();
         let databases = vec![String::new(); sessions.len()];
-        learn(read, &Asked { chosen: &chosen, databases, calls: 100, from_us: 0 }, catalogue()).unwrap()
+        learn(read, &Asked { chosen: &chosen, databases, calls: 100, from_us: 0, uncertain_us: 0 }, catalogue())
+            .unwrap()
     }
 
     fn uuid(text: &str) -> Key {

@@ -27,7 +27,7 @@ mod writes;
 
 pub(crate) use exchange::{Exchange, KeysSpec, Needed, Rows};
 pub(crate) use key::{Key, Place};
-pub(crate) use learn::Asked;
+pub(crate) use learn::{Asked, uncertain_us};
 pub(crate) use links::{Links, Occurrence};
 pub(crate) use makers::Wanted;
 pub(crate) use uses::ended_us;

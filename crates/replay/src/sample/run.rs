@@ -138,7 +138,7 @@ fn read(spec: &mut SampleSpec, errands: &Errands) -> Result<(Shared, Pool), Faul
         (0..shared.sessions.len()).filter(|session| shared.chosen(&shared.sessions[*session])).collect();
     shared.types = Arc::new(types::find(&mut file, &shared, &chosen, errands)?);
     let links = match spec.keys.take() {
-        Some(keys) => Some(keys.links(&mut file, &shared.asked(&chosen, contents.account.calls))?),
+        Some(keys) => Some(keys.links(&mut file, &shared.asked(&chosen, &contents.account))?),
         None => None,
     };
     let pool = load(&mut file, &shared, &chosen, links.as_ref(), spec.seed).map_err(fault)?;
