@@ -332,7 +332,7 @@ mod tests {
         let key = Key::Uuid(7);
         let mut links = Links::default();
         links.link((0, 3), (1, 0), wanted(None, Kind::Uuid), key);
-        links.settle(&HashMap::new(), 0);
+        links.settle(0, &HashMap::new(), 0);
         let needed =
             Needed { keys: vec![Need { place: Place::Parameter(0), key, awaited: (0, 3) }], doubts: Vec::new() };
         let (exchange, errands) = (Exchange::of(links, 2, Duration::from_secs(60)), Errands::start(1).unwrap());

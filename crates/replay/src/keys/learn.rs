@@ -156,7 +156,7 @@ fn learn_once<E>(
     }
     links.texts.columns.sequences = sequences;
     links.fits.sort_by(|one, other| one.column.cmp(&other.column));
-    links.settle(&counts, most);
+    links.settle(asked.uncertain_us, &counts, most);
     Ok((links, seen))
 }
 
@@ -253,14 +253,18 @@ mod tests {
     }
 
     fn learned(sessions: &[Vec<Call>]) -> Links {
+        learned_within(0, sessions)
+    }
+
+    /// From times that are exact to this.
+    fn learned_within(uncertain_us: i64, sessions: &[Vec<Call>]) -> Links {
         let read = |session: usize, each: &mut dyn FnMut(&Call)| {
             sessions[session].iter().for_each(each);
             Ok::<_, std::io::Error>(())
         };
         let chosen: Vec<usize> = (0..sessions.len()).collect();
         let databases = vec![String::new(); sessions.len()];
-        learn(read, &Asked { chosen: &chosen, databases, calls: 100, from_us: 0, uncertain_us: 0 }, catalogue())
-            .unwrap()
+        learn(read, &Asked { chosen: &chosen, databases, calls: 100, from_us: 0, uncertain_us }, catalogue()).unwrap()
     }
 
     fn uuid(text: &str) -> Key {
@@ -480,20 +484,22 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_used_before_its_transaction_had_ended_is_waited_for_no_longer() {
+    fn a_key_that_was_surely_used_before_its_transaction_had_ended_is_waited_for_no_longer() {
         let maker = session(&[
             (10, 1, "BEGIN"),
             (20, 1, INSERT),
             (30, 1, "UPDATE t SET a = 1 WHERE id = 101"),
             (90, 1, "COMMIT"),
         ]);
-        let links = learned(&[maker]);
-        let mut awaited = Vec::new();
-        links.needed(&session(&[(50, 1, "UPDATE t SET a = 1 WHERE id = 101")])[0], 0, |occurrence| {
-            if let Occurrence::Key(_, _, made) = occurrence {
-                awaited.extend([made.awaited(50), made.awaited(95)]);
-            }
-        });
-        assert_eq!(awaited, [1, 3]);
+        for (uncertain_us, due_us, awaited) in [(0, 50, 1), (0, 95, 3), (20, 50, 1), (20, 75, 3)] {
+            let links = learned_within(uncertain_us, std::slice::from_ref(&maker));
+            let mut found = None;
+            links.needed(&session(&[(due_us, 1, "UPDATE t SET a = 1 WHERE id = 101")])[0], 0, |occurrence| {
+                if let Occurrence::Key(_, _, made) = occurrence {
+                    found = Some(made.awaited(due_us));
+                }
+            });
+            assert_eq!(found, Some(awaited), "at {due_us}, within {uncertain_us}");
+        }
     }
 }

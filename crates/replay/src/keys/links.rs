@@ -36,18 +36,18 @@ pub(crate) struct Made {
     pub call: u32,
     /// When that was due.
     pub due_us: i64,
-    /// The last statement of its transaction, and when it was over in production.
+    /// The last statement of its transaction, and until when that had surely not ended in production.
     pub last: u32,
-    pub ended_us: i64,
+    pub open_until_us: i64,
     /// Its transaction, in that session.
     pub transaction: u32,
 }
 
 impl Made {
-    /// The last statement of the maker's session that was over in production before another session needed the key at this time. A key that was used before its transaction
-    /// had ended was not read from the database: to wait for the end might never end.
+    /// The statement of the maker's session that another session waits for when it needs the key at this time: the end of the maker's transaction,
+    /// before which it would not see the row. A key that was surely used before that end was not read from the database: to wait for the end might never end.
     pub(crate) fn awaited(&self, due_us: i64) -> u32 {
-        if due_us < self.ended_us { self.call } else { self.last }
+        if due_us < self.open_until_us { self.call } else { self.last }
     }
 }
 
@@ -115,7 +115,7 @@ impl Links {
     /// A statement of a transaction made a key.
     pub(crate) fn link(&mut self, maker: Statement, (transaction, due_us): (u32, i64), wanted: Wanted, key: Key) {
         let (session, call) = maker;
-        let made = Made { session, call, due_us, last: call, ended_us: due_us, transaction };
+        let made = Made { session, call, due_us, last: call, open_until_us: due_us, transaction };
         if let Entry::Vacant(place) = self.made.entry(key) {
             place.insert(made);
             self.values.insert(key.value());
@@ -133,11 +133,12 @@ impl Links {
         self.ends.insert((session, transaction), (last, ended_us));
     }
 
-    /// All is linked: finds where the makers' transactions end. `uses` counts how often statements took a value of a sequence, of which there are `most` at most.
-    pub(crate) fn settle(&mut self, uses: &HashMap<Family, u64>, most: u64) {
+    /// All is linked: finds where the makers' transactions end. Times are exact to `uncertain_us`.
+    /// `uses` counts how often statements took a value of a sequence, of which there are `most` at most.
+    pub(crate) fn settle(&mut self, uncertain_us: i64, uses: &HashMap<Family, u64>, most: u64) {
         for made in self.made.values_mut() {
             if let Some((last, ended_us)) = self.ends.get(&(made.session, made.transaction)) {
-                (made.last, made.ended_us) = (*last, *ended_us);
+                (made.last, made.open_until_us) = (*last, ended_us.saturating_sub(uncertain_us));
             }
             self.ending.extend([(made.session, made.last), (made.session, made.call)]);
         }
