@@ -288,9 +288,9 @@ def system_postgres() -> Path:
     reason = _missing_system_postgres()
     if reason is not None:
         pytest.skip(reason)
-    found = find_system_postgres()
-    assert found is not None
-    return found
+    system_postgres = find_system_postgres()
+    assert system_postgres is not None
+    return system_postgres
 
 
 @pytest.fixture(scope="session")

@@ -79,23 +79,23 @@ def _remove_directory(path: str) -> bool:
 
 
 def _mounts(run_dir: Path) -> dict[str, str]:
-    found = mounts_below(run_dir)
-    return {str(one.target): f"of {one.source} at {one.target}" for one in found if one.target != run_dir}
+    mounts = mounts_below(run_dir)
+    return {str(mount.target): f"of {mount.source} at {mount.target}" for mount in mounts if mount.target != run_dir}
 
 
 def _loops(run_dir: Path) -> dict[str, str]:
-    found = {}
+    loops = {}
     for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
             file = entry.read_text(errors="replace").strip()
             if file.startswith(f"{run_dir}/"):
-                found[entry.parts[3]] = f"device {entry.parts[3]} with {file}"
-    return found
+                loops[entry.parts[3]] = f"device {entry.parts[3]} with {file}"
+    return loops
 
 
 def _cgroups() -> dict[str, str]:
     """Groups below any ``pgdyno*`` group, except those that belong to another run or command."""
-    found = {}
+    cgroups = {}
     top = Path("/sys/fs/cgroup")
     trees = (top, *_folders(top))
     parents = [folder for tree in trees for folder in _folders(tree) if folder.name.startswith("pgdyno")]
@@ -105,8 +105,8 @@ def _cgroups() -> dict[str, str]:
         except OSError:
             continue
         if any(_marked(int(pid)) for pid in members) or not (members or _is_of_others(group)):
-            found[str(group)] = f"{group} with {len(members)} processes"
-    return found
+            cgroups[str(group)] = f"{group} with {len(members)} processes"
+    return cgroups
 
 
 def _folders(path: Path) -> list[Path]:
@@ -132,10 +132,10 @@ def _is_of_others(group: Path) -> bool:
 def _is_of_another_run(process: Path) -> bool:
     mark = f"{MARK}=".encode()
     try:
-        found = [one for one in (process / "environ").read_bytes().split(b"\0") if one.startswith(mark)]
+        texts = [part for part in (process / "environ").read_bytes().split(b"\0") if part.startswith(mark)]
     except OSError:
         return False
-    return bool(found) and found[0] != mark + os.environ.get(MARK, "").encode()
+    return bool(texts) and texts[0] != mark + os.environ.get(MARK, "").encode()
 
 
 _of_others: set[tuple[int, int]] = set()
@@ -175,7 +175,7 @@ def _processes(run_dir: Path, known: Snapshot | None) -> dict[str, str]:
             unmarked.add((pid, start))
     old = {int(key.split("@")[0]) for key in known.processes} if known is not None else set()
     here = {os.getpid()}
-    _of_others.update(one for one in unmarked if not _descends(one[0], here, parents))
+    _of_others.update(item for item in unmarked if not _descends(item[0], here, parents))
     return {
         key: text
         for pid, (key, text) in alive.items()
@@ -210,10 +210,10 @@ def _read(path: str) -> bytes:
     """A file of /proc: there are hundreds for each test, and opened as a `Path` each takes three times as long."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        found = b""
+        result = b""
         while part := os.read(descriptor, 1 << 16):
-            found += part
-        return found
+            result += part
+        return result
     finally:
         os.close(descriptor)
 

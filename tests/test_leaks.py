@@ -97,18 +97,18 @@ def test_a_process_that_executes_another_program_is_waited_for(
     before = leaks.look(run_dir)
     subprocess.run(["sh", "-c", f"sleep 600 >/dev/null & echo $! > {tmp_path}/pid"], check=True)
     pid = int((tmp_path / "pid").read_text())
-    read, asked = leaks._read, []
+    read, results = leaks._read, []
 
     def too_early(path: str) -> bytes:
-        if path in {f"/proc/{pid}/cmdline", f"/proc/{pid}/environ"} and len(asked) < 6:
-            asked.append(path)
+        if path in {f"/proc/{pid}/cmdline", f"/proc/{pid}/environ"} and len(results) < 6:
+            results.append(path)
             return b""
         return read(path)
 
     monkeypatch.setattr(leaks, "_read", too_early)
     (left,) = leaks.leaked(run_dir, before, 0.3)
     assert f"{pid} (sleep)" in left
-    assert len(asked) == 6
+    assert len(results) == 6
 
 
 def test_a_server_without_an_environment_is_known(run_dir: Path) -> None:

@@ -55,12 +55,12 @@ def observe() -> list[dict[str, Any]]:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
             first = _members(descriptor, devices, 0, 4)
             turn = next(column for column, (_, kib) in enumerate(first) if kib)
-            found = []
+            observe = []
             for offset, length in asked():
                 members = _members(descriptor, devices, offset, length)
                 # Which device has the first chunk is the allocator's choice.
-                found.append({"offset_kib": offset, "length_kib": length, "members": members[turn:] + members[:turn]})
-            return found
+                observe.append({"offset_kib": offset, "length_kib": length, "members": members[turn:] + members[:turn]})
+            return observe
         finally:
             os.close(descriptor)
 

@@ -53,10 +53,10 @@ class Kept(BaseModel):
     @classmethod
     def require(cls, path: Path, bench: str) -> Self:
         """The one that is kept; :class:`PgdynoError` with the command that measures it where there is none."""
-        found = cls.load(path)
-        if found is None:
+        document = cls.load(path)
+        if document is None:
             raise none_yet(bench)
-        return found
+        return document
 
 
 class OfServer(Kept):
@@ -68,10 +68,10 @@ class OfServer(Kept):
     cores: int
 
     @classmethod
-    def here(cls, postgres: str, **asked: Any) -> Self:
+    def here(cls, postgres: str, **result: Any) -> Self:
         """An empty one, of this machine and this engine; ``asked`` are its other facts."""
         cores, kernel, build_hash = here()
-        return cls(build_hash=build_hash, postgres=postgres, kernel=kernel, cores=cores, **asked)
+        return cls(build_hash=build_hash, postgres=postgres, kernel=kernel, cores=cores, **result)
 
     def facts(self) -> dict[str, Any]:
         """What two records must have in common so that one goes on with the other: of the kernel its version, not who built it."""
@@ -107,8 +107,8 @@ class Dated(BaseModel, frozen=True):
     @classmethod
     def latest(cls, folder: Path) -> Self | None:
         """The one that was written last."""
-        found = sorted(folder.glob("*.json"))
-        return cls.model_validate_json(found[-1].read_text(encoding="utf-8")) if found else None
+        paths = sorted(folder.glob("*.json"))
+        return cls.model_validate_json(paths[-1].read_text(encoding="utf-8")) if paths else None
 
 
 def here() -> tuple[int, str, str]:
@@ -184,5 +184,5 @@ def published(page: Path, text: str, judged: Sequence[Claim]) -> list[Claim]:
 
 def claims_table(judged: Sequence[Claim]) -> str:
     """The claims as a table of a page."""
-    rows = [[one.name, one.bar, one.found, "yes" if one.holds else "**no**"] for one in judged]
+    rows = [[claim.name, claim.bar, claim.found, "yes" if claim.holds else "**no**"] for claim in judged]
     return md.table(["claim", "bar", "found", "holds"], rows)

@@ -29,13 +29,13 @@ def source_root() -> Path | None:
 
 def source_files(root: Path) -> list[str]:
     """Names (with ``/``) of the files that can change the engine, sorted by their bytes."""
-    found = [name for name in ("Cargo.lock", "Cargo.toml") if (root / name).is_file()]
+    texts = [name for name in ("Cargo.lock", "Cargo.toml") if (root / name).is_file()]
     for top in ("crates", "catalog"):
         for folder, folders, files in os.walk(root / top):
             folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith(".")]
             relative = os.path.relpath(folder, root).replace(os.sep, "/")
-            found += [f"{relative}/{name}" for name in files if name not in _SKIPPED_FILES and not name.startswith(".")]
-    return sorted(found, key=os.fsencode)
+            texts += [f"{relative}/{name}" for name in files if name not in _SKIPPED_FILES and not name.startswith(".")]
+    return sorted(texts, key=os.fsencode)
 
 
 def hash_sources(root: Path) -> str:

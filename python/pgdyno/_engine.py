@@ -121,7 +121,7 @@ def run_json(
 
 
 @dataclass
-class Spawned:
+class EngineProcess:
     """An engine that keeps running. ``ready`` holds the facts of its first line."""
 
     process: subprocess.Popen[bytes]
@@ -163,9 +163,9 @@ class Spawned:
         return self._failure(f"the engine ended with {_ending(self.process.returncode)}")
 
     def _failure(self, what: str) -> PgdynoError:
-        said = self.log.read_bytes()[self.log_begin :]
-        unsaid = EngineError(f"{what}: {_tail(said) or 'it said nothing'}", remedy=f"read {self.log}")
-        return _error_from_text(said) or unsaid
+        data = self.log.read_bytes()[self.log_begin :]
+        unsaid = EngineError(f"{what}: {_tail(data) or 'it said nothing'}", remedy=f"read {self.log}")
+        return _error_from_text(data) or unsaid
 
 
 def spawn(
@@ -179,8 +179,8 @@ def spawn(
     prefix: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     wait: bool = True,
-) -> Spawned:
-    """Start an engine that goes on after its first line, and wait for that line unless ``wait`` is false (:meth:`Spawned.wait_ready`).
+) -> EngineProcess:
+    """Start an engine that goes on after its first line, and wait for that line unless ``wait`` is false (:meth:`EngineProcess.wait_ready`).
 
     ``stdin`` is sent as one line; the pipe stays open when ``keep_stdin``. Standard error goes to ``log``
     (appended). ``new_session`` lets it outlive this process. ``prefix`` is a command that
@@ -206,7 +206,7 @@ def attend(
     begin: int = 0,
     keep_stdin: bool = False,
     timeout_s: float = TIMEOUT_S,
-) -> Spawned:
+) -> EngineProcess:
     """Give a process that was started by other means its document, as :func:`spawn` without ``wait``; ``begin`` is the size of ``log`` before."""
     assert process.stdin is not None
     try:
@@ -215,7 +215,7 @@ def attend(
         process.kill()
         process.wait()
         raise
-    return Spawned(process, args, log, begin, timeout_s)
+    return EngineProcess(process, args, log, begin, timeout_s)
 
 
 def lines(
@@ -236,9 +236,9 @@ def lines(
     import tempfile
 
     # A pipe that is not read would block the engine once it is full.
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as temporary_file:
         process = subprocess.Popen(
-            [checked(), *args], stdin=_PIPE, stdout=_PIPE, stderr=said, env=env, pass_fds=tuple(pass_fds)
+            [checked(), *args], stdin=_PIPE, stdout=_PIPE, stderr=temporary_file, env=env, pass_fds=tuple(pass_fds)
         )
         with process:
             try:
@@ -253,8 +253,8 @@ def lines(
                 _end(process)
                 raise
         if code != 0:
-            said.seek(0)
-            raise _failed(args, code, said.read())
+            temporary_file.seek(0)
+            raise _failed(args, code, temporary_file.read())
 
 
 class Conversation:
@@ -370,10 +370,10 @@ def _call(path: Path, args: Sequence[str], stdin: Mapping[str, Any] | None, time
     raise _failed(args, done.returncode, done.stderr)
 
 
-def _failed(args: Sequence[str], code: int, said: bytes) -> PgdynoError:
+def _failed(args: Sequence[str], code: int, data: bytes) -> PgdynoError:
     """The error of an engine that ended with a code other than 0."""
-    return _error_from_text(said) or EngineError(
-        f"the engine `{' '.join(args)}` ended with {_ending(code)}: {_tail(said) or 'it said nothing'}",
+    return _error_from_text(data) or EngineError(
+        f"the engine `{' '.join(args)}` ended with {_ending(code)}: {_tail(data) or 'it said nothing'}",
         remedy="this is a bug in pgdyno if `pgdyno doctor` finds nothing",
     )
 
@@ -439,10 +439,10 @@ def _error_from_text(text: bytes) -> PgdynoError | None:
 
 def _tail(text: bytes) -> str:
     """The end of what was said; of a crash the reason, which stands before the stack's trace."""
-    said = text.decode(errors="replace")
-    if found := _CRASH.search(said):
-        return found[0].strip()[:_TAIL_BYTES]
-    return said[-_TAIL_BYTES:].strip()
+    decode = text.decode(errors="replace")
+    if match := _CRASH.search(decode):
+        return match[0].strip()[:_TAIL_BYTES]
+    return decode[-_TAIL_BYTES:].strip()
 
 
 def _ending(code: int) -> str:

@@ -36,35 +36,35 @@ class Catalog:
 
     def resolve(self, spec: str) -> VolumeSpec:
         """The volume that ``spec`` means. :class:`InputError` says which published rule it breaks."""
-        [found] = self.resolve_all([spec])
-        if isinstance(found, InputError):
-            raise found
-        return found
+        [result] = self.resolve_all([spec])
+        if isinstance(result, InputError):
+            raise result
+        return result
 
     def find(self, spec: str) -> VolumeSpec | None:
         """The volume that ``spec`` means; None where it is refused."""
-        [found] = self.resolve_all([spec])
-        return None if isinstance(found, InputError) else found
+        [result] = self.resolve_all([spec])
+        return None if isinstance(result, InputError) else result
 
     def resolve_all(self, specs: Sequence[str]) -> list[VolumeSpec | InputError]:
         """The volume that each specification means, or its refusal."""
         new = [spec for spec in dict.fromkeys(specs) if spec not in self._known]
         with _uncollected():
-            for spec, found in zip(new, self._conversation.ask({"resolve": spec} for spec in new), strict=True):
-                self._known[spec] = found if isinstance(found, InputError) else VolumeSpec.of(self._shared(found))
+            for spec, item in zip(new, self._conversation.ask({"resolve": spec} for spec in new), strict=True):
+                self._known[spec] = item if isinstance(item, InputError) else VolumeSpec.of(self._shared(item))
         return [self._known[spec] for spec in specs]
 
     def cheapest_all(self, needs: Iterable[Mapping[str, Any]]) -> list[VolumeSpec | None]:
         """For each need (``type``, ``least_bytes``, ``ops_per_s``, ``bytes_per_s``) the cheapest volume of the type that has it without
         credits; None where none has. Their documents are without service times: those are their type's.
         """
-        found: list[VolumeSpec | None] = []
+        specs: list[VolumeSpec | None] = []
         with _uncollected():
-            for one in self._conversation.ask({"cheapest": dict(need)} for need in needs):
-                if isinstance(one, InputError):
-                    raise one
-                found.append(None if one is None else VolumeSpec.of(one))
-        return found
+            for item in self._conversation.ask({"cheapest": dict(need)} for need in needs):
+                if isinstance(item, InputError):
+                    raise item
+                specs.append(None if item is None else VolumeSpec.of(item))
+        return specs
 
     def volume_types(self) -> list[dict[str, Any]]:
         """Every volume type with the range of its limits, as the engine lists them."""
@@ -80,23 +80,23 @@ class Catalog:
 
     def snapshots(self) -> dict[str, Any]:
         """How snapshots are taken (``taking``), what they cost (``prices``), and the bounds of what a policy says (``policy``)."""
-        found: dict[str, Any] = self._one({"snapshots": {}})
-        return found
+        snapshots: dict[str, Any] = self._one({"snapshots": {}})
+        return snapshots
 
     def _shared(self, document: dict[str, Any]) -> dict[str, Any]:
         """The document with the service times of its type as one object: they are most of it, and the same in all of them."""
-        for one in (document, (document.get("array") or {}).get("member") or document):
-            params = one["params"]
-            known = self._service_times.setdefault(one["type"], params["service_time"])
+        for other in (document, (document.get("array") or {}).get("member") or document):
+            params = other["params"]
+            known = self._service_times.setdefault(other["type"], params["service_time"])
             if params["service_time"] == known:
                 params["service_time"] = known
         return document
 
     def _one(self, question: dict[str, Any]) -> Any:
-        [found] = self._conversation.ask([question])
-        if isinstance(found, InputError):
-            raise found
-        return found
+        [result] = self._conversation.ask([question])
+        if isinstance(result, InputError):
+            raise result
+        return result
 
 
 @contextlib.contextmanager

@@ -112,7 +112,7 @@ def local(dsn: str, password: str | None = None) -> Endpoint:
     from psycopg.conninfo import conninfo_to_dict
 
     parts = {keyword: str(value) for keyword, value in conninfo_to_dict(dsn).items() if value is not None}
-    where = Address(parts["host"], int(parts["port"]))
+    where = ServerAddress(parts["host"], int(parts["port"]))
     return described(parts, where, password, encrypted=parts.get("sslmode") == "require")
 
 
@@ -122,21 +122,21 @@ def of_session(connection: Connection, dsn: str) -> Endpoint:
     :class:`~pgdyno.errors.InputError` for a keyword or a variable that means something which the engine cannot do.
     """
     pgconn = connection.pgconn
-    asked = effective(dsn)
+    document = effective(dsn)
     for keyword, why in _NEVER.items():
-        if asked.get(keyword):
+        if document.get(keyword):
             raise _refused(keyword, why)
-    for keyword in _unknown(asked):
+    for keyword in _unknown(document):
         raise _refused(keyword, "pgdyno does not know what it asks for")
-    if asked.get("min_protocol_version", "3.0") not in ("3.0", ""):
+    if document.get("min_protocol_version", "3.0") not in ("3.0", ""):
         raise _refused("min_protocol_version", "the engine supports version 3.0 of PostgreSQL's protocol")
-    _require_no_gssapi(connection, asked)
+    _require_no_gssapi(connection, document)
     host, number = pgconn.host.decode(), pgconn.hostaddr.decode()
     # A name that was given with its address is not looked up.
-    look_up = host != number and not asked.get("hostaddr")
+    look_up = host != number and not document.get("hostaddr")
     return described(
-        asked | {"user": pgconn.user.decode(), "dbname": pgconn.db.decode()} | _from_environment(),
-        Address(host, int(pgconn.port.decode()), number, look_up=look_up),
+        document | {"user": pgconn.user.decode(), "dbname": pgconn.db.decode()} | _from_environment(),
+        ServerAddress(host, int(pgconn.port.decode()), number, look_up=look_up),
         pgconn.password.decode() or None,
         encrypted=pgconn.ssl_in_use,
     )
@@ -146,13 +146,13 @@ def pinned(dsn: str, connection: Connection) -> str:
     """``dsn`` for further sessions like this one: to the host that libpq chose among several, and encrypted if this one is."""
     from psycopg.conninfo import make_conninfo
 
-    asked, pgconn = effective(dsn, keep_hosts=True), connection.pgconn
+    document, pgconn = effective(dsn, keep_hosts=True), connection.pgconn
     more: dict[str, Any] = {}
-    if any("," in asked.get(keyword, "") for keyword in ("host", "hostaddr", "port")) or (
-        asked.get("load_balance_hosts") == "random" or asked.get("service")
+    if any("," in document.get(keyword, "") for keyword in ("host", "hostaddr", "port")) or (
+        document.get("load_balance_hosts") == "random" or document.get("service")
     ):
         more |= {"host": pgconn.host.decode(), "hostaddr": pgconn.hostaddr.decode(), "port": pgconn.port.decode()}
-    if pgconn.ssl_in_use and asked.get("sslmode") in ("allow", "prefer"):
+    if pgconn.ssl_in_use and document.get("sslmode") in ("allow", "prefer"):
         more["sslmode"] = "require"
     return make_conninfo(dsn, **more) if more else dsn
 
@@ -168,25 +168,29 @@ def effective(dsn: str, *, keep_hosts: bool = False) -> dict[str, str]:
     # An attempt that fails at once, at a directory without sockets, tells what a real one would take.
     nowhere = {"host": "/dev/null/pgdyno", "hostaddr": "", "port": "", "load_balance_hosts": "disable"}
     pgconn = pq.PGconn.connect_start(make_conninfo(dsn, **nowhere).encode())
-    found = {one.keyword.decode(): one.val.decode() for one in pgconn.info if one.val}
+    document = {item.keyword.decode(): item.val.decode() for item in pgconn.info if item.val}
     pgconn.finish()
     for keyword in nowhere:
-        found.pop(keyword, None)
-    return found | _hosts(dsn) if keep_hosts else found
+        document.pop(keyword, None)
+    return document | _hosts(dsn) if keep_hosts else document
 
 
 def _hosts(dsn: str) -> dict[str, str]:
     """Hosts and ports of a string, else of the environment and its service."""
     from psycopg import pq
 
-    given = {one.keyword.decode(): one.val.decode() for one in pq.Conninfo.parse(dsn.encode()) if one.val}
-    usual = {one.keyword.decode(): one.val.decode() for one in pq.Conninfo.get_defaults() if one.val}
+    given = {item.keyword.decode(): item.val.decode() for item in pq.Conninfo.parse(dsn.encode()) if item.val}
+    usual = {
+        get_default.keyword.decode(): get_default.val.decode()
+        for get_default in pq.Conninfo.get_defaults()
+        if get_default.val
+    }
     wanted = ("host", "hostaddr", "port", "load_balance_hosts")
     return {keyword: value for keyword, value in (usual | given).items() if keyword in wanted}
 
 
 @dataclass(frozen=True)
-class Address:
+class ServerAddress:
     """Where a server was reached."""
 
     host: str
@@ -199,46 +203,49 @@ class Address:
 
 
 def described(
-    asked: Mapping[str, str], address: Address, password: str | None = None, *, encrypted: bool = False
+    result: Mapping[str, str], address: ServerAddress, password: str | None = None, *, encrypted: bool = False
 ) -> Endpoint:
     """The order for a server at ``address``; ``asked`` has every other keyword that libpq found, and settings to begin with.
 
     ``encrypted`` says whether libpq used TLS. :class:`~pgdyno.errors.InputError` for what the engine cannot do.
     """
     is_local = address.host.startswith(("/", "@"))
-    startup = {name: asked[name] for name in ("options", *_STARTUP.values()) if asked.get(name)}
+    startup = {name: result[name] for name in ("options", *_STARTUP.values()) if result.get(name)}
     document = {
         "host": address.host,
         "port": address.port,
         "address": None if is_local else address.number or None,
         "look_up": address.look_up and not is_local,
-        "user": asked["user"],
-        "dbname": asked["dbname"],
+        "user": result["user"],
+        "dbname": result["dbname"],
         "password": password,
         "startup": startup,
-        "connect_timeout_s": max(0, int(asked.get("connect_timeout") or CONNECT_TIMEOUT_S)),
+        "connect_timeout_s": max(0, int(result.get("connect_timeout") or CONNECT_TIMEOUT_S)),
         "keepalive": {
-            "enabled": asked.get("keepalives", "1") != "0",
+            "enabled": result.get("keepalives", "1") != "0",
             **{
-                keyword.removeprefix("keepalives_").removeprefix("tcp_") + unit: int(asked.get(keyword) or usual)
+                keyword.removeprefix("keepalives_").removeprefix("tcp_") + unit: int(result.get(keyword) or usual)
                 for (keyword, usual), unit in zip(KEEPALIVE.items(), ("_s", "_s", "", "_ms"), strict=True)
             },
         },
-        "require_auth": _ways(asked.get("require_auth", "")),
-        "channel_binding": asked.get("channel_binding", "prefer"),
-        "peer_uid": _uid(asked["requirepeer"]) if is_local and asked.get("requirepeer") else None,
-        "tls": _tls(asked) if encrypted else None,
+        "require_auth": _ways(result.get("require_auth", "")),
+        "channel_binding": result.get("channel_binding", "prefer"),
+        "peer_uid": _uid(result["requirepeer"]) if is_local and result.get("requirepeer") else None,
+        "tls": _tls(result) if encrypted else None,
     }
-    name = asked.get("application_name") or asked.get("fallback_application_name")
-    return Endpoint(document, name, asked.get("client_encoding"))
+    name = result.get("application_name") or result.get("fallback_application_name")
+    return Endpoint(document, name, result.get("client_encoding"))
 
 
-def _unknown(asked: Mapping[str, str]) -> list[str]:
+def _unknown(result: Mapping[str, str]) -> list[str]:
     """Keywords that are not :data:`_KNOWN`, and are not as libpq has them by itself."""
     from psycopg import pq
 
-    usual = {one.keyword.decode(): (one.compiled or b"").decode() for one in pq.Conninfo.get_defaults()}
-    return [keyword for keyword in sorted(asked.keys() - _KNOWN) if asked[keyword] != usual.get(keyword)]
+    usual = {
+        get_default.keyword.decode(): (get_default.compiled or b"").decode()
+        for get_default in pq.Conninfo.get_defaults()
+    }
+    return [keyword for keyword in sorted(result.keys() - _KNOWN) if result[keyword] != usual.get(keyword)]
 
 
 def _from_environment() -> dict[str, str]:
@@ -268,29 +275,29 @@ def _uid(name: str) -> int:
         raise _refused("requirepeer", f"this machine has no user {name}") from None
 
 
-def _tls(asked: Mapping[str, str]) -> dict[str, Any]:
+def _tls(result: Mapping[str, str]) -> dict[str, Any]:
     """How the session is encrypted, and whom it trusts: libpq's ``initialize_SSL``."""
-    least, most = asked.get("ssl_min_protocol_version", ""), asked.get("ssl_max_protocol_version", "")
+    least, most = result.get("ssl_min_protocol_version", ""), result.get("ssl_max_protocol_version", "")
     if most and most not in _VERSIONS:
         raise _refused("ssl_max_protocol_version", f"the engine supports {' and '.join(_VERSIONS)}")
-    roots, verify = _roots(asked)
+    roots, verify = _roots(result)
     return {
         "verify": verify,
         "roots": [str(path) for path in roots],
-        "crls": [str(path) for path in _revoked(asked)] if roots else [],
-        "certificate": _certificate(asked),
-        "certificate_required": asked.get("sslcertmode") == "require",
+        "crls": [str(path) for path in _revoked(result)] if roots else [],
+        "certificate": _certificate(result),
+        "certificate_required": result.get("sslcertmode") == "require",
         "version_min": least if least in _VERSIONS else None,
         "version_max": most or None,
-        "sni": asked.get("sslsni", "1") != "0",
-        "direct": asked.get("sslnegotiation") == "direct",
+        "sni": result.get("sslsni", "1") != "0",
+        "direct": result.get("sslnegotiation") == "direct",
     }
 
 
-def _roots(asked: Mapping[str, str]) -> tuple[list[Path], str]:
+def _roots(result: Mapping[str, str]) -> tuple[list[Path], str]:
     """Trusted certificates. Where there are any, even ``require`` checks who issued the server's."""
-    named = asked.get("sslrootcert") or str(_home("root.crt"))
-    mode = asked.get("sslmode", "")
+    named = result.get("sslrootcert") or str(_home("root.crt"))
+    mode = result.get("sslmode", "")
     if named == "system":
         return _system_roots(), "full"
     if not mode.startswith("verify-") and not Path(named).exists():
@@ -307,29 +314,29 @@ def _system_roots() -> list[Path]:
     return [bundle] if bundle.exists() else sorted(folder.glob("*.[0-9]"))
 
 
-def _revoked(asked: Mapping[str, str]) -> list[Path]:
-    named = [Path(asked[keyword]) for keyword in ("sslcrl", "sslcrldir") if asked.get(keyword)]
+def _revoked(result: Mapping[str, str]) -> list[Path]:
+    named = [Path(result[keyword]) for keyword in ("sslcrl", "sslcrldir") if result.get(keyword)]
     # A file that is not there is passed over by libpq; a directory counts even if it is empty.
     return [path for path in named or [_home("root.crl")] if path.exists()]
 
 
-def _certificate(asked: Mapping[str, str]) -> dict[str, str] | None:
-    file = Path(asked.get("sslcert") or _home("postgresql.crt"))
-    if asked.get("sslcertmode") == "disable" or not file.exists():
+def _certificate(result: Mapping[str, str]) -> dict[str, str] | None:
+    file = Path(result.get("sslcert") or _home("postgresql.crt"))
+    if result.get("sslcertmode") == "disable" or not file.exists():
         return None
-    return {"file": str(file), "key": asked.get("sslkey") or str(_home("postgresql.key"))}
+    return {"file": str(file), "key": result.get("sslkey") or str(_home("postgresql.key"))}
 
 
 def _home(name: str) -> Path:
     return Path("~").expanduser() / ".postgresql" / name
 
 
-def _require_no_gssapi(connection: Connection, asked: Mapping[str, str]) -> None:
+def _require_no_gssapi(connection: Connection, result: Mapping[str, str]) -> None:
     """Sessions that GSSAPI encrypts must not be followed by others in clear."""
-    if asked.get("gssencmode") == "require":
+    if result.get("gssencmode") == "require":
         raise _refused("gssencmode", "the engine does not encrypt by GSSAPI")
     pgconn = connection.pgconn
-    if pgconn.ssl_in_use or not pgconn.hostaddr or asked.get("gssencmode") == "disable":
+    if pgconn.ssl_in_use or not pgconn.hostaddr or result.get("gssencmode") == "disable":
         return
     row = connection.execute(_GSS_ENCRYPTED).fetchone()
     if row is not None and row[0]:

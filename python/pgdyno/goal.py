@@ -26,7 +26,7 @@ _OPERATORS: Final = {">=": ">=", "≥": ">=", "<=": "<=", "≤": "<=", ">": ">",
 
 
 @dataclass(frozen=True)
-class Figure:
+class GoalFigure:
     """What a condition can be about."""
 
     name: str
@@ -40,18 +40,18 @@ class Figure:
 
 
 FIGURES: Final = {
-    "tps": Figure("tps", "count", "more"),
-    "nopm": Figure("nopm", "count", "more"),
-    "qps": Figure("qps", "count", "more"),
-    "mean": Figure("latency_ms_mean", "time", "less", 1e-3, "a mean response time of"),
-    "p50": Figure("latency_ms_p50", "time", "less", 1e-3, "a median response time of"),
-    "p95": Figure("latency_ms_p95", "time", "less", 1e-3, "a p95 of"),
-    "p99": Figure("latency_ms_p99", "time", "less", 1e-3, "a p99 of"),
-    "response": Figure("response_ms", "time", "less", 1e-3, "a mean response time of"),
-    "late": Figure("replay_late_s", "time", "less", 1.0, "an end that is late by"),
-    "seconds": Figure("seconds", "time", "less", 1.0, "a time of"),
-    "geomean": Figure("geomean_s", "time", "less", 1.0, "a geometric mean of"),
-    "price": Figure("usd_per_month", "money", "less"),
+    "tps": GoalFigure("tps", "count", "more"),
+    "nopm": GoalFigure("nopm", "count", "more"),
+    "qps": GoalFigure("qps", "count", "more"),
+    "mean": GoalFigure("latency_ms_mean", "time", "less", 1e-3, "a mean response time of"),
+    "p50": GoalFigure("latency_ms_p50", "time", "less", 1e-3, "a median response time of"),
+    "p95": GoalFigure("latency_ms_p95", "time", "less", 1e-3, "a p95 of"),
+    "p99": GoalFigure("latency_ms_p99", "time", "less", 1e-3, "a p99 of"),
+    "response": GoalFigure("response_ms", "time", "less", 1e-3, "a mean response time of"),
+    "late": GoalFigure("replay_late_s", "time", "less", 1.0, "an end that is late by"),
+    "seconds": GoalFigure("seconds", "time", "less", 1.0, "a time of"),
+    "geomean": GoalFigure("geomean_s", "time", "less", 1.0, "a geometric mean of"),
+    "price": GoalFigure("usd_per_month", "money", "less"),
 }
 """Name in a goal -> the figure."""
 _TRANSACTIONS: Final = ("tps", "nopm")
@@ -72,7 +72,7 @@ _MEASURED_WITH: Final = {
 
 
 @dataclass(frozen=True)
-class Condition:
+class GoalCondition:
     """One condition of a goal."""
 
     name: str
@@ -85,7 +85,7 @@ class Condition:
     """The value with its unit: ``20 ms``."""
 
     @property
-    def figure(self) -> Figure:
+    def figure(self) -> GoalFigure:
         """What it is about."""
         return FIGURES[self.name]
 
@@ -114,7 +114,7 @@ class Condition:
 class Goal:
     """Conditions that must all be met."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[GoalCondition, ...]
 
     @property
     def words(self) -> str:
@@ -150,7 +150,11 @@ def require_measured(goal: Goal, headlines: Collection[str]) -> None:
     """Refuse a goal about a figure that no workload with these headlines measures: better than after the runs."""
     for condition in goal.conditions:
         if not any(headline in _MEASURED_WITH.get(condition.name, headlines) for headline in headlines):
-            known = [name for name in FIGURES if any(one in _MEASURED_WITH.get(name, headlines) for one in headlines)]
+            known = [
+                name
+                for name in FIGURES
+                if any(headline in _MEASURED_WITH.get(name, headlines) for headline in headlines)
+            ]
             raise _wrong(
                 condition.words,
                 f"`{condition.words}`: this workload does not measure {condition.name}",
@@ -159,13 +163,13 @@ def require_measured(goal: Goal, headlines: Collection[str]) -> None:
             )
 
 
-def _condition(part: str) -> Condition:
-    found = _PART.fullmatch(part)
-    if found is None:
+def _condition(part: str) -> GoalCondition:
+    match = _PART.fullmatch(part)
+    if match is None:
         digits = part.isascii() and part.isdigit()
         remedy = "write numbers without a thousands separator: 2000" if digits else f"write it as {EXAMPLE}"
         raise _wrong(part, f"`{part}` is not a condition", remedy, "part.unreadable")
-    name, operator, dollar, number, unit = found.groups()
+    name, operator, dollar, number, unit = match.groups()
     figure = FIGURES.get(name.lower())
     if figure is None:
         raise _wrong(part, f"`{part}`: there is no figure `{name}`", f"use {', '.join(FIGURES)}", "figure.unknown")
@@ -189,10 +193,10 @@ def _condition(part: str) -> Condition:
     value, written = _value(part, figure, dollar, number, unit)
     if value <= 0:
         raise _wrong(part, f"`{part}`: every arm or none meets 0", "write a value above 0", "value.zero")
-    return Condition(name.lower(), operator, value, written)
+    return GoalCondition(name.lower(), operator, value, written)
 
 
-def _value(part: str, figure: Figure, dollar: str, number: str, unit: str) -> tuple[float, str]:
+def _value(part: str, figure: GoalFigure, dollar: str, number: str, unit: str) -> tuple[float, str]:
     """The value in the figure's own unit, and in words."""
     if figure.kind == "time":
         if dollar or unit not in TIMES_S:

@@ -27,18 +27,18 @@ _SECRET = re.compile(r"password\s*=|://[^/@\s]*:[^/@\s]*@", re.IGNORECASE)
 
 def program_folders() -> list[Path]:
     """Directories in which an installer may have put this package's programs, the nearest to the package first."""
-    found = []
+    results = []
     site = _build.PACKAGE.parent
     if _build.source_root() is None:
-        found.append(site / "bin")  # pip install --target
+        results.append(site / "bin")  # pip install --target
         if (
             site.name in _SITES
         ):  # PREFIX/lib/python3.X/site-packages: --user, --prefix, an overlay of uv's, a moved copy
-            found.append(site.parents[2] / "bin")
+            results.append(site.parents[2] / "bin")
     user_scheme = sysconfig.get_preferred_scheme("user")
     with _ONE_AT_A_TIME:
-        found += [Path(sysconfig.get_path("scripts")), Path(sysconfig.get_path("scripts", user_scheme))]
-    return list(dict.fromkeys(found))
+        results += [Path(sysconfig.get_path("scripts")), Path(sysconfig.get_path("scripts", user_scheme))]
+    return list(dict.fromkeys(results))
 
 
 def data_folder(name: str) -> Path:
@@ -96,7 +96,7 @@ def how_to_report() -> str:
         addresses = importlib.metadata.metadata("pgdyno").get_all("Project-URL", [])
     except importlib.metadata.PackageNotFoundError:
         addresses = []
-    repository = dict(one.split(", ", 1) for one in addresses).get("Repository")
+    repository = dict(address.split(", ", 1) for address in addresses).get("Repository")
     where = "where you got pgdyno" if repository is None else f"at {repository}/issues"
     return f"report it {where}, with the lines above"
 

@@ -22,12 +22,12 @@ def caller() -> tuple[int, int] | None:
 
 def make_directories(path: Path) -> None:
     """Make a directory with those above it that are missing; what was made belongs to the caller. :class:`OSError`."""
-    missing = [one for one in (path, *path.parents) if not one.exists()]
+    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
     path.mkdir(parents=True, exist_ok=True)
     owner = caller()
     if owner is not None:
-        for one in missing:
-            os.chown(one, *owner, follow_symlinks=False)
+        for other in missing:
+            os.chown(other, *owner, follow_symlinks=False)
 
 
 def give(path: Path, *, replaces: Path | None = None) -> None:
@@ -65,7 +65,7 @@ def give_modules(site: Path | None = None) -> None:
         folders = {Path(path).parent for path in cached if path}
     else:
         folders = {Path(folder) for folder, _, _ in os.walk(site)}
-    for folder in sorted(one for one in folders if one.name == "__pycache__"):
+    for folder in sorted(folder for folder in folders if folder.name == "__pycache__"):
         with contextlib.suppress(OSError):
             above = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
             try:

@@ -31,11 +31,11 @@ _DECIMAL = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGTkmgt])[Bb]?)?\s*")
 
 def parse_bytes(text: str, what: str) -> int:
     """Bytes of ``512MiB``; ``what`` is the flag that an :class:`InputError` names, also for 0 bytes."""
-    found = _DECIMAL.fullmatch(text)
-    if found is not None:
+    match = _DECIMAL.fullmatch(text)
+    if match is not None:
         raise InputError(
-            f"{what}: `{text}` " + ("is not a binary size" if found[2] else "has no unit"),
-            remedy=f"write {found[1]}{(found[2] or 'G').upper()}iB: sizes are binary, as providers count them",
+            f"{what}: `{text}` " + ("is not a binary size" if match[2] else "has no unit"),
+            remedy=f"write {match[1]}{(match[2] or 'G').upper()}iB: sizes are binary, as providers count them",
         )
     size = int(_parse(text, what, BYTES, BYTES_EXAMPLES))
     if size < 1:
@@ -78,16 +78,16 @@ def duration_words(seconds: float) -> str:
 
 
 def _parse(text: str, what: str, units: Mapping[str, float], examples: str) -> float:
-    found = in_units(text, units)
-    if found is None:
+    value = in_units(text, units)
+    if value is None:
         raise InputError(f"{what}: `{text}` is not understood", remedy=f"write it as {examples}")
-    return found
+    return value
 
 
 def in_units(text: str, units: Mapping[str, float]) -> float | None:
     """A number with one of ``units`` behind it, in the smallest; None when it is something else, or without end."""
-    found = _QUANTITY.fullmatch(text)
-    if found is None or found[2] not in units:
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in units:
         return None
-    quantity = float(found[1]) * units[found[2]]
+    quantity = float(match[1]) * units[match[2]]
     return quantity if math.isfinite(quantity) else None

@@ -51,7 +51,7 @@ two by chance, a round sees it every second time, and eight miss it once in 256 
 _PROCESS = "SELECT pg_catalog.pg_backend_pid()"
 
 
-class Pooling(Enum):
+class PoolerKind(Enum):
     """What is between us and the server."""
 
     NONE = "none"
@@ -63,7 +63,7 @@ class Pooling(Enum):
     """A pooler that gives a session for a statement, and allows no transactions of several."""
 
 
-SHARED = (Pooling.TRANSACTION, Pooling.STATEMENT)
+SHARED = (PoolerKind.TRANSACTION, PoolerKind.STATEMENT)
 """Those in which what outlives a transaction gets to other clients."""
 
 
@@ -72,42 +72,42 @@ def is_pooled(connection: Connection) -> bool:
     return _process(connection) != connection.info.backend_pid
 
 
-def pooling(connection: Connection, another: Callable[[], Connection]) -> Pooling:
+def pooling(connection: Connection, another: Callable[[], Connection]) -> PoolerKind:
     """What is between; ``another`` opens a second connection of the same string, both in autocommit.
 
     :class:`~pgdyno.errors.HostError` when a pooler gives no second session in :data:`SECOND_SESSION_S`.
     """
     if not is_pooled(connection):
-        return Pooling.NONE
+        return PoolerKind.NONE
     with contextlib.closing(another()) as second:
         for _ in range(_ROUNDS):
             before = _process(connection)
             held = _in_transaction(second)
             if held is None:
-                return Pooling.STATEMENT
+                return PoolerKind.STATEMENT
             # While the second one holds the session that it was given, the first one may be given another.
             if held == before or _process(connection) != before:
-                return Pooling.TRANSACTION
+                return PoolerKind.TRANSACTION
             second.execute("ROLLBACK")
-    return Pooling.SESSION
+    return PoolerKind.SESSION
 
 
 def require_own(connection: Connection, another: Callable[[], Connection], what: str) -> None:
     """Refuse a pooler that hands sessions on. ``what`` needs one: "loading". :class:`~pgdyno.errors.InputError`."""
-    found = pooling(connection, another)
-    if found in SHARED:
+    kind = pooling(connection, another)
+    if kind in SHARED:
         raise InputError(
-            f"{what} needs its own sessions, but there is a connection pooler in {found.value} mode",
+            f"{what} needs its own sessions, but there is a connection pooler in {kind.value} mode",
             remedy="connect to the server directly, or to a pool in session mode",
         )
 
 
 def require_prepared(connection: Connection, another: Callable[[], Connection]) -> None:
     """Refuse a pooler through which statements prepared by different clients collide. :class:`~pgdyno.errors.InputError`."""
-    found = pooling(connection, another)
-    if found is Pooling.STATEMENT or (found is Pooling.TRANSACTION and not _renames_prepared(connection)):
+    kind = pooling(connection, another)
+    if kind is PoolerKind.STATEMENT or (kind is PoolerKind.TRANSACTION and not _renames_prepared(connection)):
         raise InputError(
-            f"there is a connection pooler in {found.value} mode, which does not keep clients' prepared statements apart",
+            f"there is a connection pooler in {kind.value} mode, which does not keep clients' prepared statements apart",
             remedy="use --protocol simple or extended (workload.protocol in an experiment), connect to the server directly,"
             " or use PgBouncer 1.21 or later with max_prepared_statements",
         )

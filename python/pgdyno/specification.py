@@ -172,13 +172,13 @@ class VolumeSpec:
 
 def init_of(spec: str) -> str:
     """What ``init=`` says in a specification, in lower case; "" where it says nothing."""
-    found = _INIT_VALUE.search(spec)
-    return found[2].lower() if found else ""
+    match = _INIT_VALUE.search(spec)
+    return match[2].lower() if match else ""
 
 
 def replaced_init(spec: str, init: str) -> str:
     """The specification with another ``init=`` in the place of its own."""
-    return _INIT_VALUE.sub(lambda found: f"{found[1]}{init}", spec)
+    return _INIT_VALUE.sub(lambda match: f"{match[1]}{init}", spec)
 
 
 def without_init(spec: str) -> str:
@@ -222,11 +222,11 @@ def _charged(params: Mapping[str, Any], kind: str) -> Rate:
     return Rate(float(credit["rate_per_s"]), maximum, float(credit["capacity"]))
 
 
-def _prices(found: Mapping[str, Any] | None) -> Prices | None:
-    if found is None:
+def _prices(document: Mapping[str, Any] | None) -> Prices | None:
+    if document is None:
         return None
     iops, mib_per_s = (
-        tuple((float(tier["above"]), float(tier["usd"])) for tier in found[key])
+        tuple((float(tier["above"]), float(tier["usd"])) for tier in document[key])
         for key in ("iops_month_usd", "mib_per_s_month_usd")
     )
-    return Prices(float(found["gib_month_usd"]), iops, mib_per_s, bool(found["limits_follow_size"]))
+    return Prices(float(document["gib_month_usd"]), iops, mib_per_s, bool(document["limits_follow_size"]))

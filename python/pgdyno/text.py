@@ -149,7 +149,7 @@ def plain(value: object) -> str:
     if isinstance(value, int | float):
         return f"{value:,}"
     if isinstance(value, list | tuple):
-        return ", ".join(plain(one) for one in value) or UNKNOWN
+        return ", ".join(plain(item) for item in value) or UNKNOWN
     return UNKNOWN if value is None or value == "" else str(value)
 
 

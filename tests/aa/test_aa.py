@@ -26,31 +26,31 @@ ALL = trials(command.SEED)
 
 
 def test_every_kind_is_there_as_often_and_those_that_differ_come_first() -> None:
-    assert [one.change for one in ALL] == [CHANGE] * DIFFERENT + [0.0] * EQUAL
-    kinds = [one.kind for one in ALL[DIFFERENT:]]
+    assert [trial.change for trial in ALL] == [CHANGE] * DIFFERENT + [0.0] * EQUAL
+    kinds = [trial.kind for trial in ALL[DIFFERENT:]]
     assert {kind.name: kinds.count(kind.name) for kind in KINDS} == {kind.name: EQUAL // len(KINDS) for kind in KINDS}
-    assert len({one.key for one in ALL}) == len({one.document["seed"] for one in ALL}) == len(ALL)
+    assert len({trial.key for trial in ALL}) == len({trial.document["seed"] for trial in ALL}) == len(ALL)
     assert digest(ALL) == digest(trials(command.SEED)) != digest(trials(command.SEED + 1))
 
 
-@pytest.mark.parametrize("trial", ALL[: DIFFERENT + len(KINDS)], ids=lambda one: one.key)
+@pytest.mark.parametrize("trial", ALL[: DIFFERENT + len(KINDS)], ids=lambda item: item.key)
 def test_every_experiment_can_be_run(trial: Any) -> None:
     experiment = Experiment.of(trial.document)
     first, second = emulated_arms(experiment, to_run=False)
     assert len(experiment.cells) == 2 * REPLICATES
-    rates = [one.volumes["data"].document["limits"]["iops"] for one in (first, second)]
+    rates = [arm.volumes["data"].document["limits"]["iops"] for arm in (first, second)]
     assert rates[1] / rates[0] - 1 == pytest.approx(trial.change)
     assert first.instance == second.instance
 
 
 def result(number: int, ratio: float = 1.0, half: float = 0.01, change: float = 0.0, **more: Any) -> Result:
     """An experiment that nobody made."""
-    found = Result(
+    result = Result(
         key=f"{number:03d}", kind=KINDS[0].name, volumes=("gp3", "gp3"), change=change, workload="tpcb-like",
         tps=((1010.0, 1000.0), (990.0, 1000.0), (1000.0, 1000.0)), ratio=ratio, low=ratio - half, high=ratio + half,
         distinguishable=abs(ratio - 1) > half, detectable=1.5 * half, replicates_needed=2,
     )  # fmt: skip
-    return found.model_copy(update=more)
+    return result.model_copy(update=more)
 
 
 def record(*results: Result) -> Record:
@@ -66,20 +66,20 @@ def found_difference(**more: Any) -> Result:
 @pytest.mark.parametrize(("alarms", "holds"), [(0, True), (2, True), (3, False)])
 def test_two_alarms_of_twenty_are_chance_and_three_are_not(alarms: int, holds: bool) -> None:
     equal = [result(number, 1.02 if number < alarms else 1.0) for number in range(EQUAL)]
-    found = record(*equal, found_difference())
-    judged = judge(found)
+    answer = record(*equal, found_difference())
+    judged = judge(answer)
     assert [claim.holds for claim in judged] == [True, holds, True]
-    text = page.render(found, judged)
+    text = page.render(answer, judged)
     assert f"| {alarms} of {EQUAL} " in text
     assert text.count("1.0200 (1.0100 to 1.0300)") == alarms
 
 
 def test_too_few_experiments_and_one_that_broke_do_not_hold() -> None:
     broken = result(0, broke="the server ended")
-    found = record(broken, *(result(number) for number in range(1, EQUAL)))
-    assert [claim.holds for claim in judge(found)] == [False, True, False]
-    assert judge(found)[0].faults == ("000: the server ended",)
-    assert found.whole == found.results[1:]
+    answer = record(broken, *(result(number) for number in range(1, EQUAL)))
+    assert [claim.holds for claim in judge(answer)] == [False, True, False]
+    assert judge(answer)[0].faults == ("000: the server ended",)
+    assert answer.whole == answer.results[1:]
     assert [claim.holds for claim in judge(record())] == [False, False, False]
 
 
@@ -95,10 +95,10 @@ def test_too_few_experiments_and_one_that_broke_do_not_hold() -> None:
     ],
 )
 def test_a_true_difference_is_found_or_called_too_small(one: Result, outcome: str, holds: bool) -> None:
-    found = record(one)
+    answer = record(one)
     assert one.outcome == outcome
-    assert judge(found)[2].holds is holds
-    assert f"| {outcome} |" in page.render(found, judge(found))
+    assert judge(answer)[2].holds is holds
+    assert f"| {outcome} |" in page.render(answer, judge(answer))
 
 
 def test_a_missed_difference_is_not_made_good_by_another_one() -> None:
@@ -126,9 +126,9 @@ def test_a_record_goes_on_where_the_same_was_asked(tmp_path: Path) -> None:
 
 def test_what_is_kept_is_what_a_report_says(tmp_path: Path) -> None:
     faster = replace(GP3, tps=1.1 * GP3.tps)
-    found = summarise(make_experiment(tmp_path, Plan(arms=(GP3, faster), measure_s=20)))
-    kept = told(ALL[0], found)
-    estimate = found.ratios[0].estimate
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=(GP3, faster), measure_s=20)))
+    kept = told(ALL[0], comparison)
+    estimate = comparison.ratios[0].estimate
     assert estimate is not None
     assert (kept.ratio, kept.low, kept.high) == (estimate.mean, estimate.low, estimate.high)
     assert kept.distinguishable and kept.outcome == "found" and not kept.alarm
@@ -155,10 +155,10 @@ def test_an_experiment_that_breaks_is_made_again(tmp_path: Path, monkeypatch: py
     path = tmp_path / "record.json"
     wanted = ALL[DIFFERENT : DIFFERENT + 2]
     first = command.collect(wanted, path, 1)
-    assert [one.broke is None for one in first.results] == [False, True]
+    assert [result.broke is None for result in first.results] == [False, True]
     again = command.collect(wanted, path, 1)
     assert calls == [wanted[0].document["seed"], wanted[1].document["seed"], wanted[0].document["seed"]]
-    assert [one.broke for one in again.results] == [None, None]
+    assert [result.broke for result in again.results] == [None, None]
     assert Record.load(path) == again
     assert measure(wanted[0], tmp_path).alarm is again.results[1].alarm
 
@@ -166,5 +166,5 @@ def test_an_experiment_that_breaks_is_made_again(tmp_path: Path, monkeypatch: py
 @pytest.mark.bench
 @pytest.mark.needs_fuse
 def test_equal_volumes_are_not_told_apart() -> None:
-    found = command.collect(ALL, command.RESULTS, command.SEED)
-    assert [str(claim) for claim in command.write(found) if not claim.holds] == []
+    result = command.collect(ALL, command.RESULTS, command.SEED)
+    assert [str(claim) for claim in command.write(result) if not claim.holds] == []

@@ -25,9 +25,9 @@ class Record(Kept):
 @pytest.fixture(autouse=True)
 def handlers(monkeypatch: pytest.MonkeyPatch) -> dict[int, object]:
     """What a program would have done on a signal; the tests' own process keeps its handlers."""
-    found: dict[int, object] = {}
-    monkeypatch.setattr(signal, "signal", found.__setitem__)
-    return found
+    handlers: dict[int, object] = {}
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    return handlers
 
 
 def test_a_program_ends_with_what_it_found(handlers: dict[int, object], capsys: pytest.CaptureFixture[str]) -> None:

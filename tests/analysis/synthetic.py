@@ -22,9 +22,9 @@ from pgdyno.store.record import (
     DriverRecord,
     ExperimentRecord,
     InstanceRecord,
-    Phase,
     PostgresRecord,
     PriceRecord,
+    RunPhase,
     RunRecord,
     ServerRecord,
     Validity,
@@ -226,13 +226,13 @@ def make_experiment(root: Path, plan: Plan = Plan()) -> Path:
 def _experiment(plan: Plan, order: tuple[tuple[int, int], ...]) -> ExperimentRecord:
     arms = tuple(arm.written for arm in plan.arms)
     kind = "run" if plan.factors else "compare"
-    asked = ("experiments/wal-volume.toml",) if plan.factors else arms
+    texts = ("experiments/wal-volume.toml",) if plan.factors else arms
     return ExperimentRecord(
         experiment_id=f"20261121T124500Z-{kind}-{plan.seed:03d}{plan.created_unix_ns % 1000:03d}",
         experiment_hash="5c0ffee0" * 8,
         kind=kind,
         created_unix_ns=plan.created_unix_ns,
-        command=("pgdyno", kind, *asked, "--seed", str(plan.seed), "--replicates", str(plan.replicates)),
+        command=("pgdyno", kind, *texts, "--seed", str(plan.seed), "--replicates", str(plan.replicates)),
         seed=plan.seed,
         arms=arms,
         factors=dict(plan.factors),
@@ -303,19 +303,19 @@ def _workload(
         "skipped": np.zeros(seconds, dtype=np.int64),
     }
     writer.table("workload/throughput", pa.table(throughput))
-    found: list[Any] = []
+    results: list[Any] = []
     for count in transactions.tolist():
         # A closed loop of n clients: mean latency = clients / rate (Little), in a gamma law of shape 3.
         mean_us = CLIENTS / max(count, 1) * 1e6
-        found.append(np.unique(bucket_us(rng.gamma(3.0, mean_us / 3.0, count)), return_counts=True))
-    many = [len(values) for values, _ in found]
+        results.append(np.unique(bucket_us(rng.gamma(3.0, mean_us / 3.0, count)), return_counts=True))
+    many = [len(values) for values, _ in results]
     latency = pa.table(
         {
             "t_begin_ns": np.repeat(edges[:-1], many),
             "t_end_ns": np.repeat(edges[1:], many),
             "script": pa.repeat("tpcb-like", sum(many)),
-            "latency_us": np.concatenate([values for values, _ in found]),
-            "count": np.concatenate([counts for _, counts in found]),
+            "latency_us": np.concatenate([values for values, _ in results]),
+            "count": np.concatenate([counts for _, counts in results]),
         }
     )
     writer.table("workload/latency", latency)
@@ -405,8 +405,8 @@ def _record(
         drivers=arm.drivers,
         postgres=_postgres(arm),
         phases=(
-            Phase(name="warmup", begin_ns=begin, end_ns=measure_begin),
-            Phase(name="measure", begin_ns=measure_begin, end_ns=measure_end),
+            RunPhase(name="warmup", begin_ns=begin, end_ns=measure_begin),
+            RunPhase(name="measure", begin_ns=measure_begin, end_ns=measure_end),
         ),
         account=Account(scheduled=succeeded + arm.failed, skipped=0, succeeded=succeeded, failed=arm.failed),
         queries=arm.queries * succeeded or None,

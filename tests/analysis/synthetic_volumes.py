@@ -114,11 +114,11 @@ def _volume_latency(arm: Arm, t_ns: Any, reads: Any, writes: Any, rng: np.random
             # The histogram of warm-up is ten times slower, so that a forgotten subtraction shows.
             warm, measured = int(counter[WARMUP_S]), int(counter[instant] - counter[WARMUP_S])
             drawn = np.bincount(rng.integers(0, len(values), measured), minlength=len(values))
-            found, place = np.unique([mean_ms * 1e7, *values[drawn > 0]][not warm :], return_inverse=True)
+            result, place = np.unique([mean_ms * 1e7, *values[drawn > 0]][not warm :], return_inverse=True)
             counts = np.bincount(place, [warm, *drawn[drawn > 0]][not warm :]).astype(np.int64)
-            rows["t_ns"] += [int(t_ns[instant])] * len(found)
-            rows["op"] += [operation] * len(found)
-            rows["latency_ns"] += found.astype(np.int64).tolist()
+            rows["t_ns"] += [int(t_ns[instant])] * len(result)
+            rows["op"] += [operation] * len(result)
+            rows["latency_ns"] += result.astype(np.int64).tolist()
             rows["count"] += counts.tolist()
     if arm.late_by_us:
         for operation, counter in (("read lateness", reads), ("write lateness", writes)):

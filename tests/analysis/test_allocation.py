@@ -26,19 +26,23 @@ def test_the_arm_that_scatters_most_is_first() -> None:
 
 
 def test_of_two_that_scatter_alike_the_shorter_one_is_first() -> None:
-    found = scatter(0.05, 0.05, 0.05)
-    found[1] = Scatter(found[1].logs, seconds=200.0, runs=found[1].runs)
-    assert chosen(found, groups_of([(0,), (1,), (2,)], paired_with_first=True)) == [frozenset({0, 2})]
+    scatters = scatter(0.05, 0.05, 0.05)
+    scatters[1] = Scatter(scatters[1].logs, seconds=200.0, runs=scatters[1].runs)
+    assert chosen(scatters, groups_of([(0,), (1,), (2,)], paired_with_first=True)) == [frozenset({0, 2})]
 
 
 def test_of_two_that_scatter_alike_the_one_with_fewer_runs_is_first() -> None:
-    found = {0: scatter(0.05)[0], 1: Scatter(scatter(0.05, runs=3)[0].logs * 3, 20.0, 9), 2: scatter(0.05, runs=3)[0]}
-    assert chosen(found, groups_of([(0,), (1,), (2,)], paired_with_first=True)) == [frozenset({0, 2})]
+    document = {
+        0: scatter(0.05)[0],
+        1: Scatter(scatter(0.05, runs=3)[0].logs * 3, 20.0, 9),
+        2: scatter(0.05, runs=3)[0],
+    }
+    assert chosen(document, groups_of([(0,), (1,), (2,)], paired_with_first=True)) == [frozenset({0, 2})]
 
 
 def test_an_arm_of_a_single_run_has_no_spread_and_gets_another() -> None:
-    found = scatter(0.01, 0.20, 0.02) | {3: Scatter((1.0,), 20.0, 1)}
-    wanted = chosen(found, groups_of([(0,), (1,), (2,), (3,), (4,)], paired_with_first=True))
+    scatters = scatter(0.01, 0.20, 0.02) | {3: Scatter((1.0,), 20.0, 1)}
+    wanted = chosen(scatters, groups_of([(0,), (1,), (2,), (3,), (4,)], paired_with_first=True))
     assert wanted == [frozenset({0, 3}), frozenset({0, 4})]
 
 
@@ -63,9 +67,9 @@ def test_a_variance_of_two_runs_is_drawn_towards_that_of_all() -> None:
 
 @given(st.dictionaries(st.integers(0, 9), st.lists(st.floats(-9, 9), max_size=6), max_size=10), st.booleans())
 def test_no_more_than_half_unless_they_have_no_spread(logs: dict[int, list[float]], star: bool) -> None:
-    found = {arm: Scatter(tuple(values), 10.0, len(values)) for arm, values in logs.items()}
+    scatters = {arm: Scatter(tuple(values), 10.0, len(values)) for arm, values in logs.items()}
     groups = groups_of([(arm % 2, arm // 2) for arm in range(10)], paired_with_first=star)
-    wanted = chosen(found, groups)
+    wanted = chosen(scatters, groups)
     single = [group for group in groups if any(len(logs.get(arm, ())) < 2 for arm in group)]
     assert len(wanted) == len(set(wanted)) == max(len(single), math.ceil(len(groups) / 2))
     assert set(single) <= set(wanted) <= set(groups)
@@ -92,8 +96,8 @@ def test_time_spent_where_runs_scatter_makes_the_worst_interval_narrower() -> No
 
 def test_an_arm_whose_runs_had_no_transactions_takes_no_time_from_the_others() -> None:
     """It has no ratio to anything, however often it is run; it was taken for an arm of a single run for ever."""
-    found = scatter(0.01, 0.05, 0.02) | {3: Scatter((), 20.0, 3)}
+    scatters = scatter(0.01, 0.05, 0.02) | {3: Scatter((), 20.0, 3)}
     groups = groups_of([(0,), (1,), (2,), (3,)], paired_with_first=True)
-    assert chosen(found, groups) == [frozenset({0, 1}), frozenset({0, 2})]
+    assert chosen(scatters, groups) == [frozenset({0, 1}), frozenset({0, 2})]
     never = {arm: Scatter((), 20.0, 2) for arm in range(2)}
     assert chosen(never, groups_of([(0,), (1,)], paired_with_first=True)) == []

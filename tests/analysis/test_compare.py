@@ -49,73 +49,73 @@ def test_verdict_names_ratio_interval_replicates_and_price(comparison: Compariso
 
 def test_equal_arms_are_not_distinguishable_and_keep_names_apart(tmp_path: Path) -> None:
     twins = (replace(GP3, spec="gp3:iops=6000", spread=0.03), replace(GP3, spec="gp3:iops=9000", spread=0.03))
-    found = summarise(make_experiment(tmp_path, SHORT.with_arms(*twins)))
-    assert [arm.label for arm in found.arms] == ["gp3:iops=6000", "gp3:iops=9000"]
-    assert not found.ratios[0].distinguishable
-    assert "are not distinguishable" in found.verdict
+    comparison = summarise(make_experiment(tmp_path, SHORT.with_arms(*twins)))
+    assert [arm.label for arm in comparison.arms] == ["gp3:iops=6000", "gp3:iops=9000"]
+    assert not comparison.ratios[0].distinguishable
+    assert "are not distinguishable" in comparison.verdict
 
 
 def test_the_same_volume_twice_has_two_names(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, SHORT.with_arms(GP3, GP3)))
-    assert [arm.label for arm in found.arms] == ["gp3:size=100GiB", "gp3:size=100GiB (2)"]
+    comparison = summarise(make_experiment(tmp_path, SHORT.with_arms(GP3, GP3)))
+    assert [arm.label for arm in comparison.arms] == ["gp3:size=100GiB", "gp3:size=100GiB (2)"]
 
 
 def test_one_replicate_has_a_ratio_but_no_verdict(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, replace(SHORT, replicates=1)))
-    ratio = found.ratios[0]
+    comparison = summarise(make_experiment(tmp_path, replace(SHORT, replicates=1)))
+    ratio = comparison.ratios[0]
     assert ratio.estimate is not None
     assert (ratio.estimate.low, ratio.estimate.high) == (None, None)
     assert not ratio.distinguishable
-    assert found.verdict.startswith("In a single run of each ")
-    assert "distinguishable" not in found.verdict
+    assert comparison.verdict.startswith("In a single run of each ")
+    assert "distinguishable" not in comparison.verdict
 
 
 def test_ratio_uses_the_blocks_that_have_both(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, replace(SHORT, missing=frozenset({(2, 1)}))))
-    assert found.ratios[0].estimate is not None
-    assert found.ratios[0].estimate.n == 2
-    assert found.arms[0].headline.n == 3
-    assert "1 of the planned replicates" in found.arms[1].warnings[0]
+    comparison = summarise(make_experiment(tmp_path, replace(SHORT, missing=frozenset({(2, 1)}))))
+    assert comparison.ratios[0].estimate is not None
+    assert comparison.ratios[0].estimate.n == 2
+    assert comparison.arms[0].headline.n == 3
+    assert "1 of the planned replicates" in comparison.arms[1].warnings[0]
 
 
 def test_invalid_arm_gets_no_verdict_but_keeps_its_figures(tmp_path: Path) -> None:
     late = replace(GP3, late_share=0.2, late_by_us=50_000.0)
-    found = summarise(make_experiment(tmp_path, SHORT.with_arms(late, IO2BX)))
-    assert not found.arms[0].valid
-    assert found.arms[1].valid
-    assert found.arms[0].headline.n == 3
-    assert found.verdict == "No verdict on io2bx against gp3:size=100GiB: gp3:size=100GiB is invalid."
+    comparison = summarise(make_experiment(tmp_path, SHORT.with_arms(late, IO2BX)))
+    assert not comparison.arms[0].valid
+    assert comparison.arms[1].valid
+    assert comparison.arms[0].headline.n == 3
+    assert comparison.verdict == "No verdict on io2bx against gp3:size=100GiB: gp3:size=100GiB is invalid."
 
 
 def test_an_invalid_arm_that_stands_alone_gets_no_verdict_either(tmp_path: Path) -> None:
     late = replace(GP3, late_share=0.2, late_by_us=50_000.0)
-    found = summarise(make_experiment(tmp_path, SHORT.with_arms(late)))
-    assert not found.valid
-    assert found.verdict == "No verdict on gp3:size=100GiB: it is invalid."
+    comparison = summarise(make_experiment(tmp_path, SHORT.with_arms(late)))
+    assert not comparison.valid
+    assert comparison.verdict == "No verdict on gp3:size=100GiB: it is invalid."
 
 
 def test_three_arms_are_each_compared_to_each(tmp_path: Path) -> None:
     third = replace(IO2BX, spec="io2bx:iops=32000", tps=3600.0)
-    found = summarise(make_experiment(tmp_path, SHORT.with_arms(GP3, IO2BX, third)))
-    assert [(ratio.index, ratio.to_index) for ratio in found.ratios] == [(1, 0), (2, 0)]
-    assert found.verdict.count("times the transactions of gp3") == 2
+    comparison = summarise(make_experiment(tmp_path, SHORT.with_arms(GP3, IO2BX, third)))
+    assert [(ratio.index, ratio.to_index) for ratio in comparison.ratios] == [(1, 0), (2, 0)]
+    assert comparison.verdict.count("times the transactions of gp3") == 2
 
 
 def test_repetitions_are_pooled(tmp_path: Path) -> None:
     first = make_experiment(tmp_path, SHORT)
     second = make_experiment(tmp_path, replace(SHORT, created_unix_ns=CREATED_UNIX_NS + 1))
-    found = summarise(first, second)
-    assert [arm.headline.n for arm in found.arms] == [6, 6]
-    assert found.ratios[0].estimate is not None
-    assert found.ratios[0].estimate.n == 6
+    comparison = summarise(first, second)
+    assert [arm.headline.n for arm in comparison.arms] == [6, 6]
+    assert comparison.ratios[0].estimate is not None
+    assert comparison.ratios[0].estimate.n == 6
 
 
 def test_repetitions_with_other_numbers_of_replicates_lack_none(tmp_path: Path) -> None:
     first = make_experiment(tmp_path, SHORT)
     second = make_experiment(tmp_path, replace(SHORT, replicates=2, created_unix_ns=CREATED_UNIX_NS + 1))
     for directories in ((first, second), (second, first)):
-        found = summarise(*directories)
-        assert [(arm.headline.n, arm.missing) for arm in found.arms] == [(5, 0), (5, 0)]
+        comparison = summarise(*directories)
+        assert [(arm.headline.n, arm.missing) for arm in comparison.arms] == [(5, 0), (5, 0)]
 
 
 def test_a_result_is_not_pooled_with_itself(experiment: Path, tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ def test_a_copy_of_a_run_is_left_out_and_named(tmp_path: Path) -> None:
     directory = make_experiment(tmp_path, SHORT)
     whole = sorted((directory / "runs").iterdir())
     shutil.copytree(whole[0], whole[0].with_name("00-a-copy"))
-    found = summarise(directory)
-    assert sum(len(arm.replicates) for arm in found.arms) == len(whole)
-    (named,) = found.unreadable
+    comparison = summarise(directory)
+    assert sum(len(arm.replicates) for arm in comparison.arms) == len(whole)
+    (named,) = comparison.unreadable
     assert "00-a-copy" in named
 
 
@@ -176,6 +176,6 @@ def test_unreadable_run_is_named(tmp_path: Path) -> None:
     directory = make_experiment(tmp_path, SHORT)
     broken = min((directory / "runs").iterdir())
     (broken / "run.json").write_text("{")
-    found = summarise(directory)
-    assert len(found.unreadable) == 1
-    assert broken.name in found.unreadable[0]
+    comparison = summarise(directory)
+    assert len(comparison.unreadable) == 1
+    assert broken.name in comparison.unreadable[0]

@@ -48,9 +48,9 @@ def test_the_published_prices_are_of_unequal_capacities(tmp_path: Path) -> None:
 
 
 def test_a_million_transactions_cost_what_a_month_does_over_what_is_done_in_it(tmp_path: Path) -> None:
-    found = compared(tmp_path, EIGHT_GP3, TWO_IO2)
-    for arm in found.arms:
-        cost = found.costs[arm.index]
+    comparison = compared(tmp_path, EIGHT_GP3, TWO_IO2)
+    for arm in comparison.arms:
+        cost = comparison.costs[arm.index]
         millions = arm.headline.mean * SECONDS_PER_MONTH / 1e6
         assert cost.usd_per_million_transactions == pytest.approx((cost.usd_per_month or 0) / millions)
         equal = cost.usd_per_million_transactions_at_equal_size

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.credit import (
     LASTS_MAX_S,
     REGIME_S_MIN,
     Credit,
+    CreditUse,
     Regime,
-    Spent,
     credit_findings,
     inferred,
     recorded,
@@ -53,13 +53,13 @@ def edges(seconds: int = SECONDS) -> np.ndarray:
     return (3600 + np.arange(seconds + 1)) * SECOND_NS
 
 
-def sampled(**columns: Any) -> Counters:
+def sampled(**columns: Any) -> CounterSamples:
     """Counters that were sampled at those borders."""
     length = len(next(iter(columns.values())))
-    return Counters(edges(length - 1), {name: np.asarray(values, float) for name, values in columns.items()})
+    return CounterSamples(edges(length - 1), {name: np.asarray(values, float) for name, values in columns.items()})
 
 
-def spent(gone_from_s: int, waited: float = 1.0) -> Spent | None:
+def spent(gone_from_s: int, waited: float = 1.0) -> CreditUse | None:
     """Credits that are spent at full burst and gone in that second; requests wait for a share of the time."""
     t = np.arange(SECONDS + 1)
     counters = sampled(
@@ -70,23 +70,23 @@ def spent(gone_from_s: int, waited: float = 1.0) -> Spent | None:
 
 @pytest.mark.parametrize("knee_s", [5, 15, 40, 55])
 def test_the_knee_is_the_second_in_which_they_are_gone(knee_s: int) -> None:
-    found = spent(knee_s)
-    assert found is not None
-    assert found.gone == (False,) * knee_s + (True,) * (SECONDS - knee_s)
-    assert found.lasts_s is None
+    use = spent(knee_s)
+    assert use is not None
+    assert use.gone == (False,) * knee_s + (True,) * (SECONDS - knee_s)
+    assert use.lasts_s is None
 
 
 def test_credits_that_nobody_waits_for_are_not_missed() -> None:
-    found = spent(20, waited=0.1)
-    assert found is not None
-    assert not any(found.gone)
+    use = spent(20, waited=0.1)
+    assert use is not None
+    assert not any(use.gone)
 
 
 def test_credits_that_are_spent_last_as_long_as_the_load_allows() -> None:
-    found = spent(2000)
-    assert found is not None
-    assert not any(found.gone)
-    assert found.lasts_s == pytest.approx(2000 - SECONDS)
+    use = spent(2000)
+    assert use is not None
+    assert not any(use.gone)
+    assert use.lasts_s == pytest.approx(2000 - SECONDS)
     slow = spent(round(LASTS_MAX_S) + 2 * SECONDS)
     assert slow is not None and slow.lasts_s is None, "a load has quiet hours"
 
@@ -99,7 +99,7 @@ def test_a_balance_that_was_not_sampled_says_nothing() -> None:
     assert recorded(NAME, sampled(io_credits=[1.0, 1.0], exceeded_iops_ns=[0.0, 1.0]), *of) is None
 
 
-def device(iops: np.ndarray, queue: np.ndarray) -> Counters:
+def device(iops: np.ndarray, queue: np.ndarray) -> CounterSamples:
     """A block device's counters from its rate and its queue in each second."""
     done = np.concatenate([[0.0], np.cumsum(iops)])
     return sampled(
@@ -117,9 +117,9 @@ def rates(knee_s: int, before: float, after: float) -> np.ndarray:
 
 
 def test_without_a_balance_the_rate_shows_the_knee() -> None:
-    found = inferred(NAME, device(rates(20, 3000.0, 303.0), np.full(SECONDS, 30.0)), "IOPS", GP2, edges())
-    assert found is not None
-    assert found.gone == (False,) * 20 + (True,) * 40
+    use = inferred(NAME, device(rates(20, 3000.0, 303.0), np.full(SECONDS, 30.0)), "IOPS", GP2, edges())
+    assert use is not None
+    assert use.gone == (False,) * 20 + (True,) * 40
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_without_a_balance_the_rate_shows_the_knee() -> None:
     ],
 )
 def test_a_rate_that_falls_for_another_reason_is_no_knee(after: float, queue: float, why: str) -> None:
-    found = inferred(NAME, device(rates(20, 3000.0, after), rates(20, 30.0, queue)), "IOPS", GP2, edges())
-    assert found is not None
-    assert not any(found.gone), why
+    use = inferred(NAME, device(rates(20, 3000.0, after), rates(20, 30.0, queue)), "IOPS", GP2, edges())
+    assert use is not None
+    assert not any(use.gone), why
 
 
 def test_a_rate_that_never_burst_says_nothing() -> None:
@@ -143,20 +143,20 @@ def test_a_rate_that_never_burst_says_nothing() -> None:
 
 def test_throughput_credits_are_counted_in_bytes() -> None:
     iops = rates(20, 122 * 2**20 / 8192, 20.2 * 2**20 / 8192)
-    found = inferred(NAME, device(iops, np.full(SECONDS, 30.0)), "throughput", Rate(20.0, 122.0), edges())
-    assert found is not None
-    assert found.gone.index(True) == 20
+    use = inferred(NAME, device(iops, np.full(SECONDS, 30.0)), "throughput", Rate(20.0, 122.0), edges())
+    assert use is not None
+    assert use.gone.index(True) == 20
 
 
 @given(st.lists(st.booleans(), max_size=80))
 def test_no_stretch_is_short_and_none_is_made_up(gone: list[bool]) -> None:
-    found = settled(gone)
-    assert len(found) == len(gone)
-    assert set(found) <= set(gone)
-    changes = [0, *(at for at in range(1, len(found)) if found[at] != found[at - 1]), len(found)]
+    result = settled(gone)
+    assert len(result) == len(gone)
+    assert set(result) <= set(gone)
+    changes = [0, *(at for at in range(1, len(result)) if result[at] != result[at - 1]), len(result)]
     lengths = [after - before for before, after in pairwise(changes)]
     assert len(lengths) == 1 or min(lengths) >= REGIME_S_MIN
-    assert settled(found) == found
+    assert settled(result) == result
 
 
 def test_a_pause_in_which_a_little_is_earned_is_no_regime() -> None:
@@ -164,15 +164,15 @@ def test_a_pause_in_which_a_little_is_earned_is_no_regime() -> None:
 
 
 def test_several_credits_divide_a_run_together() -> None:
-    first = Spent("a", (False,) * 20 + (True,) * 40)
-    second = Spent("b", (False,) * 40 + (True,) * 20)
-    found = regimes([first, second], np.repeat([900.0, 300.0, 100.0], 20))
-    assert [(one.begin_s, one.end_s, one.gone, one.tps) for one in found] == [
+    first = CreditUse("a", (False,) * 20 + (True,) * 40)
+    second = CreditUse("b", (False,) * 40 + (True,) * 20)
+    results = regimes([first, second], np.repeat([900.0, 300.0, 100.0], 20))
+    assert [(result.begin_s, result.end_s, result.gone, result.tps) for result in results] == [
         (0, 20, (), 900.0),
         (20, 40, ("a",), 300.0),
         (40, 60, ("a", "b"), 100.0),
     ]
-    assert [one.words for one in found] == ["with credits", "without a", "without a and b"]
+    assert [result.words for result in results] == ["with credits", "without a", "without a and b"]
 
 
 def noise(level: float, seconds: int) -> np.ndarray:
@@ -183,14 +183,14 @@ def noise(level: float, seconds: int) -> np.ndarray:
 def test_the_longest_regime_is_judged_and_named() -> None:
     values = np.concatenate([noise(1000.0, 25), noise(100.0, 35)])
     parts = (Regime(0, 25, (), 1000.0), Regime(25, 60, (NAME,), 100.0))
-    found = steady_within(values, (), parts)
-    assert (found.state, found.part) == ("steady", parts[1])
-    assert 25 <= found.begin_s < found.end_s == 60
-    assert found.tps is not None
-    assert found.tps.mean == pytest.approx(100.0, rel=0.02)
-    said = steadiness(found, 475.0)
-    assert said.level == "ok"
-    assert said.figure.endswith(f"; in seconds 26 to 60, without {NAME}")
+    steady = steady_within(values, (), parts)
+    assert (steady.state, steady.part) == ("steady", parts[1])
+    assert 25 <= steady.begin_s < steady.end_s == 60
+    assert steady.tps is not None
+    assert steady.tps.mean == pytest.approx(100.0, rel=0.02)
+    result = steadiness(steady, 475.0)
+    assert result.level == "ok"
+    assert result.figure.endswith(f"; in seconds 26 to 60, without {NAME}")
 
 
 def test_equal_regimes_are_judged_by_the_later_one() -> None:
@@ -247,9 +247,9 @@ def test_a_run_over_a_knee_is_divided_there(tmp_path: Path) -> None:
         exceeded_iops_ns=t * 0.97 * SECOND_NS,
     )
     rewrite(run / "probe" / "checkpointer.parquet", num_timed=t * 0, num_done=t * 0)
-    found = summarise(directory)
-    figures = found.arms[0].replicates[0].figures
-    assert [(one.begin_s, one.end_s, one.gone) for one in figures.credit.regimes] == [
+    comparison = summarise(directory)
+    figures = comparison.arms[0].replicates[0].figures
+    assert [(regime.begin_s, regime.end_s, regime.gone) for regime in figures.credit.regimes] == [
         (0, knee_s, ()),
         (knee_s, SECONDS, (NAME,)),
     ]
@@ -257,9 +257,9 @@ def test_a_run_over_a_knee_is_divided_there(tmp_path: Path) -> None:
     assert figures.steady.state == "steady"
     assert figures.steady.tps is not None
     assert figures.steady.tps.mean == pytest.approx(100.0, rel=0.02)
-    assert any(NAME in warning for warning in found.arms[0].warnings)
-    (steady,) = document(found).arms[0].steady
-    assert [one.gone for one in steady.regimes] == [(), (NAME,)]
+    assert any(NAME in warning for warning in comparison.arms[0].warnings)
+    (steady,) = document(comparison).arms[0].steady
+    assert [regime.gone for regime in steady.regimes] == [(), (NAME,)]
     assert (steady.begin_s, steady.end_s) == (figures.steady.begin_s, SECONDS)
 
 
@@ -286,8 +286,8 @@ def test_an_array_has_credits_as_long_as_the_member_that_has_the_least(tmp_path:
     left = KEPT - SPENT_PER_S * np.arange(WARMUP_S + SECONDS + 1)
     array = {"columns": 1, "copies": 2 // zones, "multi_az_ms": 1.0 if zones == 2 else None}
     other = KEPT if zones == 2 else left
-    found = made_of(tmp_path, array, io_credits=left + other, burst_balance_ppm=1e6 * left / KEPT)
-    ((name, lasts_s),) = found.credit.lasts
+    figures = made_of(tmp_path, array, io_credits=left + other, burst_balance_ppm=1e6 * left / KEPT)
+    ((name, lasts_s),) = figures.credit.lasts
     assert name == NAME
     assert lasts_s == pytest.approx(2000 - WARMUP_S - SECONDS, abs=1)
 
@@ -295,26 +295,26 @@ def test_an_array_has_credits_as_long_as_the_member_that_has_the_least(tmp_path:
 def test_credits_of_all_copies_are_gone_with_less_than_all_of_them_spend(tmp_path: Path) -> None:
     """Of a record without each member's balance: 0.4 seconds of both copies' spending is left, where half a second is nothing."""
     left = np.full(WARMUP_S + SECONDS + 1, 0.4 * 2 * SPENT_PER_S)
-    found = made_of(tmp_path, {"columns": 1, "copies": 2, "multi_az_ms": None}, io_credits=left)
-    (regime,) = found.credit.regimes
+    figures = made_of(tmp_path, {"columns": 1, "copies": 2, "multi_az_ms": None}, io_credits=left)
+    (regime,) = figures.credit.regimes
     assert regime.gone == (NAME,)
 
 
 def test_an_instances_reserve_is_credit_too(tmp_path: Path) -> None:
     """The made-up one loses 1 % a second, and nobody waits for its throughput."""
     arm = replace(IO2BX, instance_above_iops=0.4)
-    found = summarise(make_experiment(tmp_path, Plan(arms=(arm,), replicates=1, measure_s=SECONDS)))
-    ((name, lasts_s),) = found.arms[0].replicates[0].figures.credit.lasts
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=(arm,), replicates=1, measure_s=SECONDS)))
+    ((name, lasts_s),) = comparison.arms[0].replicates[0].figures.credit.lasts
     assert name == "the instance's reserve of throughput"
     assert lasts_s == pytest.approx(100 - WARMUP_S - SECONDS, rel=0.01)
 
 
 def test_a_volume_without_credits_has_nothing_to_say(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, Plan(arms=(GP3,), replicates=1, measure_s=20)))
-    figures = found.arms[0].replicates[0].figures
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=(GP3,), replicates=1, measure_s=20)))
+    figures = comparison.arms[0].replicates[0].figures
     assert figures.credit.lasts == ()
     (whole,) = figures.credit.regimes
     assert (whole.begin_s, whole.end_s, whole.gone) == (0, 20, ())
     assert whole.tps == pytest.approx(figures.work_per_s, rel=1e-6)
     assert figures.steady.part is None
-    assert "credits" not in {finding.check for finding in found.arms[0].replicates[0].findings}
+    assert "credits" not in {finding.check for finding in comparison.arms[0].replicates[0].findings}

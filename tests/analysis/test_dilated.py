@@ -19,16 +19,16 @@ from .synthetic import CLIENTS, GP3, IO2BX, WARMUP_S, Plan, make_experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.finding import Finding
+    from pgdyno.analysis.finding import CheckResult
 
 
-def found(directory: Path, dilation: int = 8, **changes: Any) -> Finding | None:
+def found(directory: Path, dilation: int = 8, **changes: Any) -> CheckResult | None:
     arm = replace(IO2BX, dilation=dilation, **{"driver_share": 0.02, **changes})
     comparison = summarise(make_experiment(directory, Plan(replicates=1).with_arms(arm)))
     return next((f for f in comparison.arms[0].replicates[0].findings if f.check == "dilation"), None)
 
 
-def too_high(finding: Finding | None) -> float:
+def too_high(finding: CheckResult | None) -> float:
     """What the finding says of the throughput."""
     assert finding is not None
     return float(finding.figure.rpartition("up to ")[2].partition(" %")[0]) / 100
@@ -88,8 +88,8 @@ def test_the_way_over_an_emulated_distance_is_not_the_hosts(tmp_path: Path) -> N
     relay = {"rtt_ns": 40_000_000, "to_server": {"chunks": 3000 * (WARMUP_S + plan.measure_s)}}
     file.write_text(json.dumps(json.loads(file.read_text()) | {"client": {"rtt_ms": 5.0, "relay": relay}}))
     findings = summarise(directory).arms[0].replicates[0].findings
-    said = next(one for one in findings if one.check == "dilation")
-    assert too_high(said) == pytest.approx(7 * (1 - (2.46 + 15) / CLIENTS), rel=0.05)
+    result = next(finding for finding in findings if finding.check == "dilation")
+    assert too_high(result) == pytest.approx(7 * (1 - (2.46 + 15) / CLIENTS), rel=0.05)
 
 
 def undilated(directory: Path, dilation: int = 8, **changes: Any) -> tuple[float, float | None]:

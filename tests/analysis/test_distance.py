@@ -20,7 +20,7 @@ from .synthetic import GP3, REAL, Arm, Plan, make_experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.finding import Finding
+    from pgdyno.analysis.finding import CheckResult
 
 CORES = 2
 """Of the host in every synthetic record."""
@@ -46,10 +46,10 @@ def at_a_distance(
     return summarise(directory)
 
 
-def finding(comparison: Comparison) -> Finding | None:
+def finding(comparison: Comparison) -> CheckResult | None:
     """What was found of the distance."""
-    found = comparison.arms[0].replicates[0].findings
-    return next((one for one in found if one.check == "client's distance"), None)
+    results = comparison.arms[0].replicates[0].findings
+    return next((result for result in results if result.check == "client's distance"), None)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def finding(comparison: Comparison) -> Finding | None:
     ],
 )
 def test_thresholds(tmp_path: Path, late_us: float, busy: float, level: str, figure: str) -> None:
-    found = finding(at_a_distance(tmp_path, 0.5, late_us, busy))
-    assert found is not None
-    assert found.level == level
-    assert figure in found.figure
+    result = finding(at_a_distance(tmp_path, 0.5, late_us, busy))
+    assert result is not None
+    assert result.level == level
+    assert figure in result.figure
 
 
 def test_the_relay_is_part_of_the_laboratory(tmp_path: Path) -> None:
@@ -101,6 +101,6 @@ def test_a_relay_that_told_nothing_is_unknown(tmp_path: Path) -> None:
     run = next((directory / "runs").iterdir())
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(record | {"client": {"rtt_ms": 2.0}}))
-    found = finding(summarise(directory))
-    assert found is not None
-    assert found.level == "unknown"
+    result = finding(summarise(directory))
+    assert result is not None
+    assert result.level == "unknown"

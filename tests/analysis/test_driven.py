@@ -16,7 +16,7 @@ from .synthetic import GP3, Arm, Plan, make_experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.finding import Finding
+    from pgdyno.analysis.finding import CheckResult
 
 SECOND_NS = 1_000_000_000
 
@@ -28,10 +28,10 @@ def native(*, cpu_share: float = 0.2, wake_us_p99: float = 60.0, **more: Any) ->
     return DriverRecord(engine="native", cpu_ns=int(cpu_share * 20 * SECOND_NS), **(figures | more))
 
 
-def checked(root: Path, arm: Arm) -> dict[str, Finding]:
+def checked(root: Path, arm: Arm) -> dict[str, CheckResult]:
     """The findings of one run of an arm, by check."""
-    found = summarise(make_experiment(root, Plan(arms=(arm,), replicates=1, measure_s=20)))
-    return {finding.check: finding for finding in found.arms[0].replicates[0].findings}
+    comparison = summarise(make_experiment(root, Plan(arms=(arm,), replicates=1, measure_s=20)))
+    return {finding.check: finding for finding in comparison.arms[0].replicates[0].findings}
 
 
 @pytest.mark.parametrize(
@@ -58,24 +58,24 @@ def checked(root: Path, arm: Arm) -> dict[str, Finding]:
     ],
 )
 def test_thresholds(tmp_path: Path, changes: dict[str, Any], check: str, level: str, figure: str) -> None:
-    found = checked(tmp_path, replace(GP3, driver=native(**changes)))
-    assert found[check].level == level, found[check]
-    assert figure in found[check].figure
+    results = checked(tmp_path, replace(GP3, driver=native(**changes)))
+    assert results[check].level == level, results[check]
+    assert figure in results[check].figure
 
 
 def test_lateness_is_weighed_against_the_service_time_and_not_the_waiting(tmp_path: Path) -> None:
     arm = replace(GP3, driver=native(wake_us_p99=1_500.0), service_share=0.2)
-    found = checked(tmp_path, arm)["schedule"]
-    assert found.level == "invalid"
-    assert "allowed: 1.000 ms" in found.figure
+    result = checked(tmp_path, arm)["schedule"]
+    assert result.level == "invalid"
+    assert "allowed: 1.000 ms" in result.figure
 
 
 def test_a_driver_that_does_not_tell_is_judged_by_the_probe(tmp_path: Path) -> None:
-    told = DriverRecord(engine="pgbench", threads=1, connect_ms=3.0)
-    found = checked(tmp_path, replace(GP3, driver=told, driver_share=0.46))
-    assert found["driver"].level == "invalid"
-    assert "92 %" in found["driver"].figure
-    assert not {"schedule", "backlog"} & found.keys()
+    record = DriverRecord(engine="pgbench", threads=1, connect_ms=3.0)
+    results = checked(tmp_path, replace(GP3, driver=record, driver_share=0.46))
+    assert results["driver"].level == "invalid"
+    assert "92 %" in results["driver"].figure
+    assert not {"schedule", "backlog"} & results.keys()
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,13 @@ def test_threads_run_on_the_cores_that_they_may_use(threads: int, cpus: str | No
     assert cores_of(threads, cpus, cores) == at_a_time
 
 
-def found_of(root: Path, drivers: dict[str, DriverRecord]) -> list[Finding]:
+def found_of(root: Path, drivers: dict[str, DriverRecord]) -> list[CheckResult]:
     """The findings of a run that these drivers shared."""
     whole = native(cpu_share=0.4, wake=None, threads=2)
-    found = summarise(make_experiment(root, Plan(arms=(replace(GP3, driver=whole, drivers=drivers),), replicates=1)))
-    return list(found.arms[0].replicates[0].findings)
+    comparison = summarise(
+        make_experiment(root, Plan(arms=(replace(GP3, driver=whole, drivers=drivers),), replicates=1))
+    )
+    return list(comparison.arms[0].replicates[0].findings)
 
 
 def test_each_of_several_drivers_is_judged_by_its_name(tmp_path: Path) -> None:
@@ -98,15 +100,15 @@ def test_each_of_several_drivers_is_judged_by_its_name(tmp_path: Path) -> None:
         "driver 1": native(begin_late_ms=0.1),
         "driver 2": native(cpu_share=0.95, wake_us_p99=5_000.0, begin_late_ms=0.3),
     }
-    found = found_of(tmp_path, drivers)
-    invalid = [f"{one.check}: {one.figure}" for one in found if one.level == "invalid"]
+    results = found_of(tmp_path, drivers)
+    invalid = [f"{result.check}: {result.figure}" for result in results if result.level == "invalid"]
     assert [text.split(" its ")[0].split(" 99 %")[0] for text in invalid] == [
         "driver: driver 2:",
         "schedule: driver 2:",
     ]
-    levels = [one.level for one in found if one.check == "driver"]
+    levels = [result.level for result in results if result.check == "driver"]
     assert levels == ["ok", "ok", "invalid"], "all together, and each"
-    beginning = next(one for one in found if one.check == "beginning")
+    beginning = next(result for result in results if result.check == "beginning")
     assert (beginning.level, beginning.figure) == (
         "ok",
         "2 drivers; the last, driver 2, began 0.300 ms after the instant that was set for all (allowed: 5 ms)",
@@ -115,7 +117,7 @@ def test_each_of_several_drivers_is_judged_by_its_name(tmp_path: Path) -> None:
 
 def test_drivers_that_did_not_begin_together_make_a_run_invalid(tmp_path: Path) -> None:
     drivers = {"driver 1": native(begin_late_ms=5.1), "driver 2": native(begin_late_ms=0.3)}
-    assert {one.check: one.level for one in found_of(tmp_path, drivers)}["beginning"] == "invalid"
+    assert {result.check: result.level for result in found_of(tmp_path, drivers)}["beginning"] == "invalid"
 
 
 @pytest.mark.parametrize(
@@ -136,10 +138,10 @@ def test_a_clock_that_is_not_known_makes_a_run_invalid(
         "driver 1": native(begin_late_ms=0.1, clock=sure),
         "driver 2": native(begin_late_ms=0.1, clock=unsure),
     }
-    found = next(one for one in found_of(tmp_path, drivers) if one.check == "clocks")
-    assert found.level == level
-    assert figure in found.figure
-    assert "driver 2" in found.figure
+    result = next(result for result in found_of(tmp_path, drivers) if result.check == "clocks")
+    assert result.level == level
+    assert figure in result.figure
+    assert "driver 2" in result.figure
 
 
 def test_the_beginning_of_one_driver_is_not_judged(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ def test_eight_gp3_in_a_raid_0_lose_1_6_percent_a_year() -> None:
 
 
 def test_two_io2_in_a_raid_0_lose_twice_what_one_does() -> None:
-    one, two = loss_of_volume(IO2), loss_of_volume(array(IO2, 2))
-    assert one == Loss(pytest.approx(1e-5), pytest.approx(1e-5))
+    loss, two = loss_of_volume(IO2), loss_of_volume(array(IO2, 2))
+    assert loss == Loss(pytest.approx(1e-5), pytest.approx(1e-5))
     assert two is not None
     assert two.high == pytest.approx(2e-5, rel=1e-4)
 

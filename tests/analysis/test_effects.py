@@ -45,10 +45,14 @@ def test_effects_are_the_ratios_that_were_made_up() -> None:
     tps[:, 1] *= 1.5
     tps[:, 2] *= 0.5
     tps[..., 1] *= 0.7  # a block in which the host was slow: paired away
-    found = main_effects(factors_of(2, 3), arms_of(tps))
-    assert [(effect.factor, effect.level, effect.combinations) for effect in found] == [(0, 1, 3), (1, 1, 2), (1, 2, 2)]
-    assert [effect.estimate.mean for effect in found if effect.estimate] == pytest.approx([2.0, 1.5, 0.5])
-    assert all(effect.within == () for effect in found)
+    effects = main_effects(factors_of(2, 3), arms_of(tps))
+    assert [(effect.factor, effect.level, effect.combinations) for effect in effects] == [
+        (0, 1, 3),
+        (1, 1, 2),
+        (1, 2, 2),
+    ]
+    assert [effect.estimate.mean for effect in effects if effect.estimate] == pytest.approx([2.0, 1.5, 0.5])
+    assert all(effect.within == () for effect in effects)
 
 
 def test_one_factor_has_no_effects_but_its_ratios() -> None:
@@ -121,10 +125,10 @@ def test_strata_of_a_single_value_add_no_degrees_of_freedom() -> None:
     rng = np.random.default_rng(20261129)
     covered = 0
     for draws in rng.normal(0.0, 0.05, (SERIES, 11)).tolist():
-        found = stratified_ratio([draws[:2], *([value] for value in draws[2:])])
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= 1 <= found.high
+        result = stratified_ratio([draws[:2], *([value] for value in draws[2:])])
+        assert result.low is not None
+        assert result.high is not None
+        covered += result.low <= 1 <= result.high
     assert 0.93 <= covered / SERIES <= 0.97  # exact here: 3.5 standard errors either way
 
 
@@ -186,22 +190,22 @@ def test_experiment_of_four_factors(sixteen: Comparison) -> None:
 
 
 def test_verdict_tells_factors_and_not_arms(sixteen: Comparison) -> None:
-    told = sixteen.verdict
-    assert told.startswith("io2bx does 2.")
-    assert "which depends on the wal volume." in told
-    assert "PG 15.18 does 0.8" in told or "PG 15.18 does 0.9" in told
-    assert told.endswith("Not distinguishable: xfs and ext4.")
+    verdict = sixteen.verdict
+    assert verdict.startswith("io2bx does 2.")
+    assert "which depends on the wal volume." in verdict
+    assert "PG 15.18 does 0.8" in verdict or "PG 15.18 does 0.9" in verdict
+    assert verdict.endswith("Not distinguishable: xfs and ext4.")
 
 
 def test_invalid_runs_leave_no_verdict_on_any_factor(tmp_path: Path) -> None:
     plan = factorial(measure_s=20, replicates=2)
     late = (replace(plan.arms[0], late_share=0.5, late_by_us=50_000.0), *plan.arms[1:])
-    found = summarise(make_experiment(tmp_path, replace(plan, arms=late)))
-    assert found.verdict.startswith("No verdict: gp3 · no wal volume · PG 18.6 · ext4 is invalid")
+    comparison = summarise(make_experiment(tmp_path, replace(plan, arms=late)))
+    assert comparison.verdict.startswith("No verdict: gp3 · no wal volume · PG 18.6 · ext4 is invalid")
 
 
 def test_an_arm_without_a_finished_run_is_named(tmp_path: Path) -> None:
     plan = factorial(measure_s=20, replicates=1, missing=frozenset({(1, 3)}))
-    found = summarise(make_experiment(tmp_path, plan))
-    assert found.absent == (plan.arms[3].name,)
-    assert [effect.estimate.n for effect in found.effects if effect.estimate] == [7, 7, 7, 7]
+    comparison = summarise(make_experiment(tmp_path, plan))
+    assert comparison.absent == (plan.arms[3].name,)
+    assert [effect.estimate.n for effect in comparison.effects if effect.estimate] == [7, 7, 7, 7]

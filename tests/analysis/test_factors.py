@@ -47,8 +47,8 @@ def test_titles(name: str, title: str) -> None:
 
 def test_no_volume_is_none_below_its_title_and_named_beside_others() -> None:
     having = run(volumes={"wal": "io2bx"}, **{"world.volumes.wal": "io2bx:iops=4000"})
-    found = labels("world.volumes.wal", "no wal volume", "io2bx:iops=4000", runs=[having])
-    assert found == (("no wal volume", "wal on io2bx"), ("none", "io2bx"))
+    results = labels("world.volumes.wal", "no wal volume", "io2bx:iops=4000", runs=[having])
+    assert results == (("no wal volume", "wal on io2bx"), ("none", "io2bx"))
 
 
 def test_binaries_are_called_by_the_version_that_ran() -> None:

@@ -23,9 +23,11 @@ from pgdyno.goal import LENGTH_MAX, parse_goal, read_goal, require_measured
     ],
 )
 def test_conditions_are_in_the_unit_of_their_figure(text: str, conditions: list[tuple[str, str, float]]) -> None:
-    found = parse_goal(text, "--goal").conditions
-    assert [(one.name, one.operator) for one in found] == [(name, operator) for name, operator, _ in conditions]
-    assert [one.value for one in found] == pytest.approx([value for *_, value in conditions])
+    results = parse_goal(text, "--goal").conditions
+    assert [(result.name, result.operator) for result in results] == [
+        (name, operator) for name, operator, _ in conditions
+    ]
+    assert [result.value for result in results] == pytest.approx([value for *_, value in conditions])
 
 
 @pytest.mark.parametrize(

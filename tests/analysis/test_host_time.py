@@ -97,17 +97,17 @@ loops = st.builds(
 
 @given(loops, dilations)
 def test_the_throughput_is_never_higher_than_said(loop: Loop, dilation: int) -> None:
-    said = loop.seen(dilation).excess
-    assert said is not None
-    assert loop.excess(dilation) <= said * SLACK + 1e-12
+    excess = loop.seen(dilation).excess
+    assert excess is not None
+    assert loop.excess(dilation) <= excess * SLACK + 1e-12
 
 
 @given(loops, dilations)
 def test_response_times_are_never_shorter_than_said(loop: Loop, dilation: int) -> None:
-    said = loop.seen(dilation).short
+    short = loop.seen(dilation).short
     undilated_ms = loop.slowed_ms + loop.host_ms
-    assert said is not None
-    assert 1 - loop.seen(dilation).response_ms / undilated_ms <= said * SLACK + 1e-12
+    assert short is not None
+    assert 1 - loop.seen(dilation).response_ms / undilated_ms <= short * SLACK + 1e-12
 
 
 @given(loops, dilations)

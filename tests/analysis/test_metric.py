@@ -41,8 +41,10 @@ def test_a_mean_is_clients_over_rate_and_a_percentile_that_of_all_runs_together(
 
 
 def test_volumes_have_the_mean_latencies_that_their_counters_say(watched: Comparison) -> None:
-    found = {name: line.of_arms for name, line in watched.figures.items()}
-    values = {name: [None if one is None else one.value for one in of_arms] for name, of_arms in found.items()}
+    figures = {name: line.of_arms for name, line in watched.figures.items()}
+    values = {
+        name: [None if of_arm is None else of_arm.value for of_arm in of_arms] for name, of_arms in figures.items()
+    }
     assert values["read_ms_mean"] == pytest.approx([GP3.read_ms, IO2BX.read_ms], rel=1e-6)
     assert values["write_ms_mean"] == pytest.approx([GP3.write_ms, IO2BX.write_ms], rel=1e-6)
     assert values["wal.write_ms_mean"] == [pytest.approx(IO2BX.write_ms, rel=1e-6), None]
@@ -54,8 +56,8 @@ def test_connections_and_active_sessions_are_of_the_arms_that_recorded_them(watc
     assert connect[0] is not None
     assert connect[0].value == 41.5
     assert active[0] is not None
-    asked = sum(mean for kind, _, mean in GP3_WAITS if kind != "Client")
-    assert active[0].value == pytest.approx(asked, rel=0.01)
+    number = sum(mean for kind, _, mean in GP3_WAITS if kind != "Client")
+    assert active[0].value == pytest.approx(number, rel=0.01)
     assert (connect[1], active[1]) == (None, None)
 
 
@@ -72,7 +74,7 @@ def test_courses_have_latencies_sessions_and_cpu(watched: Comparison) -> None:
         assert [value for value in columns[name] if value is not None] == pytest.approx([expected] * 20, rel=0.05), name
     assert columns["server_cpu_share"] == pytest.approx((0.12 + GP3.tps / 10_000,) * 20, rel=0.01)
     cpu, mean = columns["cpu_share"], columns["latency_ms_mean"]
-    assert all(one is not None and 0 < one <= 1 for one in cpu)
+    assert all(value is not None and 0 < value <= 1 for value in cpu)
     for at, rate in zip(mean, columns["tps"], strict=True):
         assert at == pytest.approx(CLIENTS / (rate or 0) * 1000, rel=0.1)  # the mean of a thousand draws
 

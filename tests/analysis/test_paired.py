@@ -31,19 +31,19 @@ def test_every_figure_of_a_table_can_be_asked_by_its_name(comparison: Comparison
 
 def test_the_headlines_ratio_is_that_of_the_comparison(comparison: Comparison) -> None:
     base, other = comparison.arms[:2]
-    found = _paired(other, base, "tps")
-    assert found.ratio == comparison.ratios[0].estimate
-    assert found.high == pytest.approx(other.headline.mean)
-    assert found.low == pytest.approx(base.headline.mean)
+    arms = _paired(other, base, "tps")
+    assert arms.ratio == comparison.ratios[0].estimate
+    assert arms.high == pytest.approx(other.headline.mean)
+    assert arms.low == pytest.approx(base.headline.mean)
 
 
 def test_another_figure_is_paired_by_the_same_blocks(comparison: Comparison) -> None:
     base, other = comparison.arms[:2]
-    found = _paired(base, other, "read_ms_mean")
-    assert found.ratio is not None
-    assert found.ratio.n == len(base.replicates)
-    assert found.high is not None and found.low is not None
-    assert found.ratio.mean == pytest.approx(found.high / found.low, rel=0.01)  # a mean of ratios, and a ratio of means
+    arms = _paired(base, other, "read_ms_mean")
+    assert arms.ratio is not None
+    assert arms.ratio.n == len(base.replicates)
+    assert arms.high is not None and arms.low is not None
+    assert arms.ratio.mean == pytest.approx(arms.high / arms.low, rel=0.01)  # a mean of ratios, and a ratio of means
 
 
 def test_runs_without_a_partner_or_without_the_figure_have_no_ratio(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.pareto import Offered, front
+from pgdyno.analysis.pareto import ParetoPoint, front
 
 
-def offered(index: int, usd: float, *speeds: float) -> Offered:
+def offered(index: int, usd: float, *speeds: float) -> ParetoPoint:
     """An arm with a run in each block."""
-    return Offered(index, usd, {("experiment", block): speed for block, speed in enumerate(speeds)})
+    return ParetoPoint(index, usd, {("experiment", block): speed for block, speed in enumerate(speeds)})
 
 
 def test_dearer_and_faster_beyond_doubt_is_on_the_front() -> None:
@@ -36,16 +36,16 @@ def test_one_replicate_has_only_its_mean() -> None:
 
 
 def test_without_a_common_block_nothing_is_said_against_an_arm() -> None:
-    alone = Offered(1, 9.0, {("experiment", 7): 1.0})
+    alone = ParetoPoint(1, 9.0, {("experiment", 7): 1.0})
     assert front([offered(0, 8, 1000, 1010), alone]) == {0, 1}
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e4), st.floats(1, 1e6)), min_size=1, max_size=12))
 def test_somebody_is_on_the_front_and_the_cheapest_of_those_without_noise_is(arms: list[tuple[float, float]]) -> None:
-    found = front([offered(place, usd, speed) for place, (usd, speed) in enumerate(arms)])
+    result = front([offered(place, usd, speed) for place, (usd, speed) in enumerate(arms)])
     cheapest = min(usd for usd, _ in arms)
     best = max((speed, -place) for place, (usd, speed) in enumerate(arms) if usd == cheapest)
-    assert -best[1] in found
-    for place in found:
+    assert -best[1] in result
+    for place in result:
         usd, speed = arms[place]
         assert not any(u < usd and s >= speed for u, s in arms)

@@ -12,7 +12,7 @@ from pgdyno.goal import parse_goal
 from pgdyno.report import document, table
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
-from pgdyno.store.work_record import ReplayRecord, Times
+from pgdyno.store.work_record import ReplayRecord, TimeDistribution
 
 from .synthetic import GP3, IO2BX, REAL, Arm, Plan, make_experiment
 
@@ -48,7 +48,7 @@ def swept(root: Path, name: str, levels: dict[str, float], base: Arm = GP3, **of
 
 def replayed(took_s: float, mean_ms: float) -> ReplayRecord:
     """A replay that was to take 60 s."""
-    times = Times(count=1000, mean_ms=mean_ms, p50_ms=mean_ms, p99_ms=4 * mean_ms, max_ms=9 * mean_ms)
+    times = TimeDistribution(count=1000, mean_ms=mean_ms, p50_ms=mean_ms, p99_ms=4 * mean_ms, max_ms=9 * mean_ms)
     return ReplayRecord(
         statements=1000, executed=1000, failed_as_recorded=0, newly_failed=0, no_longer_failed=0, left_out={}, not_begun=0,
         not_asked=0, recorded_s=10.0, left_out_s=0.0, captured_s=60.0, due_s=60.0, took_s=took_s, sessions=1, lanes=1,
@@ -57,11 +57,11 @@ def replayed(took_s: float, mean_ms: float) -> ReplayRecord:
 
 
 def test_the_cheapest_that_is_nearly_as_fast_is_bought_and_what_dearer_ones_buy_is_said(tmp_path: Path) -> None:
-    found = compared(tmp_path, SLOW, GP3_8000, IO2BX_8000)
-    recommendation = found.recommendation
-    assert chosen(found) == ("buy", "gp3:iops=8000")
+    comparison = compared(tmp_path, SLOW, GP3_8000, IO2BX_8000)
+    recommendation = comparison.recommendation
+    assert chosen(comparison) == ("buy", "gp3:iops=8000")
     assert recommendation.usd_per_month == 33.0
-    assert [found.arms[index].label for index in recommendation.alike] == ["io2bx:iops=8000"]
+    assert [comparison.arms[index].label for index in recommendation.alike] == ["io2bx:iops=8000"]
     assert recommendation.lead.startswith("Buy gp3:iops=8000: it does 2,1")
     assert "$33 a month" in recommendation.lead
     assert "cannot be told apart from io2bx:iops=8000 at $532.50" in recommendation.details
@@ -69,23 +69,23 @@ def test_the_cheapest_that_is_nearly_as_fast_is_bought_and_what_dearer_ones_buy_
 
 
 def test_it_is_the_first_line_of_every_report_and_the_first_key_of_the_json(tmp_path: Path) -> None:
-    found = compared(tmp_path, SLOW, GP3_8000, IO2BX_8000)
-    lead = found.recommendation.lead
-    assert table(found, width=400).splitlines()[0].startswith(lead[:60])
-    assert markdown(found).splitlines()[0] == f"# {lead}"
-    assert f"<h1>{lead}</h1>" in html(found)
-    made = document(found).model_dump()
+    comparison = compared(tmp_path, SLOW, GP3_8000, IO2BX_8000)
+    lead = comparison.recommendation.lead
+    assert table(comparison, width=400).splitlines()[0].startswith(lead[:60])
+    assert markdown(comparison).splitlines()[0] == f"# {lead}"
+    assert f"<h1>{lead}</h1>" in html(comparison)
+    made = document(comparison).model_dump()
     assert next(iter(made)) == "recommendation"
-    assert made["recommendation"]["sentence"] == found.recommendation.sentence
+    assert made["recommendation"]["sentence"] == comparison.recommendation.sentence
     assert made["recommendation"]["volume"] == "gp3:iops=8000"
     assert next(iter(made["recommendation"])) == "sentence"
 
 
 def test_every_pair_is_compared(tmp_path: Path) -> None:
-    found = compared(tmp_path, SLOW, GP3_8000, IO2BX_8000)
-    assert [(ratio.index, ratio.to_index) for ratio in found.pairs] == [(1, 0), (2, 0), (2, 1)]
-    assert [(one.volume, one.to) for one in document(found).pairs][-1] == ("io2bx:iops=8000", "gp3:iops=8000")
-    assert "io2bx:iops=8000 and gp3:iops=8000 are not distinguishable" in found.verdict
+    comparison = compared(tmp_path, SLOW, GP3_8000, IO2BX_8000)
+    assert [(ratio.index, ratio.to_index) for ratio in comparison.pairs] == [(1, 0), (2, 0), (2, 1)]
+    assert [(pair.volume, pair.to) for pair in document(comparison).pairs][-1] == ("io2bx:iops=8000", "gp3:iops=8000")
+    assert "io2bx:iops=8000 and gp3:iops=8000 are not distinguishable" in comparison.verdict
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_every_pair_is_compared(tmp_path: Path) -> None:
     ],
 )
 def test_the_cheapest_arm_that_meets_the_goal_is_bought(tmp_path: Path, goal: str, expected: Any) -> None:
-    found = compared(tmp_path, SLOW, GP3_8000, IO2BX_8000, goal=goal)
-    assert chosen(found) == expected
-    met = found.recommendation.goal
+    comparison = compared(tmp_path, SLOW, GP3_8000, IO2BX_8000, goal=goal)
+    assert chosen(comparison) == expected
+    met = comparison.recommendation.goal
     assert len(met) == goal.count(",") + 1
-    assert all(one.met for one in met) is (expected[0] == "buy")
-    assert found.recommendation.lead.startswith("Buy ") is (expected[0] == "buy")
+    assert all(other.met for other in met) is (expected[0] == "buy")
+    assert comparison.recommendation.lead.startswith("Buy ") is (expected[0] == "buy")
 
 
 def test_a_goal_inside_of_the_interval_is_met_and_not_sure(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_a_goal_inside_of_the_interval_is_met_and_not_sure(tmp_path: Path) -> No
     mean = compared(tmp_path / "plain", scattered).arms[0].headline
     assert mean.low is not None
     assert mean.low < mean.mean * 0.98
-    found = compared(tmp_path / "goal", SLOW, scattered, goal=f"tps>={mean.mean * 0.98:.0f}")
-    assert chosen(found) == ("buy", "gp3:iops=8000")
-    assert [(one.met, one.sure) for one in found.recommendation.goal] == [(True, False)]
+    comparison = compared(tmp_path / "goal", SLOW, scattered, goal=f"tps>={mean.mean * 0.98:.0f}")
+    assert chosen(comparison) == ("buy", "gp3:iops=8000")
+    assert [(met.met, met.sure) for met in comparison.recommendation.goal] == [(True, False)]
 
 
 @pytest.mark.parametrize(
@@ -133,16 +133,16 @@ def test_nothing_is_bought_where_an_invalid_arm_may_be_the_answer(
 ) -> None:
     arms = [SLOW, GP3_8000, IO2BX_8000]
     arms[invalid] = replace(arms[invalid], **LATE)
-    found = compared(tmp_path, *arms, goal=goal)
-    assert found.recommendation.label == expected
-    assert (found.recommendation.action == "none") is (expected is None)
+    comparison = compared(tmp_path, *arms, goal=goal)
+    assert comparison.recommendation.label == expected
+    assert (comparison.recommendation.action == "none") is (expected is None)
 
 
 def test_of_invalid_arms_alone_nothing_is_recommended(tmp_path: Path) -> None:
-    found = compared(tmp_path, *(replace(arm, **LATE) for arm in (SLOW, IO2BX_8000)), goal="tps>=1")
-    assert chosen(found) == ("none", None)
-    assert found.recommendation.steps == ()
-    assert found.recommendation.lead.startswith("No recommendation")
+    comparison = compared(tmp_path, *(replace(arm, **LATE) for arm in (SLOW, IO2BX_8000)), goal="tps>=1")
+    assert chosen(comparison) == ("none", None)
+    assert comparison.recommendation.steps == ()
+    assert comparison.recommendation.lead.startswith("No recommendation")
 
 
 def test_an_arm_without_a_finished_run_may_be_the_fastest(tmp_path: Path) -> None:
@@ -151,40 +151,40 @@ def test_an_arm_without_a_finished_run_may_be_the_fastest(tmp_path: Path) -> Non
 
 
 def test_single_runs_are_recommended_by_their_means_and_said_to_have_no_interval(tmp_path: Path) -> None:
-    found = compared(tmp_path, SLOW, GP3_8000, replicates=1)
-    assert chosen(found) == ("buy", "gp3:iops=8000")
-    assert found.recommendation.alike == ()
-    assert "-n 3" in found.recommendation.details
-    for text in (found.verdict, table(found), html(found), markdown(found)):
+    comparison = compared(tmp_path, SLOW, GP3_8000, replicates=1)
+    assert chosen(comparison) == ("buy", "gp3:iops=8000")
+    assert comparison.recommendation.alike == ()
+    assert "-n 3" in comparison.recommendation.details
+    for text in (comparison.verdict, table(comparison), html(comparison), markdown(comparison)):
         assert "distinguishable" not in text.replace("not distinguishable from it", "")
-    assert "single run" in found.verdict
+    assert "single run" in comparison.verdict
 
 
 def test_steps_name_measured_arms_before_anything_that_was_not_measured(tmp_path: Path) -> None:
-    found = compared(tmp_path, IO2BX_8000, SLOW, GP3_8000)
-    steps = found.recommendation.steps
+    comparison = compared(tmp_path, IO2BX_8000, SLOW, GP3_8000)
+    steps = comparison.recommendation.steps
     measured = [step for step in steps if step.arm is not None]
     assert [step.label for step in measured] == ["gp3", "gp3:iops=8000"]
     assert steps[: len(measured)] == tuple(measured)
     assert len(steps) - len(measured) <= 1
-    assert table(found).count("remedy: ") == 0
+    assert table(comparison).count("remedy: ") == 0
 
 
 def test_a_setting_is_used_and_not_bought(tmp_path: Path) -> None:
-    found = swept(tmp_path, "postgres.parameters.wal_compression", {"off": 900.0, "lz4": 1200.0})
-    assert chosen(found) == ("use", "wal_compression lz4")
+    comparison = swept(tmp_path, "postgres.parameters.wal_compression", {"off": 900.0, "lz4": 1200.0})
+    assert chosen(comparison) == ("use", "wal_compression lz4")
 
 
 def test_of_a_sweep_the_least_that_is_nearly_as_good_is_used(tmp_path: Path) -> None:
-    found = swept(tmp_path, "workload.clients", {"4": 500.0, "16": 990.0, "64": 1000.0, "256": 700.0})
-    assert chosen(found) == ("use", "clients 16")
-    assert "on the front" not in table(found)
-    assert "cost front" not in html(found)
+    comparison = swept(tmp_path, "workload.clients", {"4": 500.0, "16": 990.0, "64": 1000.0, "256": 700.0})
+    assert chosen(comparison) == ("use", "clients 16")
+    assert "on the front" not in table(comparison)
+    assert "cost front" not in html(comparison)
 
 
 def test_arms_that_are_asked_for_other_work_are_no_alternatives(tmp_path: Path) -> None:
-    found = swept(tmp_path, "workload.scale", {"10": 2000.0, "100": 900.0, "1000": 300.0})
-    assert chosen(found) == ("none", None)
+    comparison = swept(tmp_path, "workload.scale", {"10": 2000.0, "100": 900.0, "1000": 300.0})
+    assert chosen(comparison) == ("none", None)
 
 
 def test_a_volume_is_bought_by_the_work_that_it_does_worst(tmp_path: Path) -> None:
@@ -226,22 +226,22 @@ def test_in_an_open_loop_the_cheapest_that_serves_all_is_bought_and_what_answers
         replace(arm, tps=500.0, rate_per_s=500.0, service_share=0.5, spread=0.002)
         for arm in (SLOW, replace(IO2BX_8000, clients=4))
     ]
-    found = compared(tmp_path, *arms)
-    assert chosen(found) == ("buy", "gp3")
-    assert "of the 500 transactions per second that arrive" in found.recommendation.lead
+    comparison = compared(tmp_path, *arms)
+    assert chosen(comparison) == ("buy", "gp3")
+    assert "of the 500 transactions per second that arrive" in comparison.recommendation.lead
 
 
 def test_a_replay_is_judged_by_whether_it_kept_up(tmp_path: Path) -> None:
     slow = replace(SLOW, replay=replayed(190.0, 1478.0))
     fast = replace(IO2BX_8000, replay=replayed(60.2, 5.4))
-    found = compared(tmp_path / "one", slow, fast, replicates=1)
-    assert chosen(found) == ("buy", "io2bx:iops=8000")
-    assert found.recommendation.lead.startswith("Buy io2bx:iops=8000: it kept up with the captured load")
-    assert found.verdict.startswith(
+    comparison = compared(tmp_path / "one", slow, fast, replicates=1)
+    assert chosen(comparison) == ("buy", "io2bx:iops=8000")
+    assert comparison.recommendation.lead.startswith("Buy io2bx:iops=8000: it kept up with the captured load")
+    assert comparison.verdict.startswith(
         "io2bx:iops=8000 kept up with the captured load; gp3 fell behind: it ended 130 s after"
     )
-    assert "distinguishable" not in found.verdict
-    assert "274 times" in found.verdict
+    assert "distinguishable" not in comparison.verdict
+    assert "274 times" in comparison.verdict
     both = compared(tmp_path / "none", slow, replace(fast, replay=replayed(75.0, 700.0)))
     assert chosen(both) == ("none", None)
     late = compared(tmp_path / "late", slow, replace(fast, replay=replayed(75.0, 700.0)), goal="late<=30s")
@@ -260,9 +260,9 @@ def test_the_goal_of_the_experiment_file_is_judged_unless_another_one_is_given(t
 
 
 def test_a_verdict_and_the_table_have_one_name_for_an_arm(tmp_path: Path) -> None:
-    found = compared(tmp_path, SLOW, IO2BX_8000)
-    assert [arm.label for arm in found.arms] == ["gp3", "io2bx:iops=8000"]
-    assert found.verdict.startswith("io2bx:iops=8000 does ")
+    comparison = compared(tmp_path, SLOW, IO2BX_8000)
+    assert [arm.label for arm in comparison.arms] == ["gp3", "io2bx:iops=8000"]
+    assert comparison.verdict.startswith("io2bx:iops=8000 does ")
 
 
 def test_an_arm_that_gave_up_durability_is_not_recommended_beside_one_that_did_not(tmp_path: Path) -> None:
@@ -274,8 +274,8 @@ def test_an_arm_that_gave_up_durability_is_not_recommended_beside_one_that_did_n
         if run["arm"] == "gp3:iops=8000":
             run["postgres"]["given_up"] = ["fsync"]
             record.write_text(json.dumps(run))
-    found = summarise(directory)
-    assert [arm.given_up for arm in found.arms] == [(), ("fsync",)]
-    assert chosen(found) == ("buy", "gp3")
-    assert "gp3:iops=8000" not in found.recommendation.lead
-    assert "gp3:iops=8000" in found.recommendation.details
+    comparison = summarise(directory)
+    assert [arm.given_up for arm in comparison.arms] == [(), ("fsync",)]
+    assert chosen(comparison) == ("buy", "gp3")
+    assert "gp3:iops=8000" not in comparison.recommendation.lead
+    assert "gp3:iops=8000" in comparison.recommendation.details

@@ -31,9 +31,9 @@ def test_two_one_sided_tests_are_the_90_percent_interval() -> None:
 @pytest.mark.parametrize(("n", "shift"), [(3, 5.65), (5, 3.76), (10, 3.16), (30, 2.90)])
 def test_detectable_difference_is_the_noncentral_t_s(n: int, shift: float) -> None:
     """The shift in standard errors at 80 %, rounded, as a simulation of a million t statistics gives it."""
-    found = detectable_difference(estimate(0.0, 0.01, n))
-    assert found is not None
-    assert math.log1p(found) / 0.01 == pytest.approx(shift, abs=0.1)
+    value = detectable_difference(estimate(0.0, 0.01, n))
+    assert value is not None
+    assert math.log1p(value) / 0.01 == pytest.approx(shift, abs=0.1)
 
 
 @pytest.mark.parametrize("n", [3, 5, 10])
@@ -42,14 +42,14 @@ def test_the_detectable_difference_is_found_four_times_in_five(n: int) -> None:
     wanted = detectable_difference(estimate(0.0, sigma / math.sqrt(n), n))
     assert wanted is not None
     logs = np.random.default_rng(20261122).normal(math.log1p(wanted), sigma, (SERIES, n))
-    found = sum(distinguishable(ratio_interval([(math.exp(one), 1.0) for one in row])) for row in logs.tolist())
-    assert POWER - 0.025 <= found / SERIES <= POWER + 0.025
+    number = sum(distinguishable(ratio_interval([(math.exp(item), 1.0) for item in row])) for row in logs.tolist())
+    assert POWER - 0.025 <= number / SERIES <= POWER + 0.025
 
 
 def test_a_difference_at_the_margin_is_called_equivalent_once_in_twenty() -> None:
     margin, n = 0.03, 5
     logs = np.random.default_rng(20261123).normal(math.log1p(margin), 0.008, (SERIES, n))
-    called = [equivalent_within(ratio_interval([(math.exp(one), 1.0) for one in row])) for row in logs.tolist()]
+    called = [equivalent_within(ratio_interval([(math.exp(item), 1.0) for item in row])) for row in logs.tolist()]
     share = sum(within is not None and within <= margin for within in called) / SERIES
     assert 0.035 <= share <= 0.065
 

@@ -13,21 +13,21 @@ from pgdyno.analysis.series_mean import series_mean
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9))
 def test_of_few_values_it_is_student_s_interval(values: list[float]) -> None:
-    found, wanted = series_mean(np.array(values)), t_interval(values)
+    mean, wanted = series_mean(np.array(values)), t_interval(values)
     assert wanted.low is not None
     assert wanted.high is not None
     scale = max(1.0, *map(abs, values))
-    assert found.mean == pytest.approx(wanted.mean, abs=1e-9 * scale)
-    assert found.low == pytest.approx(wanted.low, abs=1e-6 * scale)
-    assert found.high == pytest.approx(wanted.high, abs=1e-6 * scale)
+    assert mean.mean == pytest.approx(wanted.mean, abs=1e-9 * scale)
+    assert mean.low == pytest.approx(wanted.low, abs=1e-6 * scale)
+    assert mean.high == pytest.approx(wanted.high, abs=1e-6 * scale)
 
 
 @given(shift=st.floats(-1e4, 1e4), factor=st.floats(0.01, 100))
 def test_it_follows_the_unit(shift: float, factor: float) -> None:
     values = np.sin(np.arange(50.0)) + np.arange(50) % 7
-    one, other = series_mean(values), series_mean(values * factor + shift)
-    assert other.high - other.low == pytest.approx((one.high - one.low) * factor, rel=1e-6)
-    assert other.n_effective == pytest.approx(one.n_effective, rel=1e-4)
+    mean, other = series_mean(values), series_mean(values * factor + shift)
+    assert other.high - other.low == pytest.approx((mean.high - mean.low) * factor, rel=1e-6)
+    assert other.n_effective == pytest.approx(mean.n_effective, rel=1e-4)
 
 
 def test_independent_values_are_worth_themselves_and_alike_ones_less() -> None:
@@ -43,7 +43,7 @@ def test_independent_values_are_worth_themselves_and_alike_ones_less() -> None:
 
 
 def test_a_constant_has_no_spread_and_one_value_no_interval() -> None:
-    found = series_mean(np.full(30, 7.0))
-    assert (found.mean, found.low, found.high, found.n_effective) == (7.0, 7.0, 7.0, 30.0)
+    mean = series_mean(np.full(30, 7.0))
+    assert (mean.mean, mean.low, mean.high, mean.n_effective) == (7.0, 7.0, 7.0, 30.0)
     with pytest.raises(ValueError, match="two values"):
         series_mean(np.array([1.0]))

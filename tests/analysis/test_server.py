@@ -73,8 +73,8 @@ def test_samples_in_which_nobody_did_anything_count(tmp_path: Path) -> None:
     busy = table.to_pylist()
     half = [{**row, "count": 0 if place % 2 else row["count"]} for place, row in enumerate(busy)]
     pq.write_table(pa.Table.from_pylist(half, table.schema), run / "probe" / "wait_events.parquet")
-    found = summarise(run.parents[1]).arms[0].waits
-    assert found[Wait("IO", "DataFileRead")] == pytest.approx(2.0, abs=0.05)
+    waits = summarise(run.parents[1]).arms[0].waits
+    assert waits[Wait("IO", "DataFileRead")] == pytest.approx(2.0, abs=0.05)
 
 
 def test_nobody_looked(tmp_path: Path) -> None:

@@ -26,16 +26,16 @@ def _made(root: Path, seed: int, *arms: Arm) -> Comparison:
 
 
 def test_each_experiment_has_its_ratio_and_all_have_a_geometric_mean(tmp_path: Path) -> None:
-    found = several(
+    result = several(
         [_made(tmp_path, seed, GP3, replace(IO2BX, tps=times * GP3.tps)) for seed, times in ((1, 2), (2, 8))]
     )
-    main, *latencies = found.rows
+    main, *latencies = result.rows
     ratios = [gain.mean for gain in main.gains if gain is not None]
     assert ratios == pytest.approx([2, 8], rel=0.05)  # noise of the made-up runs
     assert main.mean == pytest.approx(math.sqrt(ratios[0] * ratios[1]))
     assert main.figure == "transactions per second"
     assert len(latencies) == len(TIMES)
-    assert found.invalid == ()
+    assert result.invalid == ()
 
 
 def test_less_time_is_better(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ def test_less_time_is_better(tmp_path: Path) -> None:
 
 def test_invalid_runs_are_left_out_and_said(tmp_path: Path) -> None:
     late = replace(IO2BX, late_share=0.9, overrun_share=0.9)
-    found = several([_made(tmp_path, 1, GP3, IO2BX), _made(tmp_path, 2, GP3, late)])
-    assert len(found.invalid) == 1
-    assert found.invalid[0].startswith(IO2BX.written)
-    assert all(row.gains[0] is not None and row.gains[1] is None for row in found.rows)
+    result = several([_made(tmp_path, 1, GP3, IO2BX), _made(tmp_path, 2, GP3, late)])
+    assert len(result.invalid) == 1
+    assert result.invalid[0].startswith(IO2BX.written)
+    assert all(row.gains[0] is not None and row.gains[1] is None for row in result.rows)
 
 
 def test_experiments_without_two_arms_in_common_are_refused(tmp_path: Path) -> None:

@@ -96,28 +96,28 @@ def test_the_verdict_of_a_sweep_says_how_far_it_goes(sixty: Comparison) -> None:
 def test_the_law_that_was_made_up_is_found(volume: int) -> None:
     draw = random.Random(3)
     points = [(float(n), law(volume, n) * draw.gauss(1, 0.01)) for n in (1, 2, 4, 8, 16, 32, 64, 128) for _ in range(3)]
-    found = fit(points)
-    assert found is not None
+    result = fit(points)
+    assert result is not None
     rate, contention, coherence = LAWS[volume]
-    assert found.rate_tps == pytest.approx(rate, rel=0.03)
-    assert found.contention == pytest.approx(contention, abs=0.01)
-    assert found.coherence == pytest.approx(coherence, rel=0.15)
-    assert found.peak_clients == pytest.approx(math.sqrt((1 - contention) / coherence), rel=0.1)
-    assert found.deviation < 0.02
+    assert result.rate_tps == pytest.approx(rate, rel=0.03)
+    assert result.contention == pytest.approx(contention, abs=0.01)
+    assert result.coherence == pytest.approx(coherence, rel=0.15)
+    assert result.peak_clients == pytest.approx(math.sqrt((1 - contention) / coherence), rel=0.1)
+    assert result.deviation < 0.02
 
 
 def test_a_saturated_volume_gives_the_same_whatever_the_clients() -> None:
-    found = fit([(float(n), 1000.0) for n in (16, 32, 48, 64)])
-    assert found is not None
-    assert found.contention == pytest.approx(1.0, abs=0.02)
-    assert found.tps(100) == pytest.approx(1000, rel=0.02)
-    assert found.follows
+    result = fit([(float(n), 1000.0) for n in (16, 32, 48, 64)])
+    assert result is not None
+    assert result.contention == pytest.approx(1.0, abs=0.02)
+    assert result.tps(100) == pytest.approx(1000, rel=0.02)
+    assert result.follows
 
 
 def test_runs_that_follow_no_law_are_said_to() -> None:
-    found = fit([(float(n), tps) for n, tps in zip((1, 2, 4, 8, 16, 32), (100, 900, 100, 900, 100, 900), strict=True)])
-    assert found is not None
-    assert not found.follows
+    result = fit([(float(n), tps) for n, tps in zip((1, 2, 4, 8, 16, 32), (100, 900, 100, 900, 100, 900), strict=True)])
+    assert result is not None
+    assert not result.follows
     assert fit([(1.0, 10.0), (2.0, 19.0), (4.0, 35.0), (4.0, 36.0)]) is None
 
 
@@ -129,11 +129,11 @@ def test_a_fit_lies_on_points_without_noise(
     rate: float, contention: float, coherence: float, clients: list[int]
 ) -> None:
     true = Scaling(rate, contention, coherence, 0.0, (1.0, 200.0))
-    found = fit([(float(n), true.tps(n)) for n in clients])
-    assert found is not None
-    assert found.deviation < 0.02
-    assert 0 <= found.contention <= 1
-    assert found.coherence >= 0
+    result = fit([(float(n), true.tps(n)) for n in clients])
+    assert result is not None
+    assert result.deviation < 0.02
+    assert 0 <= result.contention <= 1
+    assert result.coherence >= 0
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60))
@@ -171,5 +171,5 @@ def test_a_run_without_latencies_has_no_map(tmp_path: Path) -> None:
 
     from .synthetic import GP3, Plan, make_experiment
 
-    found = summarise(make_experiment(tmp_path, Plan(arms=(changed(GP3, tps=0.0),), replicates=1, measure_s=20)))
-    assert latency_map(found.arms[0].replicates[0].figures.run) == []
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=(changed(GP3, tps=0.0),), replicates=1, measure_s=20)))
+    assert latency_map(comparison.arms[0].replicates[0].figures.run) == []

@@ -9,14 +9,14 @@ import pytest
 
 from pgdyno.analysis.replay import trust_of
 from pgdyno.report.replay import trust_words
-from pgdyno.store.work_record import ReplayedStatement, Times
+from pgdyno.store.work_record import ReplayedStatement, TimeDistribution
 
 GP3, IO2BX = "gp3:size=100GiB", "io2bx:size=100GiB,iops=6000"
 
 
-def times(p50_ms: float) -> Times:
+def times(p50_ms: float) -> TimeDistribution:
     """Service times of statements."""
-    return Times(count=10, mean_ms=p50_ms, p50_ms=p50_ms, p99_ms=4 * p50_ms, max_ms=9 * p50_ms)
+    return TimeDistribution(count=10, mean_ms=p50_ms, p50_ms=p50_ms, p99_ms=4 * p50_ms, max_ms=9 * p50_ms)
 
 
 def statement(name: str, service_ms: float, recorded_ms: float, calls: int = 100) -> ReplayedStatement:
@@ -45,12 +45,12 @@ def comparison(*arms: Any) -> Any:
 
 
 def test_the_arm_with_production_s_volume_is_held_against_production() -> None:
-    found = trust_of([arm(IO2BX, here_ms=(0.1, 0.1)), arm(GP3)])
-    assert found is not None and found.arm is not None
-    assert (found.spec, found.arm.label) == (GP3, GP3)
-    assert found.median is not None and found.median.mean == pytest.approx((1.1 * 0.9) ** 0.5, rel=0.01)
+    trust = trust_of([arm(IO2BX, here_ms=(0.1, 0.1)), arm(GP3)])
+    assert trust is not None and trust.arm is not None
+    assert (trust.spec, trust.arm.label) == (GP3, GP3)
+    assert trust.median is not None and trust.median.mean == pytest.approx((1.1 * 0.9) ** 0.5, rel=0.01)
     # The statements with 90 % of production's time; what is rare says little.
-    assert (found.statements, found.counted) == ((pytest.approx(0.9), pytest.approx(1.5)), 2)
+    assert (trust.statements, trust.counted) == ((pytest.approx(0.9), pytest.approx(1.5)), 2)
 
 
 def test_it_is_said_first_and_also_that_there_is_none() -> None:

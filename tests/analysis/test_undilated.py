@@ -58,7 +58,7 @@ def _found(tmp_path: Path, *arms: Arm, replicates: int = 4) -> Comparison:
 
 
 def _both(*dilations: int) -> list[Arm]:
-    return [_arm(base, one, ms) for base, ms in ((GP3, 20.0), (IO2BX, 8.0)) for one in dilations]
+    return [_arm(base, dilation, ms) for base, ms in ((GP3, 20.0), (IO2BX, 8.0)) for dilation in dilations]
 
 
 def test_the_weights_of_two_dilations_are_the_line_through_both() -> None:
@@ -69,14 +69,14 @@ def test_the_weights_of_two_dilations_are_the_line_through_both() -> None:
 
 def test_the_made_up_truth_comes_out_and_the_ratio_with_it(tmp_path: Path) -> None:
     slow, fast = _found(tmp_path, *_both(4, 8)).undilated
-    for one, storage_ms in ((slow, 20.0), (fast, 8.0)):
+    for item, storage_ms in ((slow, 20.0), (fast, 8.0)):
         truth = CLIENTS * 1000 / (storage_ms + HOST_MS)
-        assert one.because == ""
-        assert one.estimate is not None
-        assert one.estimate.low is not None and one.estimate.high is not None
-        assert one.estimate.low < truth < one.estimate.high
+        assert item.because == ""
+        assert item.estimate is not None
+        assert item.estimate.low is not None and item.estimate.high is not None
+        assert item.estimate.low < truth < item.estimate.high
         # The writer's checkpoints scatter too; everything that scatters is multiplied.
-        assert (one.estimate.high - one.estimate.low) / truth < 0.35
+        assert (item.estimate.high - item.estimate.low) / truth < 0.35
     ratio = fast.ratio_to(slow)
     assert ratio is not None and ratio.low is not None and ratio.high is not None
     assert ratio.low < 26 / 14 < ratio.high
@@ -85,11 +85,11 @@ def test_the_made_up_truth_comes_out_and_the_ratio_with_it(tmp_path: Path) -> No
 
 def test_a_measured_dilation_of_one_is_shown_and_not_used(tmp_path: Path) -> None:
     wrong = _arm(GP3, 1, 20.0, tps=10.0)
-    [one] = _found(tmp_path, wrong, _arm(GP3, 4, 20.0), _arm(GP3, 8, 20.0)).undilated
-    assert one.measured is not None
-    assert one.measured.headline.mean == pytest.approx(10, rel=0.1)
-    assert one.estimate is not None
-    assert one.estimate.mean == pytest.approx(CLIENTS * 1000 / 26, rel=0.05)
+    [undilated] = _found(tmp_path, wrong, _arm(GP3, 4, 20.0), _arm(GP3, 8, 20.0)).undilated
+    assert undilated.measured is not None
+    assert undilated.measured.headline.mean == pytest.approx(10, rel=0.1)
+    assert undilated.estimate is not None
+    assert undilated.estimate.mean == pytest.approx(CLIENTS * 1000 / 26, rel=0.05)
 
 
 def test_one_dilation_above_one_is_no_line(tmp_path: Path) -> None:
@@ -102,36 +102,37 @@ def test_without_the_factor_there_is_nothing(comparison: Comparison) -> None:
 
 
 def test_a_third_dilation_that_contradicts_refuses_it(tmp_path: Path) -> None:
-    arms = [_arm(GP3, one, 20.0) for one in (2, 4, 8)]
+    arms = [_arm(GP3, number, 20.0) for number in (2, 4, 8)]
     [fits] = _found(tmp_path / "fits", *arms).undilated
     assert fits.because == ""
     bent = [arms[0], replace(arms[1], tps=arms[1].tps * 0.9), arms[2]]
-    [one] = _found(tmp_path / "bent", *bent).undilated
-    assert one.estimate is None
-    assert one.because.startswith("dilation 4 contradicts the line of the others by +1")
+    [undilated] = _found(tmp_path / "bent", *bent).undilated
+    assert undilated.estimate is None
+    assert undilated.because.startswith("dilation 4 contradicts the line of the others by +1")
 
 
 def test_full_cores_refuse_it(tmp_path: Path) -> None:
     full = replace(_arm(GP3, 8, 20.0), server_share=0.9)
-    [one] = _found(tmp_path, _arm(GP3, 4, 20.0), full).undilated
-    assert one.because == "the cores are full at dilation 8"
+    [undilated] = _found(tmp_path, _arm(GP3, 4, 20.0), full).undilated
+    assert undilated.because == "the cores are full at dilation 8"
 
 
 def test_a_limit_that_binds_at_one_dilation_alone_refuses_it(tmp_path: Path) -> None:
-    found = _found(tmp_path, _arm(GP3, 4, 20.0), _arm(GP3, 8, 20.0))
-    [one] = undilated(found.factors, found.arms, {0: "commit_latency", 1: "volume_iops"})
-    assert one.because == "not the same binds: no limit of storage at 4 and volume IOPS at 8"
-    [same] = undilated(found.factors, found.arms, {0: "volume_iops", 1: "volume_iops"})
+    comparison = _found(tmp_path, _arm(GP3, 4, 20.0), _arm(GP3, 8, 20.0))
+    [result] = undilated(comparison.factors, comparison.arms, {0: "commit_latency", 1: "volume_iops"})
+    assert result.because == "not the same binds: no limit of storage at 4 and volume IOPS at 8"
+    [same] = undilated(comparison.factors, comparison.arms, {0: "volume_iops", 1: "volume_iops"})
     assert same.because == ""
 
 
 def test_memory_that_is_warmer_at_one_dilation_refuses_it(tmp_path: Path) -> None:
     """The line would take what is read less for the host's part, and multiply it."""
     colder = replace(_arm(GP3, 4, 20.0), read_ms=0.8)
-    [one] = _found(tmp_path, colder, _arm(GP3, 8, 20.0)).undilated
-    assert one.estimate is None
+    [undilated] = _found(tmp_path, colder, _arm(GP3, 8, 20.0)).undilated
+    assert undilated.estimate is None
     assert re.match(
-        r"a transaction reads for \d\.\d+ ms at dilation 4 and for \d\.\d+ ms at 8, so the volumes' part", one.because
+        r"a transaction reads for \d\.\d+ ms at dilation 4 and for \d\.\d+ ms at 8, so the volumes' part",
+        undilated.because,
     )
 
 
@@ -139,38 +140,38 @@ def test_cpu_time_that_grows_with_the_dilation_refuses_it(tmp_path: Path) -> Non
     arms = [_arm(GP3, 4, 20.0), _arm(GP3, 8, 20.0)]
     assert arms[1].server_share is not None
     cold = replace(arms[1], server_share=arms[1].server_share * 1.25)
-    [one] = _found(tmp_path, arms[0], cold).undilated
-    assert one.estimate is None
+    [undilated] = _found(tmp_path, arms[0], cold).undilated
+    assert undilated.estimate is None
     assert re.match(
         r"a transaction takes 0\.5\d+ ms of this host's CPU at dilation 4 and 0\.6\d+ ms at 8, so the host's part",
-        one.because,
+        undilated.because,
     )
 
 
 def test_cpu_time_of_a_few_runs_that_scatter_refuses_it_too(tmp_path: Path) -> None:
     """Three runs 10 % apart cannot show that it is the same; the line would multiply the difference by up to nine."""
-    arms = [replace(_arm(GP3, one, 20.0), spread=0.1) for one in (4, 8)]
+    arms = [replace(_arm(GP3, number, 20.0), spread=0.1) for number in (4, 8)]
     assert arms[1].server_share is not None
     cold = replace(arms[1], server_share=arms[1].server_share * 1.13)
-    [one] = _found(tmp_path, arms[0], cold, replicates=3).undilated
-    assert one.estimate is None
-    assert "ms of this host's CPU at dilation 4" in one.because
+    [undilated] = _found(tmp_path, arms[0], cold, replicates=3).undilated
+    assert undilated.estimate is None
+    assert "ms of this host's CPU at dilation 4" in undilated.because
 
 
 def test_a_given_rate_refuses_it(tmp_path: Path) -> None:
-    arms = [replace(_arm(GP3, one, 20.0), service_share=0.5) for one in (4, 8)]
-    [one] = _found(tmp_path, *arms).undilated
-    assert one.because == "the rate is given, so throughput says nothing of response times"
+    arms = [replace(_arm(GP3, number, 20.0), service_share=0.5) for number in (4, 8)]
+    [undilated] = _found(tmp_path, *arms).undilated
+    assert undilated.because == "the rate is given, so throughput says nothing of response times"
 
 
 def test_table_page_and_document_have_it(tmp_path: Path) -> None:
-    found = _found(tmp_path, *_both(4, 8))
-    text = " ".join(table(found).split())
+    comparison = _found(tmp_path, *_both(4, 8))
+    text = " ".join(table(comparison).split())
     assert "at dilation 1, extrapolated gp3:" in text
     assert "io2bx does 1." in text or "io2bx does 2." in text
-    [section] = [one for one in sections(found) if one.name == "undilated"]
+    [section] = [section for section in sections(comparison) if section.name == "undilated"]
     assert section.title == "At dilation 1, extrapolated"
-    first, second = document(found).undilated
+    first, second = document(comparison).undilated
     assert first.ratio is None
     assert second.ratio is not None and second.at_one is not None
     assert second.dilations == [4, 8]
@@ -186,7 +187,7 @@ def test_intervals_cover_the_truth() -> None:
     covered = 0
     for _ in range(1000):
         at_one = (times * np.exp(draw.normal(0, NOISE, (3, 2)))) @ weights
-        found = t_interval([1 / one for one in at_one])
-        assert found.low is not None and found.high is not None
-        covered += found.low <= 1 / (20 + HOST_MS) <= found.high
+        estimate = t_interval([1 / value for value in at_one])
+        assert estimate.low is not None and estimate.high is not None
+        covered += estimate.low <= 1 / (20 + HOST_MS) <= estimate.high
     assert covered / 1000 == pytest.approx(0.95, abs=0.02)

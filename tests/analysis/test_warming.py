@@ -77,10 +77,10 @@ def test_each_cold_arm_is_beside_the_warm_one_that_is_the_same_in_all_else(engin
     file = tmp_path / "trial.toml"
     file.write_text(TRIAL)
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
-    found = summarise(next(tmp_path.glob("*-trial-*")))
-    assert len(found.warmings) == 4
-    assert all(one.cold.levels[1] == one.warm.levels[1] for one in found.warmings)
-    assert {one.seconds for one in found.warmings} == {(0.0, 0.0)}
-    assert [one.seconds for one in document(found).warmings] == [[0.0, 0.0]] * 4
-    for text in (markdown(found), table(found)):
+    comparison = summarise(next(tmp_path.glob("*-trial-*")))
+    assert len(comparison.warmings) == 4
+    assert all(warming.cold.levels[1] == warming.warm.levels[1] for warming in comparison.warmings)
+    assert {warming.seconds for warming in comparison.warmings} == {(0.0, 0.0)}
+    assert [warming.seconds for warming in document(comparison).warmings] == [[0.0, 0.0]] * 4
+    for text in (markdown(comparison), table(comparison)):
         assert "within 10 %" in " ".join(text.split())

@@ -25,11 +25,11 @@ def test_a_draw_has_every_limit_as_often_and_comes_out_the_same() -> None:
     drawn = draw(command.SEED, command.COUNT)
     assert drawn == draw(command.SEED, command.COUNT)
     assert drawn != draw(command.SEED + 1, command.COUNT)
-    assert {limit: sum(one.truth == limit for one in drawn) for limit in OF_RUNS} == dict.fromkeys(OF_RUNS, 7)
-    assert len({str(one.document) for one in drawn}) == len(drawn)
+    assert {limit: sum(item.truth == limit for item in drawn) for limit in OF_RUNS} == dict.fromkeys(OF_RUNS, 7)
+    assert len({str(item.document) for item in drawn}) == len(drawn)
 
 
-@pytest.mark.parametrize("scenario", draw(command.SEED, command.COUNT), ids=lambda one: one.key)
+@pytest.mark.parametrize("scenario", draw(command.SEED, command.COUNT), ids=lambda item: item.key)
 def test_every_scenario_can_be_run(scenario: Scenario) -> None:
     arms = emulated_arms(Experiment.of(document(scenario)), to_run=False)
     assert len(arms) == (1 if scenario.control is None else 2)
@@ -55,10 +55,10 @@ def record(*results: Result) -> Record:
 def test_all_right_holds_and_refuted_runs_are_not_judged() -> None:
     right = [result(number, limit, limit) for number, limit in enumerate(OF_RUNS * 6)]
     refuted = result(99, "locks", "client", refuted="requests waited for another limit in 90 % of the time")
-    found = record(*right, refuted)
-    judged = judge(found)
+    answer = record(*right, refuted)
+    judged = judge(answer)
     assert [claim.holds for claim in judged] == [True] * 4
-    text = page.render(found, judged)
+    text = page.render(answer, judged)
     assert "| volume IOPS | 6 (6) |" in text
     assert "## Not judged" in text
     assert "## Wrong" not in text
@@ -76,10 +76,10 @@ def test_one_of_66_may_be_wrong_but_not_with_confidence(
     named: Limit | None, confidence: Confidence, holds: list[bool]
 ) -> None:
     right = [result(number, limit, limit) for number, limit in enumerate(OF_RUNS * 6)]
-    found = record(*right, result(66, "locks", named, confidence))
-    judged = judge(found)
+    answer = record(*right, result(66, "locks", named, confidence))
+    judged = judge(answer)
     assert [claim.holds for claim in judged] == holds
-    assert "## Wrong" in page.render(found, judged)
+    assert "## Wrong" in page.render(answer, judged)
 
 
 def test_too_few_and_too_often_wrong_do_not_hold() -> None:
@@ -107,17 +107,17 @@ def test_a_run_that_breaks_is_not_judged_and_does_not_end_the_draw(
 
     monkeypatch.setattr("tools.attribution.measure.run_experiment", broken)
     (first, *_) = draw(command.SEED, 1)
-    found = measure(first, tmp_path)
-    assert found.refuted == "the run ended: the server cannot be sampled"
-    assert (found.limit, found.confidence) == (None, "unknown")
-    assert record(found).judged == []
+    result = measure(first, tmp_path)
+    assert result.refuted == "the run ended: the server cannot be sampled"
+    assert (result.limit, result.confidence) == (None, "unknown")
+    assert record(result).judged == []
 
 
 @pytest.mark.bench
 @pytest.mark.needs_fuse
 def test_the_limit_that_binds_is_named() -> None:
-    found = command.collect(draw(command.SEED, command.COUNT), command.RESULTS, command.SEED)
-    assert [str(claim) for claim in command.write(found) if not claim.holds] == []
+    result = command.collect(draw(command.SEED, command.COUNT), command.RESULTS, command.SEED)
+    assert [str(claim) for claim in command.write(result) if not claim.holds] == []
 
 
 def test_the_digest_of_the_rules_changes_with_a_threshold_and_not_with_its_explanation(tmp_path: Path) -> None:

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance, Usual
-from pgdyno.analysis.binding.device import Device
-from pgdyno.analysis.binding.evidence import Cpu, Given, Second
-from pgdyno.analysis.binding.sessions import Sessions
+from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, Usual
+from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.evidence import Cpu, KnownConditions, Second
+from pgdyno.analysis.binding.sessions import SessionStates
 from pgdyno.specification import Rate
 
 CLIENTS = 32
 USUAL = Usual(read=((8192.0, 0.56), (262144.0, 1.29)), write=((8192.0, 0.83), (262144.0, 1.63)))
-GP3 = Bought("gp3", Rate(3000, 3000), None, Rate(125, 125), USUAL)
-FAST = Bought("gp3:iops=16000,throughput=1000", Rate(16000, 16000), None, Rate(1000, 1000), USUAL)
-GP2 = Bought("gp2:size=100GiB", Rate(300, 3000), None, Rate(128, 128), USUAL)
-ST1 = Bought("st1:size=500GiB", Rate(500, 500), None, Rate(20, 122), USUAL)
+GP3 = ProvisionedVolume("gp3", Rate(3000, 3000), None, Rate(125, 125), USUAL)
+FAST = ProvisionedVolume("gp3:iops=16000,throughput=1000", Rate(16000, 16000), None, Rate(1000, 1000), USUAL)
+GP2 = ProvisionedVolume("gp2:size=100GiB", Rate(300, 3000), None, Rate(128, 128), USUAL)
+ST1 = ProvisionedVolume("st1:size=500GiB", Rate(500, 500), None, Rate(20, 122), USUAL)
 SMALL = BoughtInstance("c4.large", Rate(4000, 4000), Rate(59.6, 59.6))
 BURSTING = BoughtInstance("r6g.large", Rate(3600, 20000), Rate(75.1, 566.2))
 IDLE = Cpu(idle=0.5, laboratory=0.15, other=0.05, driver_busy=0.2, server=0.3, server_busy=0.3)
 FULL = Cpu(idle=0.03, laboratory=0.22, other=0.05, driver_busy=0.4, server=0.70, server_busy=0.70)
-QUIET = Sessions(client=CLIENTS)
+QUIET = SessionStates(client=CLIENTS)
 
 
-def device(iops: float = 1000.0, ms: float = 0.7, kib: float = 8.0, write_share: float = 0.4) -> Device:
+def device(iops: float = 1000.0, ms: float = 0.7, kib: float = 8.0, write_share: float = 0.4) -> DeviceActivity:
     """A second of a block device, by Little's law."""
     reads, writes = iops * (1 - write_share), iops * write_share
-    return Device(
+    return DeviceActivity(
         reads_per_s=reads,
         writes_per_s=writes,
         read_mib_per_s=reads * kib / 1024,
@@ -37,18 +37,23 @@ def device(iops: float = 1000.0, ms: float = 0.7, kib: float = 8.0, write_share:
     )
 
 
-def sessions(clients: float = CLIENTS, **states: float) -> Sessions:
+def sessions(clients: float = CLIENTS, **states: float) -> SessionStates:
     """Who is not told of waits for the client."""
-    return replace(Sessions(**states), client=states.get("client", clients - sum(states.values())))
+    return replace(SessionStates(**states), client=states.get("client", clients - sum(states.values())))
 
 
 def second(
-    waiting: Sessions | None = QUIET, data: Device | None = None, cpu: Cpu | None = IDLE, **others: Device
+    waiting: SessionStates | None = QUIET,
+    data: DeviceActivity | None = None,
+    cpu: Cpu | None = IDLE,
+    **others: DeviceActivity,
 ) -> Second:
     """A second with a data volume, and others by their roles."""
     return Second(sessions=waiting, devices={"data": data or device(), **others}, cpu=cpu)
 
 
-def given(data: Bought = GP3, instance: BoughtInstance | None = None, **others: Bought) -> Given:
+def given(
+    data: ProvisionedVolume = GP3, instance: BoughtInstance | None = None, **others: ProvisionedVolume
+) -> KnownConditions:
     """What was bought."""
-    return Given(clients=CLIENTS, bought={"data": data, **others}, instance=instance)
+    return KnownConditions(clients=CLIENTS, bought={"data": data, **others}, instance=instance)

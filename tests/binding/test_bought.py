@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from pgdyno import _engine
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance
+from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
 from pgdyno.catalog import Catalog
-from pgdyno.size.measured import Measured
+from pgdyno.size.measured import DeviceSamples
 from pgdyno.size.offers import instance_offers, measured_of, volume_offers, with_price
 from pgdyno.specification import Rate
 from pgdyno.store.host_record import HostRecord
@@ -18,11 +18,11 @@ from pgdyno.store.record import InstanceRecord, WorldRecord
 from tests.binding.made import device
 
 
-def resolved(spec: str) -> Bought:
+def resolved(spec: str) -> ProvisionedVolume:
     """A specification of the catalogue."""
-    found = Bought.of(_engine.run_json(["volume", "spec", spec]))
-    assert found is not None
-    return found
+    result = ProvisionedVolume.of(_engine.run_json(["volume", "spec", spec]))
+    assert result is not None
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -83,17 +83,17 @@ def test_a_request_larger_than_the_unit_counts_as_several(spec: str, kib: float,
 def test_without_a_limit_there_is_none() -> None:
     null = resolved("null")
     assert (null.iops, null.mib_per_s, null.used_iops(device(1e6)), null.used_throughput(1e6)) == (None,) * 4
-    assert Bought.of({}) is None
+    assert ProvisionedVolume.of({}) is None
 
 
 def test_an_instance_s_limits_are_in_its_record() -> None:
     assert BoughtInstance.of(InstanceRecord()) is None
     limits = {"baseline_iops": 3600, "maximum_iops": 20000, "baseline_mib_per_s": 75.1, "maximum_mib_per_s": 566.2}
-    found = BoughtInstance.of(InstanceRecord(type="r6g.large", ebs=limits))
-    assert found == BoughtInstance("r6g.large", Rate(3600, 20000), Rate(75.1, 566.2))
+    instance = BoughtInstance.of(InstanceRecord(type="r6g.large", ebs=limits))
+    assert instance == BoughtInstance("r6g.large", Rate(3600, 20000), Rate(75.1, 566.2))
 
 
-def busy(ops: float, kib: float = 8.0) -> Measured:
+def busy(ops: float, kib: float = 8.0) -> DeviceSamples:
     """A load of a minute."""
     return measured_of([device(ops, kib=kib)] * 60)
 
@@ -119,11 +119,11 @@ def test_offers_beside_credits_are_rates_that_stay(catalog: Catalog) -> None:
 
 def test_an_array_stays_one_or_becomes_one_volume_and_keeps_its_copies(catalog: Catalog) -> None:
     load = busy(5900)
-    stripes = [one.spec for one in volume_offers(catalog, catalog.resolve("2xgp3:size=100GiB"), load)]
+    stripes = [volume_offer.spec for volume_offer in volume_offers(catalog, catalog.resolve("2xgp3:size=100GiB"), load)]
     assert stripes[0] == "2xgp3:size=100GiB,iops=3540,throughput=125,chunk=512KiB"
     for present in ("raid10:4xgp3:size=100GiB", "gp3:size=100GiB,multi_az=1.0ms"):
         offers = volume_offers(catalog, catalog.resolve(present), load)
-        resolved = [catalog.resolve(one.spec) for one in offers]
+        resolved = [catalog.resolve(offer.spec) for offer in offers]
         assert resolved
         for offer, volume in zip(offers, resolved, strict=True):
             assert (offer.spec, offer.usd_per_month) == (volume.spec, volume.usd_per_month)
@@ -145,11 +145,11 @@ def test_instances_beside_one_carry_the_load_for_ever_and_none_is_burstable(cata
     assert with_price(catalog, named).sustained_vcpus == 2
     assert with_price(catalog, named).usd_per_month == pytest.approx(0.1008 * 730, abs=0.01)
     offers = instance_offers(catalog, named, [busy(4000), busy(2000)])
-    assert [one.vcpus for one in offers] == sorted({one.vcpus for one in offers}) and len(offers) > 3
-    assert all(one.iops >= 6000 * 1.2 for one in offers)
-    assert not any(one.type.startswith(("t2", "t3", "t4g")) for one in offers)
+    assert [offer.vcpus for offer in offers] == sorted({offer.vcpus for offer in offers}) and len(offers) > 3
+    assert all(offer.iops >= 6000 * 1.2 for offer in offers)
+    assert not any(offer.type.startswith(("t2", "t3", "t4g")) for offer in offers)
     of_rds = instance_offers(catalog, named, [busy(1000)], rds=True)
-    assert of_rds and all(one.type.startswith("db.") and one.usd_per_month is None for one in of_rds)
+    assert of_rds and all(record.type.startswith("db.") and record.usd_per_month is None for record in of_rds)
     assert instance_offers(catalog, InstanceRecord(vcpus=2), [busy(1000)]) == ()
     assert with_price(catalog, InstanceRecord(vcpus=2)) == InstanceRecord(vcpus=2)
 

@@ -89,25 +89,25 @@ def filled(run: Run, reads: int = 6000, writes: int = 4000) -> None:
 
 def test_requests_are_shared_out_and_the_rest_is_not_explained(run: Run) -> None:
     filled(run)
-    found: dict[str, Consumer] = {one.what: one for one in consumers_of(run)}
+    consumers: dict[str, Consumer] = {consumer.what: consumer for consumer in consumers_of(run)}
     whole = 10_000
-    asked = {
+    document = {
         "reads": 3000, "scans": 1000, "vacuum": 800, "backup_and_replication": 300, "checkpoints": 1000, "commits": 800,
         "whole_pages": 200, "evicted_pages": 195, "new_data": 105, "temporary_files": 400,
     }  # fmt: skip
-    for what, pages in asked.items():
-        assert found[what].share == pytest.approx(pages / whole, rel=0.01), what
-    assert found["not_explained"].share == pytest.approx(1 - sum(asked.values()) / whole, rel=0.01)
-    assert sum(one.share for one in found.values()) == pytest.approx(1)
-    assert found["reads"].iops == pytest.approx(3000 / SECONDS, rel=0.01)
-    assert next(iter(found)) == "reads"
+    for what, pages in document.items():
+        assert consumers[what].share == pytest.approx(pages / whole, rel=0.01), what
+    assert consumers["not_explained"].share == pytest.approx(1 - sum(document.values()) / whole, rel=0.01)
+    assert sum(consumer.share for consumer in consumers.values()) == pytest.approx(1)
+    assert consumers["reads"].iops == pytest.approx(3000 / SECONDS, rel=0.01)
+    assert next(iter(consumers)) == "reads"
 
 
 def test_what_the_page_cache_answered_is_no_request_of_the_volume(run: Run) -> None:
     filled(run, reads=480)
-    found = {one.what: one for one in consumers_of(run)}
-    assert found["reads"].iops * SECONDS == pytest.approx(480 * 3000 / 4800, rel=0.01)
-    assert sum(one.share for one in found.values()) == pytest.approx(1)
+    consumers = {consumer.what: consumer for consumer in consumers_of(run)}
+    assert consumers["reads"].iops * SECONDS == pytest.approx(480 * 3000 / 4800, rel=0.01)
+    assert sum(consumer.share for consumer in consumers.values()) == pytest.approx(1)
 
 
 def test_wal_is_the_wal_volumes_where_there_is_one(run: Run) -> None:
@@ -116,8 +116,8 @@ def test_wal_is_the_wal_volumes_where_there_is_one(run: Run) -> None:
     data = {"reads": 6000, "writes": 4000, "read_bytes": 6000 * PAGE, "write_bytes": 4000 * PAGE}
     wal = {"reads": 0, "writes": 1000, "read_bytes": 0, "write_bytes": 1000 * PAGE}
     put(run, "probe/disk", {"volume": "data", **data, **zero}, {"volume": "wal", **wal, **zero})
-    assert {one.what for one in consumers_of(run, "wal")} == {"commits", "whole_pages"}
-    assert not {"commits", "whole_pages"} & {one.what for one in consumers_of(run, "data")}
+    assert {consumer.what for consumer in consumers_of(run, "wal")} == {"commits", "whole_pages"}
+    assert not {"commits", "whole_pages"} & {consumer.what for consumer in consumers_of(run, "data")}
 
 
 def waited(run: Run, *rows: tuple[str, str, str | None, int]) -> None:
@@ -139,7 +139,7 @@ def waited(run: Run, *rows: tuple[str, str, str | None, int]) -> None:
 
 def shares(run: Run) -> dict[str, float]:
     """By use, those of more than a hundredth."""
-    return {one.what: round(one.share, 2) for one in consumers_of(run) if one.share > 0.01}
+    return {consumer.what: round(consumer.share, 2) for consumer in consumers_of(run) if consumer.share > 0.01}
 
 
 def only_reads(run: Run, reads: int, pages: int = 1, **counted: int) -> None:
@@ -220,10 +220,10 @@ def test_before_16_what_sessions_wrote_is_shared_out_by_who_was_seen_to_write(ru
     put(run, "probe/checkpointer", {"buffers_written": 1000, "buffers_clean": 0, "buffers_backend": 5000})
     waited(run, ("DataFileExtend", "client backend", None, 20), ("DataFileWrite", "client backend", "VACUUM", 20),
            ("DataFileRead", "client backend", None, 60))  # fmt: skip
-    found = shares(run)
-    assert found["vacuum"] == pytest.approx(2500 / 7400, abs=0.01), "half of who was seen to write"
-    assert found["new_data"] == pytest.approx(2500 / 4 / 7400, abs=0.01), "a page was added for three that were read"
-    assert found["evicted_pages"] == pytest.approx(2500 * 3 / 4 / 7400, abs=0.01)
+    values = shares(run)
+    assert values["vacuum"] == pytest.approx(2500 / 7400, abs=0.01), "half of who was seen to write"
+    assert values["new_data"] == pytest.approx(2500 / 4 / 7400, abs=0.01), "a page was added for three that were read"
+    assert values["evicted_pages"] == pytest.approx(2500 * 3 / 4 / 7400, abs=0.01)
 
 
 def test_a_wal_volume_and_one_for_temporary_files_have_theirs(run: Run) -> None:
@@ -235,9 +235,9 @@ def test_a_wal_volume_and_one_for_temporary_files_have_theirs(run: Run) -> None:
         run, "probe/disk", *({"volume": role, **done} for role in ("data", "wal", "tablespace.fast", "tablespace.cold"))
     )
     waited(run, ("BuffileRead", "client backend", None, 40))
-    assert {one.what for one in consumers_of(run, "tablespace.fast")} == {"temporary_files", "not_explained"}
-    assert {one.what for one in consumers_of(run, "wal")} >= {"commits", "whole_pages"}
-    assert "temporary_files" not in {one.what for one in consumers_of(run, "data")}
+    assert {consumer.what for consumer in consumers_of(run, "tablespace.fast")} == {"temporary_files", "not_explained"}
+    assert {consumer.what for consumer in consumers_of(run, "wal")} >= {"commits", "whole_pages"}
+    assert "temporary_files" not in {consumer.what for consumer in consumers_of(run, "data")}
     assert consumers_of(run, "tablespace.cold") == (), "no counter says which tablespace was read"
 
 

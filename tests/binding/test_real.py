@@ -27,13 +27,13 @@ DOCUMENT = {
 
 
 def test_a_volume_of_300_iops_is_named_with_a_cheaper_one(state_dir: Path, tmp_path: Path) -> None:
-    found = summarise(run_experiment(Experiment.of(DOCUMENT), root=tmp_path, command=("make", "test")))
-    (arm,) = found.arms
-    print(table(found))
+    comparison = summarise(run_experiment(Experiment.of(DOCUMENT), root=tmp_path, command=("make", "test")))
+    (arm,) = comparison.arms
+    print(table(comparison))
     if not arm.valid:
         pytest.skip(f"this machine was busy with other things: {arm.why_invalid[0]}")
     truth = arm.data.time_above_limit["iops"]
-    binding = found.bindings[0]
+    binding = comparison.bindings[0]
     assert truth > 0.5, "the emulator's own account: requests waited for the limit"
     assert (binding.verdict.limit, binding.verdict.role) == ("volume_iops", "data")
     assert binding.verdict.confidence == "high"
@@ -42,9 +42,9 @@ def test_a_volume_of_300_iops_is_named_with_a_cheaper_one(state_dir: Path, tmp_p
     assert (binding.remedy.spec or "").startswith("gp3:")
     assert (binding.remedy.usd_more_per_month or 0.0) < 0.0
     assert (binding.remedy.tps_ratio_max or 0.0) > 1.5
-    text = table(found)
+    text = table(comparison)
     assert "bound by: " in text
     assert "not measured: buy gp3:" in text
-    made = document(found).arms[0].binding
+    made = document(comparison).arms[0].binding
     assert made.limit == "volume_iops"
     assert made.runs[0].seconds[-1].end_s == 8

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pgdyno.analysis.binding.bought import Bought
+from pgdyno.analysis.binding.bought import ProvisionedVolume
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.credit import inferred
 from pgdyno.analysis.volume_figures import device_counters, volume_spec
 from pgdyno.experiment import Experiment
@@ -40,9 +40,9 @@ DOCUMENT = {
 @pytest.mark.sets_limits
 @pytest.mark.slow
 def test_a_real_run_is_divided_where_its_credits_went(state_dir: Path, tmp_path: Path) -> None:
-    found = summarise(run_experiment(Experiment.of(DOCUMENT), root=tmp_path, command=("make", "test")))
-    figures = found.arms[0].replicates[0].figures
-    counters = Counters.of(figures.run.table("probe/volume"))
+    comparison = summarise(run_experiment(Experiment.of(DOCUMENT), root=tmp_path, command=("make", "test")))
+    figures = comparison.arms[0].replicates[0].figures
+    counters = CounterSamples.of(figures.run.table("probe/volume"))
     begin_ns = figures.record.measure.begin_ns
     there, gone = (counters.at("io_credits", begin_ns + second * 10**9) for second in (THERE_S, GONE_S))
     if there < 1350 or gone > 300:
@@ -53,12 +53,12 @@ def test_a_real_run_is_divided_where_its_credits_went(state_dir: Path, tmp_path:
     assert (first.gone, second.gone) == ((), (NAME,))
     assert second.tps < 0.9 * first.tps
     assert figures.steady.part in (first, second)
-    assert any(NAME in warning for warning in found.arms[0].warnings)
+    assert any(NAME in warning for warning in comparison.arms[0].warnings)
     # The volume's own account: in the second in which it is divided hardly any credits are left.
     assert counters.at("io_credits", begin_ns + second.begin_s * 10**9) < 2700
     assert counters.at("io_credits", begin_ns + second.end_s * 10**9) < 300
     # By the block device's rates alone, as on a host without that account, it is divided there too.
-    bought = Bought.of(volume_spec(figures.run))
+    bought = ProvisionedVolume.of(volume_spec(figures.run))
     assert bought is not None and bought.iops is not None
     edges = begin_ns + borders_ns(second.end_s)
     seen = inferred(NAME, device_counters(figures.run), "IOPS", bought.iops, edges)

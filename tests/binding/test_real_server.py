@@ -38,23 +38,23 @@ def experiment(dsn: str, **world: Any) -> Experiment:
 def test_what_was_bought_is_recorded_with_its_price_and_what_else_is_sold(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = experiment(cluster.dsn, bought={"data": "gp3:iops=6000", "wal": "io2bx:iops=2000"})
-    prepared = plan(asked, yes_create=True)
+    result = experiment(cluster.dsn, bought={"data": "gp3:iops=6000", "wal": "io2bx:iops=2000"})
+    prepared = plan(result, yes_create=True)
     with monkeypatch.context() as patched:
         # An engine that started for prices now would take CPU from what is measured: offers are looked for when all of it is written.
         patched.setattr(_engine.Conversation, "ask", lambda *_: pytest.fail("the catalogue was asked during a run"))
         patched.setattr(cell, "of_run", lambda run: run.record)
         directory = execute(prepared, root=tmp_path, command=("pgdyno", "run"))
-    found = summarise(directory)
-    world = found.arms[0].replicates[0].figures.record.world
+    comparison = summarise(directory)
+    world = comparison.arms[0].replicates[0].figures.record.world
     assert world.kind == "real"
     assert world.volumes["data"].spec["limits"]["iops"] == 6000
     assert world.volumes["data"].price is not None and world.volumes["data"].price.usd_per_gib_month == 0.08
     assert world.volumes["data"].attach == {}
-    binding = found.bindings[0]
+    binding = comparison.bindings[0]
     assert set(binding.representative.evidence.given.bought) == {"data", "wal"}
     assert "what the volume was bought with is not known" not in binding.missing
-    assert found.arms[0].usd_per_month is not None
+    assert comparison.arms[0].usd_per_month is not None
 
 
 def test_what_cannot_have_been_bought_is_refused(cluster: Cluster) -> None:

@@ -21,7 +21,7 @@ from ..analysis.synthetic import Plan, make_experiment
 from .made import FAST, FULL, GP3, IDLE, SMALL, device, given, second, sessions
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.binding.evidence import Given
+    from pgdyno.analysis.binding.evidence import KnownConditions
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.remedy import Remedy
     from pgdyno.analysis.run_figures import RunFigures
@@ -39,8 +39,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFigures:
     from pgdyno.analysis.compare import summarise
 
     root = tmp_path_factory.mktemp("remedy")
-    found = summarise(make_experiment(root, Plan(arms=(GP3_ARM,), replicates=1, measure_s=10)))
-    return found.arms[0].replicates[0].figures
+    comparison = summarise(make_experiment(root, Plan(arms=(GP3_ARM,), replicates=1, measure_s=10)))
+    return comparison.arms[0].replicates[0].figures
 
 
 def with_offers(
@@ -55,37 +55,37 @@ def with_offers(
 
 
 def remedy(
-    run: RunFigures, shown: Second, bought: Given, checkpoints: Checkpoints | None = None
+    run: RunFigures, shown: Second, bought: KnownConditions, checkpoints: Checkpoints | None = None
 ) -> tuple[Limit | None, Remedy]:
     """The remedy of ten seconds like this one; evidence in words comes with each."""
-    found = of_evidence(Evidence(bought, (shown,) * 10, checkpoints or Checkpoints((False,) * 10), ()))
-    made = remedy_of(found, found.verdict, circumstances_of(run))
+    binding = of_evidence(Evidence(bought, (shown,) * 10, checkpoints or Checkpoints((False,) * 10), ()))
+    made = remedy_of(binding, binding.verdict, circumstances_of(run))
     assert made is not None
-    assert evidence_words(found, found.verdict, circumstances_of(run))
-    return found.verdict.limit, made
+    assert evidence_words(binding, binding.verdict, circumstances_of(run))
+    return binding.verdict.limit, made
 
 
 def test_the_cheapest_that_is_worthwhile_is_named(run: RunFigures) -> None:
-    limit, found = remedy(with_offers(run, MORE, MOST, IO2BX), CAPPED, given())
+    limit, result = remedy(with_offers(run, MORE, MOST, IO2BX), CAPPED, given())
     assert limit == "volume_iops"
-    assert (found.spec, found.usd_per_month, found.usd_more_per_month) == ("gp3:iops=4500", 15.5, 7.5)
-    assert found.tps_ratio_max == pytest.approx(4500 / 2990)
-    assert found.then == "volume_iops"
+    assert (result.spec, result.usd_per_month, result.usd_more_per_month) == ("gp3:iops=4500", 15.5, 7.5)
+    assert result.tps_ratio_max == pytest.approx(4500 / 2990)
+    assert result.then == "volume_iops"
 
 
 def test_another_limit_bounds_the_effect(run: RunFigures) -> None:
     busy = replace(CAPPED, cpu=replace(IDLE, server=0.6, server_busy=0.6, idle=0.2))
-    _, found = remedy(with_offers(run, MOST), busy, given())
-    assert (found.tps_ratio_max, found.then) == (pytest.approx(1 / 0.6), "server_cpu")
+    _, result = remedy(with_offers(run, MOST), busy, given())
+    assert (result.tps_ratio_max, result.then) == (pytest.approx(1 / 0.6), "server_cpu")
 
 
 def test_sessions_that_wait_less_send_no_more_than_that(run: RunFigures) -> None:
     half = second(sessions(read=14, commit=2, cpu=4), device(2990, ms=6.0))
-    _, found = remedy(with_offers(run, IO2BX), half, given())
+    _, result = remedy(with_offers(run, IO2BX), half, given())
     # 16 of 32 sessions wait; of their time 0.29 to 0.27 ms in 6 are left.
     left = (0.29 * 0.6 + 0.27 * 0.4) / 6.0
-    assert found.tps_ratio_max == pytest.approx(1 / (1 - 0.5 * (1 - left)))
-    assert found.then == "volume_latency"
+    assert result.tps_ratio_max == pytest.approx(1 / (1 - 0.5 * (1 - left)))
+    assert result.then == "volume_latency"
 
 
 def test_what_leaves_less_than_the_margin_is_not_offered(run: RunFigures) -> None:
@@ -99,9 +99,9 @@ def test_what_leaves_less_than_the_margin_is_not_offered(run: RunFigures) -> Non
 
 def test_latency_is_bought_by_the_time_of_a_request(run: RunFigures) -> None:
     slow = second(sessions(4, read=3.6, cpu=0.2), device(3500, ms=0.8, write_share=0.0))
-    limit, found = remedy(with_offers(run, MOST, IO2BX), slow, given(FAST))
-    assert (limit, found.spec) == ("volume_latency", "io2bx")
-    assert found.tps_ratio_max == pytest.approx(1 / (1 - 0.9 * (1 - 0.29 / 0.56)))
+    limit, result = remedy(with_offers(run, MOST, IO2BX), slow, given(FAST))
+    assert (limit, result.spec) == ("volume_latency", "io2bx")
+    assert result.tps_ratio_max == pytest.approx(1 / (1 - 0.9 * (1 - 0.29 / 0.56)))
 
 
 def test_in_an_open_loop_latency_is_bought_by_the_time_of_a_request_too(run: RunFigures) -> None:
@@ -111,13 +111,15 @@ def test_in_an_open_loop_latency_is_bought_by_the_time_of_a_request_too(run: Run
     )
     slow = second(sessions(4, commit=3.0, cpu=0.4), device(1292, ms=0.83, write_share=0.9))
     known = with_offers(run, more, MOST, IO2BX)
-    found = of_evidence(Evidence(given(), (slow,) * 10, Checkpoints((False,) * 10), ()))
-    assert found.verdict.limit == "commit_latency"
-    made = remedy_of(found, found.verdict, replace(circumstances_of(known), arrivals=1.0))
+    binding = of_evidence(Evidence(given(), (slow,) * 10, Checkpoints((False,) * 10), ()))
+    assert binding.verdict.limit == "commit_latency"
+    made = remedy_of(binding, binding.verdict, replace(circumstances_of(known), arrivals=1.0))
     assert made is not None and made.spec == "io2bx"
     left = 0.27 / 0.83
     assert made.tps_ratio_max == pytest.approx(1 / (1 - 3.0 / 3.4 * (1 - left))), "of the time of those at work"
-    with_less = remedy_of(found, found.verdict, replace(circumstances_of(with_offers(run, more, MOST)), arrivals=1.0))
+    with_less = remedy_of(
+        binding, binding.verdict, replace(circumstances_of(with_offers(run, more, MOST)), arrivals=1.0)
+    )
     assert with_less is not None and with_less.spec is None, "no volume that answers as late is a remedy"
 
 
@@ -126,43 +128,45 @@ def test_a_burstable_instance_is_judged_by_its_baseline(run: RunFigures) -> None
     larger = InstanceOfferRecord(type="r6g.large", usd_per_month=73.58, vcpus=2, iops=3600, mib_per_s=75.1)
     shown = second(sessions(12, cpu=11, commit=1), cpu=replace(FULL, server=0.38, server_busy=0.38, idle=0.5))
     known = with_offers(run, instances=(larger,), type="t4g.xlarge", usd_per_month=98.1, vcpus=4, sustained_vcpus=1.6)
-    limit, found = remedy(known, shown, replace(given(), cpu_share=0.4))
-    assert (limit, found.spec) == ("server_cpu", "r6g.large")
-    assert found.tps_ratio_max == pytest.approx(2 / (0.38 * 4))
+    limit, result = remedy(known, shown, replace(given(), cpu_share=0.4))
+    assert (limit, result.spec) == ("server_cpu", "r6g.large")
+    assert result.tps_ratio_max == pytest.approx(2 / (0.38 * 4))
 
 
 def test_a_device_beyond_what_was_bought_gets_no_offer_where_that_is_only_said(run: RunFigures) -> None:
     far = second(AT_DISK, device(30_000, ms=9.4, kib=4.0))
     _, driven = remedy(with_offers(run, IO2BX.model_copy(update={"iops": 64_000.0})), far, given())
     assert driven.spec is not None, "what pgdyno attached itself is known"
-    _, said = remedy(with_offers(run, IO2BX.model_copy(update={"iops": 64_000.0})), far, replace(given(), driven=False))
-    assert (said.spec, said.usd_per_month) == (None, None)
+    _, result = remedy(
+        with_offers(run, IO2BX.model_copy(update={"iops": 64_000.0})), far, replace(given(), driven=False)
+    )
+    assert (result.spec, result.usd_per_month) == (None, None)
 
 
 def test_an_instance_is_changed_where_it_is_the_limit(run: RunFigures) -> None:
     larger = InstanceOfferRecord(type="c4.xlarge", usd_per_month=145.3, vcpus=4, iops=6000, mib_per_s=89)
     shown = second(AT_DISK, device(3990, ms=4.0))
     known = with_offers(run, MOST, instances=(larger,), type="c4.large", usd_per_month=73.0, vcpus=2)
-    limit, found = remedy(known, shown, given(FAST, SMALL))
-    assert (limit, found.spec, found.usd_more_per_month) == ("instance_bandwidth", "c4.xlarge", pytest.approx(72.3))
-    assert (found.tps_ratio_max, found.then) == (pytest.approx(6000 / 3990), "instance_bandwidth")
+    limit, result = remedy(known, shown, given(FAST, SMALL))
+    assert (limit, result.spec, result.usd_more_per_month) == ("instance_bandwidth", "c4.xlarge", pytest.approx(72.3))
+    assert (result.tps_ratio_max, result.then) == (pytest.approx(6000 / 3990), "instance_bandwidth")
 
 
 def test_cores_are_bought_with_an_instance(run: RunFigures) -> None:
     larger = InstanceOfferRecord(type="c4.xlarge", usd_per_month=145.3, vcpus=4, iops=6000, mib_per_s=89)
     shown = second(sessions(cpu=9, commit=1), cpu=FULL)
     known = with_offers(run, instances=(larger,), type="c4.large", usd_per_month=73.0, vcpus=2)
-    limit, found = remedy(known, shown, given())
-    assert (limit, found.spec) == ("server_cpu", "c4.xlarge")
-    assert found.tps_ratio_max == pytest.approx(2 / 0.70)
+    limit, result = remedy(known, shown, given())
+    assert (limit, result.spec) == ("server_cpu", "c4.xlarge")
+    assert result.tps_ratio_max == pytest.approx(2 / 0.70)
     unknown = remedy(with_offers(known, instances=(larger,), storage_only=True), shown, given())[1]
     assert unknown.spec is None, "what the CPU bounds was this host's"
 
 
 def test_fewer_checkpoints_cost_nothing(run: RunFigures) -> None:
     often = Checkpoints((True,) * 10, started=3, requested=3, seconds=10.0, moved_share=0.75, outside_ratio=1.1)
-    limit, found = remedy(run, CAPPED, given(), often)
-    assert (limit, found.usd_more_per_month, found.tps_ratio_max) == ("checkpoints", 0.0, 4.0)
+    limit, result = remedy(run, CAPPED, given(), often)
+    assert (limit, result.usd_more_per_month, result.tps_ratio_max) == ("checkpoints", 0.0, 4.0)
     everything = replace(often, moved_share=1.0)
     assert remedy(run, CAPPED, given(), everything)[1].tps_ratio_max == RATIO_MAX
 
@@ -176,12 +180,12 @@ def test_fewer_checkpoints_cost_nothing(run: RunFigures) -> None:
     ],
 )
 def test_what_cannot_be_bought_has_a_remedy_without_a_price(run: RunFigures, shown: Second) -> None:
-    _, found = remedy(with_offers(run, MOST, IO2BX), shown, given())
-    assert (found.spec, found.usd_per_month, found.tps_ratio_max) == (None, None, None)
-    assert found.action
+    _, result = remedy(with_offers(run, MOST, IO2BX), shown, given())
+    assert (result.spec, result.usd_per_month, result.tps_ratio_max) == (None, None, None)
+    assert result.action
 
 
 def test_a_bound_that_says_nothing_is_cut(run: RunFigures) -> None:
     shown = second(replace(AT_DISK, client=0, cpu=0.01, lock=0), device(310, ms=90.0), cpu=None)
-    _, found = remedy(with_offers(run, IO2BX), shown, given(replace(GP3, iops=Rate(310, 310))))
-    assert found.tps_ratio_max == RATIO_MAX
+    _, result = remedy(with_offers(run, IO2BX), shown, given(replace(GP3, iops=Rate(310, 310))))
+    assert result.tps_ratio_max == RATIO_MAX

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.circumstances import Circumstances
 from pgdyno.analysis.binding.evidence import Evidence
-from pgdyno.analysis.binding.limits import LIMITS, TITLES, Found, Limit
+from pgdyno.analysis.binding.limits import LIMITS, TITLES, BindingLimit, Limit
 from pgdyno.analysis.binding.rules import slowed
 from pgdyno.analysis.binding.verdict import SECONDS_MIN, SHARE_HIGH, because_of_checkpoints, of_evidence, total
 from pgdyno.analysis.binding.words import evidence_words
@@ -22,14 +22,14 @@ from .made import FULL, device, given, second, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-IOPS, CPU = Found("volume_iops", True, "data"), Found("server_cpu", True)
-COMMIT = Found("commit_latency", True, "data")
+IOPS, CPU = BindingLimit("volume_iops", True, "data"), BindingLimit("server_cpu", True)
+COMMIT = BindingLimit("commit_latency", True, "data")
 
 
 def test_a_limit_of_nearly_all_seconds_is_said_with_confidence() -> None:
-    found = total([[IOPS] * 27 + [None] * 3])
-    assert (found.limit, found.role, found.confidence) == ("volume_iops", "data", "high")
-    assert found.share == pytest.approx(0.9)
+    result = total([[IOPS] * 27 + [None] * 3])
+    assert (result.limit, result.role, result.confidence) == ("volume_iops", "data", "high")
+    assert result.share == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(
@@ -38,46 +38,46 @@ def test_a_limit_of_nearly_all_seconds_is_said_with_confidence() -> None:
         pytest.param([[IOPS] * 15 + [CPU] * 12], id="two limits"),
         pytest.param([[IOPS] * 20 + [CPU] * 10], id="a rival"),
         pytest.param([[IOPS] * 4], id="too few seconds"),
-        pytest.param([[Found("volume_iops", False, "data")] * 20 + [IOPS] * 5], id="one source"),
+        pytest.param([[BindingLimit("volume_iops", False, "data")] * 20 + [IOPS] * 5], id="one source"),
         pytest.param([[IOPS] * 30, [IOPS] * 30, [CPU] * 10], id="replicates that disagree"),
         pytest.param([[IOPS] * 15 + [None] * 15], id="half of it not explained"),
     ],
 )
-def test_what_makes_a_verdict_less_sure(seconds: list[list[Found | None]]) -> None:
-    found = total(seconds)
-    assert (found.limit, found.confidence) == ("volume_iops", "low")
+def test_what_makes_a_verdict_less_sure(seconds: list[list[BindingLimit | None]]) -> None:
+    result = total(seconds)
+    assert (result.limit, result.confidence) == ("volume_iops", "low")
 
 
 @pytest.mark.parametrize("seconds", [[[None] * 30], [[IOPS] * 5 + [CPU] * 5 + [None] * 20], [[]]])
-def test_without_a_limit_that_stands_out_nothing_is_said(seconds: list[list[Found | None]]) -> None:
-    found = total(seconds)
-    assert (found.limit, found.confidence, found.share) == (None, "unknown", 0.0)
+def test_without_a_limit_that_stands_out_nothing_is_said(seconds: list[list[BindingLimit | None]]) -> None:
+    result = total(seconds)
+    assert (result.limit, result.confidence, result.share) == (None, "unknown", 0.0)
 
 
-some_found = st.builds(Found, st.sampled_from(LIMITS), st.booleans(), st.sampled_from([None, "data", "wal"]))
+some_found = st.builds(BindingLimit, st.sampled_from(LIMITS), st.booleans(), st.sampled_from([None, "data", "wal"]))
 some_runs = st.lists(st.lists(st.none() | some_found, max_size=40), min_size=1, max_size=4)
 
 
 @drawn(some_runs)
-def test_shares_add_up_and_confidence_has_its_reasons(runs: list[list[Found | None]]) -> None:
-    found = total(runs)
-    every = [one for run in runs for one in run]
-    assert sum(found.shares.values()) == pytest.approx(sum(one is not None for one in every) / max(1, len(every)))
-    assert list(found.shares.values()) == sorted(found.shares.values(), reverse=True)
-    if found.confidence == "high":
+def test_shares_add_up_and_confidence_has_its_reasons(runs: list[list[BindingLimit | None]]) -> None:
+    result = total(runs)
+    every = [limit for run in runs for limit in run]
+    assert sum(result.shares.values()) == pytest.approx(sum(item is not None for item in every) / max(1, len(every)))
+    assert list(result.shares.values()) == sorted(result.shares.values(), reverse=True)
+    if result.confidence == "high":
         assert len(every) >= SECONDS_MIN
-        assert found.share >= SHARE_HIGH
-        assert any(one is not None and one.sure and one.limit == found.limit for one in every)
-    if found.limit is None:
-        assert found.confidence == "unknown"
+        assert result.share >= SHARE_HIGH
+        assert any(item is not None and item.sure and item.limit == result.limit for item in every)
+    if result.limit is None:
+        assert result.confidence == "unknown"
 
 
 @drawn(some_runs)
-def test_more_seconds_of_its_limit_never_weaken_a_verdict(runs: list[list[Found | None]]) -> None:
+def test_more_seconds_of_its_limit_never_weaken_a_verdict(runs: list[list[BindingLimit | None]]) -> None:
     before = total(runs)
     if before.limit is None:
         return
-    more = Found(before.limit, sure=True, role=before.role)
+    more = BindingLimit(before.limit, sure=True, role=before.role)
     after = total([[*run, *[more] * 5] for run in runs])
     assert after.limit == before.limit
     assert after.share >= before.share
@@ -91,8 +91,8 @@ def checkpoints(inside: Sequence[bool], **changes: Any) -> Checkpoints:
 
 def test_a_limit_that_is_reached_in_checkpoints_alone_is_theirs() -> None:
     inside = [False] * 15 + [True] * 15
-    found = because_of_checkpoints([CPU] * 15 + [IOPS] * 12 + [CPU] * 3, checkpoints(inside, started=1))
-    assert [one.limit if one else None for one in found] == ["server_cpu"] * 15 + ["checkpoints"] * 12 + [
+    limits = because_of_checkpoints([CPU] * 15 + [IOPS] * 12 + [CPU] * 3, checkpoints(inside, started=1))
+    assert [limit.limit if limit else None for limit in limits] == ["server_cpu"] * 15 + ["checkpoints"] * 12 + [
         "server_cpu"
     ] * 3
 
@@ -105,16 +105,16 @@ def test_a_limit_that_is_reached_without_them_is_the_volume_s() -> None:
 
 def test_one_checkpoint_after_the_other_that_writes_most_is_what_binds() -> None:
     often = checkpoints([True] * 30, started=4, requested=4, moved_share=0.8)
-    assert {one.limit for one in because_of_checkpoints([IOPS] * 30, often) if one} == {"checkpoints"}
+    assert {limit.limit for limit in because_of_checkpoints([IOPS] * 30, often) if limit} == {"checkpoints"}
     slower = because_of_checkpoints([COMMIT] * 30, often)
-    assert {(one.limit, one.sure) for one in slower if one} == {("checkpoints", False)}
+    assert {(limit.limit, limit.sure) for limit in slower if limit} == {("checkpoints", False)}
     for other in (
         checkpoints([True] * 30, started=1, moved_share=0.8),
         checkpoints([True] * 30, started=4, moved_share=0.3),
         checkpoints([True] * 30, started=4, written_share=0.9),
         checkpoints([True] * 200, started=2, moved_share=0.8),
     ):
-        kept: list[Found | None] = [IOPS] * len(other.inside)
+        kept: list[BindingLimit | None] = [IOPS] * len(other.inside)
         assert because_of_checkpoints(kept, other) == kept
 
 
@@ -122,7 +122,7 @@ def test_checkpoints_of_less_than_a_second_leave_no_time_that_is_free_of_them() 
     """Every second one, with a volume at its limit in between too: whole pages go to WAL there."""
     inside = [True, False] * 6
     often = checkpoints(inside, started=6, requested=6, moved_share=0.7)
-    assert {one.limit for one in because_of_checkpoints([IOPS] * 12, often) if one} == {"checkpoints"}
+    assert {limit.limit for limit in because_of_checkpoints([IOPS] * 12, often) if limit} == {"checkpoints"}
     mostly_reads = checkpoints(inside, started=6, requested=6, written_share=0.9, moved_share=0.2)
     assert because_of_checkpoints([IOPS] * 12, mostly_reads) == [IOPS] * 12
 
@@ -137,13 +137,13 @@ def test_neighbours_with_one_answer_are_one_span() -> None:
     assert run.verdict.shares == {"server_cpu": 0.5, "volume_iops": 0.5}
 
 
-CLIENT = Found("client", True)
+CLIENT = BindingLimit("client", True)
 
 
 def test_as_many_seconds_short_of_something_as_without_are_short_of_it() -> None:
-    found = total([[CLIENT] * 4 + [CPU] * 4])
-    assert (found.limit, found.confidence) == ("server_cpu", "low")
-    assert dict(found.beside) == {"client": 0.5}
+    result = total([[CLIENT] * 4 + [CPU] * 4])
+    assert (result.limit, result.confidence) == ("server_cpu", "low")
+    assert dict(result.beside) == {"client": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -155,12 +155,12 @@ def test_as_many_seconds_short_of_something_as_without_are_short_of_it() -> None
     ],
 )
 def test_every_limit_of_a_fifth_of_the_seconds_is_named_and_one_that_can_be_lifted_is(
-    seconds: list[Found | None], beside: dict[Limit, float], remediable: Limit
+    seconds: list[BindingLimit | None], beside: dict[Limit, float], remediable: Limit
 ) -> None:
-    found = total([seconds])
-    assert dict(found.beside) == pytest.approx(beside)
-    assert found.remediable.limit == remediable
-    words = verdict_words(found)
+    result = total([seconds])
+    assert dict(result.beside) == pytest.approx(beside)
+    assert result.remediable.limit == remediable
+    words = verdict_words(result)
     assert all(TITLES[limit] in words for limit in beside)
 
 
@@ -171,4 +171,4 @@ def test_a_device_that_was_not_timed_is_not_said_to_take_no_time() -> None:
     assert run.verdict.limit == "volume_iops"
     words = evidence_words(run, run.verdict, Circumstances())
     assert words
-    assert not any("a request took" in one for one in words)
+    assert not any("a request took" in word for word in words)

@@ -100,9 +100,9 @@ def test_a_pattern_without_a_file_is_refused_before_anything_is_changed(tmp_path
 )
 def test_what_does_not_go_together_is_named(old: str, new: str, said: str, folder: Path) -> None:
     assert old in FILE
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         written(folder, FILE.replace(old, new))
-    assert said in found.value.message
+    assert said in raises.value.message
 
 
 def test_an_unknown_generated_table_is_refused(tmp_path: Path) -> None:
@@ -115,19 +115,19 @@ def test_orders_and_tuning_are_factors(tmp_path: Path) -> None:
         GENERATED
         + '[factors]\n"workload.bulk.order" = ["one-after-another", "parallel"]\n"workload.bulk.tuned" = [false, true]\n'
     )
-    found = written(tmp_path, text)
-    assert [arm.label for arm in found.arms] == [
+    result = written(tmp_path, text)
+    assert [arm.label for arm in result.arms] == [
         "order one-after-another · tuned off",
         "order one-after-another · tuned on",
         "order parallel · tuned off",
         "order parallel · tuned on",
     ]
-    assert [arm.workload.bulk.tuned for arm in found.arms] == [False, True, False, True]
+    assert [arm.workload.bulk.tuned for arm in result.arms] == [False, True, False, True]
 
 
 def test_tables_begin_empty_and_their_room_is_that_of_the_loaded_ones(tmp_path: Path, engine: Path) -> None:
-    (one,) = emulated_arms(written(tmp_path, GENERATED + 'tables = ["title_ratings"]\n'), to_run=False)
-    tables = one.arm.workload.data_set()
+    (arm,) = emulated_arms(written(tmp_path, GENERATED + 'tables = ["title_ratings"]\n'), to_run=False)
+    tables = arm.arm.workload.data_set()
     assert isinstance(tables, BulkTables)
     assert tables.definitions == 'CREATE TABLE title_ratings ("tconst" text, "averageRating" text, "numVotes" text);'
     assert tables.size_bytes > tables.input_bytes == imdb.SET.input_bytes(["title_ratings"], 0.5)
@@ -135,11 +135,11 @@ def test_tables_begin_empty_and_their_room_is_that_of_the_loaded_ones(tmp_path: 
 
 def test_definitions_are_kept_with_the_experiment(folder: Path) -> None:
     (folder / "tables.sql").write_text("CREATE TABLE people (id int PRIMARY KEY, name text);\n")
-    found = written(folder, FILE.replace("files =", 'definitions = "tables.sql"\nfiles ='))
-    recorded = json.loads(json.dumps(found.settings()))
+    result = written(folder, FILE.replace("files =", 'definitions = "tables.sql"\nfiles ='))
+    recorded = json.loads(json.dumps(result.settings()))
     (folder / "tables.sql").unlink()
-    again = Experiment.of({"schema_version": 1, "name": found.name, **recorded})
-    assert again.whole() == found.whole()
+    again = Experiment.of({"schema_version": 1, "name": result.name, **recorded})
+    assert again.whole() == result.whole()
     definitions = again.arms[0].workload.bulk.definitions
     assert definitions is not None
     assert definitions.text.startswith("CREATE TABLE people")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload.bulk_load.asked import BulkTable
 from pgdyno.workload.bulk_load.files import Files
-from pgdyno.workload.bulk_load.heard import Heard
+from pgdyno.workload.bulk_load.heard import LoaderOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,14 +49,16 @@ def progress(table: str, t_s: float, rows: int) -> dict[str, Any]:
     return {"table": table, "t_ns": round(t_s * S), "event": event}
 
 
-def heard(folder: Path, *lines: dict[str, Any], rows: int | None = 900, tables: tuple[str, ...] = ("a", "b")) -> Heard:
+def heard(
+    folder: Path, *lines: dict[str, Any], rows: int | None = 900, tables: tuple[str, ...] = ("a", "b")
+) -> LoaderOutput:
     """After those lines."""
     files = []
     for table in tables:
         path = folder / f"{table}.csv"
         path.write_bytes(bytes(1000))
         files.append(Files(table, (path,), rows))
-    made = Heard(files)
+    made = LoaderOutput(files)
     for line in lines:
         made.take(line)
     return made
@@ -75,17 +77,17 @@ BOTH = (
 )
 
 
-def outcome(found: Heard, clock: SubjectClock | None = None) -> Outcome:
+def outcome(output: LoaderOutput, clock: SubjectClock | None = None) -> Outcome:
     """From the word go at 100 s."""
-    assert found.end_ns is not None
+    assert output.end_ns is not None
     bulk = BulkTable.model_validate({"generate": "imdb"})
-    return found.outcome(bulk, 100 * S, found.end_ns, clock or SubjectClock())
+    return output.outcome(bulk, 100 * S, output.end_ns, clock or SubjectClock())
 
 
 def test_rows_are_the_account_and_every_second_has_its_part(tmp_path: Path) -> None:
-    found = heard(tmp_path, *BOTH)
-    assert found.share == 1.0
-    made = outcome(found)
+    output = heard(tmp_path, *BOTH)
+    assert output.share == 1.0
+    made = outcome(output)
     assert made.phases[-1].seconds == 9.0
     assert (made.account.succeeded, made.account.failed) == (1800, 0)
     assert made.tps == 200.0

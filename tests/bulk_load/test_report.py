@@ -44,9 +44,9 @@ def test_a_load_is_compared_by_its_seconds(loads: Comparison) -> None:
 
 
 def test_a_load_against_another_is_told_in_seconds(loads: Comparison, tmp_path: Path) -> None:
-    found = against(loads, loads)
-    assert "times the time" in report_against.verdict(found)
-    page = report_against.html(found)
+    result = against(loads, loads)
+    assert "times the time" in report_against.verdict(result)
+    page = report_against.html(result)
     assert "seconds here" in page
     assert "seconds, mean of the replicates" in page
     assert "TPS here" not in page
@@ -63,30 +63,30 @@ def test_a_load_is_not_asked_whether_it_was_steady(loads: Comparison) -> None:
 
 
 def test_its_lateness_is_weighed_by_how_long_its_sessions_waited(loads: Comparison) -> None:
-    found = [f for f in loads.arms[0].replicates[0].findings if f.check == "lateness"]
-    assert [finding.level for finding in found] == ["ok"]
-    assert "of the load's time" in found[0].figure
+    results = [f for f in loads.arms[0].replicates[0].findings if f.check == "lateness"]
+    assert [finding.level for finding in results] == ["ok"]
+    assert "of the load's time" in results[0].figure
 
 
 def test_steps_one_after_another_are_added_and_those_at_once_are_not(tmp_path: Path, loads: Comparison) -> None:
-    one = load_of(loads.arms[0])
+    result = load_of(loads.arms[0])
     at_once = load_of(summarise(make_loads(tmp_path, parallel=True)).arms[0])
-    assert one is not None
+    assert result is not None
     assert at_once is not None
-    assert one.steps_s == {"transfer": 20.0, "vacuum": 4.0, "checkpoint": 2.5}
+    assert result.steps_s == {"transfer": 20.0, "vacuum": 4.0, "checkpoint": 2.5}
     assert at_once.steps_s == {"transfer": 10.0, "vacuum": 2.0, "checkpoint": 2.0}
-    assert (one.connections, at_once.connections) == (2, 4)
+    assert (result.connections, at_once.connections) == (2, 4)
 
 
 def test_what_the_loader_said_stands_beside_what_the_counters_say(loads: Comparison) -> None:
-    found = {row.title: row.cells for row in rows(loads)}
-    assert found["limit while it copied, as the loader said"] == (
+    values = {row.title: row.cells for row in rows(loads)}
+    assert values["limit while it copied, as the loader said"] == (
         "writes to the volume 80 %, WAL 20 %",
         "COPY on the server's CPU 90 %, unknown 10 %",
     )
-    assert found["whether both mean the same"][0] == "yes"
-    assert "volume IOPS" in found["limit by the counters, over all of it"][0]
-    assert found["above a limit, by the volume's own count"][0] == "IOPS 97 %"
+    assert values["whether both mean the same"][0] == "yes"
+    assert "volume IOPS" in values["limit by the counters, over all of it"][0]
+    assert values["above a limit, by the volume's own count"][0] == "IOPS 97 %"
     made = document(loads).arms
     assert made[0].bulk_load is not None
     assert made[0].bulk_load.agrees is True
@@ -98,10 +98,10 @@ def test_what_the_loader_said_stands_beside_what_the_counters_say(loads: Compari
 def test_limits_that_did_not_bind_are_told_with_the_requests_that_would(loads: Comparison) -> None:
     bound, free = loads.arms
     assert iops_note(bound) == ""
-    said = iops_note(free)
-    assert "its 16,000 IOPS did not bind" in said
+    text = iops_note(free)
+    assert "its 16,000 IOPS did not bind" in text
     # Nine thousand requests of 8 KiB a second are as many bytes as sixteen thousand of four and a half.
-    below = re.search(r"below (\S+) KiB", said)
+    below = re.search(r"below (\S+) KiB", text)
     assert below is not None
     assert float(below[1]) == pytest.approx(4.5, rel=0.05)
 
@@ -133,8 +133,8 @@ def test_a_mean_request_needs_both_figures() -> None:
 
 
 def test_other_workloads_have_nothing_of_it(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path))
-    assert rows(found) == []
-    assert load_of(found.arms[0]) is None
-    assert document(found).arms[0].bulk_load is None
-    assert "The load" not in html(found)
+    comparison = summarise(make_experiment(tmp_path))
+    assert rows(comparison) == []
+    assert load_of(comparison.arms[0]) is None
+    assert document(comparison).arms[0].bulk_load is None
+    assert "The load" not in html(comparison)

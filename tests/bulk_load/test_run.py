@@ -49,7 +49,7 @@ def test_files_of_the_users_go_into_their_own_tables_at_once(state_dir: Path, im
     directory = run_experiment(Experiment.of(document), root=tmp_path / "results", command=("make", "test"))
     (path,) = directory.glob("runs/*/run.json")
     run = json.loads(path.read_text())
-    assert [(one["table"], one["rows"], one["files"]) for one in run["bulk_load"]["tables"]] == [
+    assert [(table["table"], table["rows"], table["files"]) for table in run["bulk_load"]["tables"]] == [
         ("visits", 1000, 2),
         ("people", 2, 1),
     ]
@@ -65,7 +65,10 @@ def test_the_tables_of_tpch_are_loaded_as_dbgen_makes_them(state_dir: Path, imag
     directory = run_experiment(Experiment.of(document), root=tmp_path / "results", command=("make", "test"))
     (path,) = directory.glob("runs/*/run.json")
     run = json.loads(path.read_text())
-    assert {one["table"]: one["rows"] for one in run["bulk_load"]["tables"]} == {"supplier": 100, "orders": 15_000}
+    assert {table["table"]: table["rows"] for table in run["bulk_load"]["tables"]} == {
+        "supplier": 100,
+        "orders": 15_000,
+    }
     checks = {check["name"]: check["ok"] for check in run["checks"]}
     assert checks["table_rows"] and checks["rows_of_the_files"]
     assert (run["workload"]["generate"], run["workload"]["tables"]) == ("tpch", tables)

@@ -37,10 +37,10 @@ def document(folder: Path, dsn: str, *, parallel: bool) -> dict[str, Any]:
     return {"parallel": parallel, "loads": loads}
 
 
-def said(asked: dict[str, Any], log: Path) -> tuple[list[dict[str, Any]], HelperProcess]:
+def said(document: dict[str, Any], log: Path) -> tuple[list[dict[str, Any]], HelperProcess]:
     """Every line after the word go."""
     with HelperProcess(COMMAND, log, environment(None), WORDS) as process:
-        process.ask(asked)
+        process.ask(document)
         return list(process.go(LIMIT_S)), process
 
 
@@ -62,9 +62,9 @@ def test_tables_are_loaded_in_their_order_or_at_once(
 
 
 def test_what_the_loader_refuses_is_the_error_with_its_remedy(database: Database, tmp_path: Path, engine: Path) -> None:
-    asked = document(tmp_path, database.dsn, parallel=False)
-    asked["loads"][1]["create"] = False
-    lines, process = said(asked, tmp_path / "log")
+    values = document(tmp_path, database.dsn, parallel=False)
+    values["loads"][1]["create"] = False
+    lines, process = said(values, tmp_path / "log")
     assert not any("end" in line for line in lines)
     failure = process.failure(LIMIT_S)
     assert type(failure) is PgdynoError
@@ -73,13 +73,13 @@ def test_what_the_loader_refuses_is_the_error_with_its_remedy(database: Database
 
 
 def test_an_option_that_makes_no_sense_is_said_before_anything_begins(tmp_path: Path, engine: Path) -> None:
-    asked = document(tmp_path, "dbname=x", parallel=False)
-    asked["loads"][1]["connections"] = 300
+    values = document(tmp_path, "dbname=x", parallel=False)
+    values["loads"][1]["connections"] = 300
     with (
         HelperProcess(COMMAND, tmp_path / "log", environment(None), WORDS) as process,
         pytest.raises(PgdynoError, match="--connections: 300 is more than 256") as caught,
     ):
-        process.ask(asked)
+        process.ask(values)
     assert type(caught.value) is PgdynoError, "with its own remedy, and not that of a process that broke"
     assert "256" in caught.value.remedy
 
@@ -123,8 +123,8 @@ def test_it_ends_with_whoever_asked(database: Database, tmp_path: Path, engine: 
     """Its standard input ends when this process is killed; the engines that it has started end with it."""
     import json
 
-    asked = document(tmp_path, database.dsn, parallel=False)
-    asked["loads"][0]["rate_bytes_per_s"] = 1000  # for ten seconds and more
+    values = document(tmp_path, database.dsn, parallel=False)
+    values["loads"][0]["rate_bytes_per_s"] = 1000  # for ten seconds and more
     process = subprocess.Popen(
         COMMAND,
         stdin=subprocess.PIPE,
@@ -135,7 +135,7 @@ def test_it_ends_with_whoever_asked(database: Database, tmp_path: Path, engine: 
     assert process.stdin is not None
     assert process.stdout is not None
     with process:
-        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        process.stdin.write(json.dumps(values).encode() + b"\n")
         process.stdin.flush()
         assert json.loads(process.stdout.readline()) == {"ready": True}
         process.stdin.write(b"go\n")
@@ -148,6 +148,6 @@ def test_it_ends_with_whoever_asked(database: Database, tmp_path: Path, engine: 
 def test_the_servers_variables_of_the_caller_do_not_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGOPTIONS", "-c work_mem=1GB")
     monkeypatch.setenv("PGDYNO_ENGINE", "/somewhere")
-    found = environment({"PGPASSWORD": "secret"})
-    assert "PGOPTIONS" not in found
-    assert (found["PGDYNO_ENGINE"], found["PGPASSWORD"]) == ("/somewhere", "secret")
+    document = environment({"PGPASSWORD": "secret"})
+    assert "PGOPTIONS" not in document
+    assert (document["PGDYNO_ENGINE"], document["PGPASSWORD"]) == ("/somewhere", "secret")

@@ -41,9 +41,9 @@ def test_the_loaders_verdict_is_what_the_volume_counted(state_dir: Path, image_d
     bulk = {"generate": "imdb", "scale": 0.06, "tables": tables, "connections": 1, "vacuum": False}
     experiment = Experiment.of(asked([SLOW, FAST], **bulk))
     directory = run_experiment(experiment, root=tmp_path, command=("make", "test"))
-    found = summarise(directory)
-    print(table(found))
-    slow, fast = found.arms
+    comparison = summarise(directory)
+    print(table(comparison))
+    slow, fast = comparison.arms
     for run in (slow.replicates[0].figures, fast.replicates[0].figures):
         checks = {check.name: check for check in run.record.checks}
         assert all(check.ok for check in checks.values()), checks
@@ -51,18 +51,18 @@ def test_the_loaders_verdict_is_what_the_volume_counted(state_dir: Path, image_d
         assert sum(run.run.table("workload/throughput")["transactions"].to_pylist()) == run.record.account.succeeded
     if not (slow.valid and fast.valid):
         pytest.skip(f"this machine was busy with other things: {(*slow.why_invalid, *fast.why_invalid)[0]}")
-    assert found.ratios[0].estimate is not None
-    assert found.ratios[0].estimate.mean < 1 / 1.3  # of the seconds, so less is better
+    assert comparison.ratios[0].estimate is not None
+    assert comparison.ratios[0].estimate.mean < 1 / 1.3  # of the seconds, so less is better
 
-    truth = {arm.volume: arm.above_limit_share or 0.0 for arm in found.arms}
+    truth = {arm.volume: arm.above_limit_share or 0.0 for arm in comparison.arms}
     assert truth[SLOW] > 0.5, "the emulator's own account: requests waited for the limit"
     assert truth[FAST] < 0.2
-    said = {arm.volume: load_of(arm) for arm in found.arms}
-    bound, free = said[SLOW], said[FAST]
+    document = {arm.volume: load_of(arm) for arm in comparison.arms}
+    bound, free = document[SLOW], document[FAST]
     assert bound is not None
     assert free is not None
     assert bound.limit in VOLUMES
-    assert agrees(bound.limit, found.bindings[slow.index].verdict.limit)
+    assert agrees(bound.limit, comparison.bindings[slow.index].verdict.limit)
     assert sum(share for name, share in free.limits.items() if name in VOLUMES) < sum(
         share for name, share in bound.limits.items() if name in VOLUMES
     )

@@ -21,28 +21,28 @@ ANSWERED_MIN = 0.8
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.group}: {case.name}")
 def test_case_is_within_its_bounds_by_all_that_200_draws_can_say(case: Case) -> None:
-    found = count(case, DRAWS)
-    assert found.answered >= ANSWERED_MIN * DRAWS
-    low, high = (float(binom.ppf(chance, found.answered, share))
+    result = count(case, DRAWS)
+    assert result.answered >= ANSWERED_MIN * DRAWS
+    low, high = (float(binom.ppf(chance, result.answered, share))
                  for chance, share in ((CHANCE, case.low), (1 - CHANCE, case.high)))  # fmt: skip
-    assert low <= found.counted <= high, f"{found.share:.1%} of {found.answered}"
+    assert low <= result.counted <= high, f"{result.share:.1%} of {result.answered}"
 
 
 @pytest.mark.bench
 def test_every_case_holds_and_the_page_says_so() -> None:
-    found = command.measure(command.DRAWS)
-    command.PAGE.write_text(page.render(found), encoding="utf-8")
-    assert [one.case.name for one in found if not one.holds] == []
-    assert all(one.drawn >= 2000 and one.answered >= ANSWERED_MIN * one.drawn for one in found)
+    result = command.measure(command.DRAWS)
+    command.PAGE.write_text(page.render(result), encoding="utf-8")
+    assert [item.case.name for item in result if not item.holds] == []
+    assert all(item.drawn >= 2000 and item.answered >= ANSWERED_MIN * item.drawn for item in result)
 
 
 def test_a_case_that_is_wrong_is_seen() -> None:
     """An interval of half the width covers two thirds: 200 draws must tell."""
     wrong = Case("group", "half as wide", lambda rng: bool(abs(rng.normal()) < 1.0), 0.93, 0.97)
-    found = count(wrong, DRAWS)
-    assert found.counted < binom.ppf(CHANCE, DRAWS, wrong.low)
-    assert not found.holds
-    assert "**no**" in page.render([found])
+    result = count(wrong, DRAWS)
+    assert result.counted < binom.ppf(CHANCE, DRAWS, wrong.low)
+    assert not result.holds
+    assert "**no**" in page.render([result])
 
 
 def test_what_was_not_answered_is_not_counted() -> None:

@@ -62,8 +62,8 @@ def ran(
     if stats is not None:
         keys = (*keys, f"stats = {json.dumps(list(map(str, stats)))}")
     file, results = folder / "experiment.toml", folder / "results"
-    asked = {"kind": kind, "capture": capture, "replicates": replicates, "database": database}
-    file.write_text(FILE.format(keys="\n".join(keys), factors=factors, **asked))
+    document = {"kind": kind, "capture": capture, "replicates": replicates, "database": database}
+    file.write_text(FILE.format(keys="\n".join(keys), factors=factors, **document))
     ended = pgdyno("run", file, "--results", results, "--keep-invalid", "--json", code=0)
-    (directory,) = (found for found in results.iterdir() if (found / "experiment.json").is_file())
+    (directory,) = (path for path in results.iterdir() if (path / "experiment.json").is_file())
     return Ran(directory, list(open_experiment(directory).runs), json.loads(ended.out))

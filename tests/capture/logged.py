@@ -72,17 +72,19 @@ def counters(cluster: Cluster, database: str, path: Path) -> Path:
 def sessions(capture: Path, name: str | None = CLIENT) -> list[dict[str, Any]]:
     """Each session of an application with its statements, values included; of all without a name."""
     shown = json.loads(pgdyno("capture", "show", capture, "--json", code=0).out)
-    found = []
+    sessions = []
     for number in range(1, shown["sessions"] + 1):
-        one = json.loads(pgdyno("capture", "show", capture, "--session", str(number), "--values", "--json", code=0).out)
-        if name is None or one["session"]["application"] == name:
-            found.append(one)
-    return found
+        document = json.loads(
+            pgdyno("capture", "show", capture, "--session", str(number), "--values", "--json", code=0).out
+        )
+        if name is None or document["session"]["application"] == name:
+            sessions.append(document)
+    return sessions
 
 
 def sent(capture: Path, name: str | None = CLIENT) -> list[list[Any]]:
     """What was sent: protocol, text, values and error of each statement, session by session."""
     return [
         [(call["protocol"], call["text"], call["values"], call["error"]) for call in session["calls"]]
-        for session in sorted(sessions(capture, name), key=lambda one: one["session"]["begin_us"])
+        for session in sorted(sessions(capture, name), key=lambda session: session["session"]["begin_us"])
     ]

@@ -118,8 +118,8 @@ def table(name: str) -> str:
 
 
 def _statements() -> dict[str, str]:
-    found = {name: mutant.statement for name, mutant in IN_DATABASE.items()} | IN_LOG | {QUIET: READ}
-    return {name: text.format(t=table(name)) for name, text in found.items()}
+    document = {name: mutant.statement for name, mutant in IN_DATABASE.items()} | IN_LOG | {QUIET: READ}
+    return {name: text.format(t=table(name)) for name, text in document.items()}
 
 
 def _schema() -> Iterator[str]:
@@ -133,19 +133,19 @@ def _schema() -> Iterator[str]:
 def _use(dsn: str, number: int) -> None:
     """What one session does: each statement once a round, with values of its own."""
     with _session(dsn, f"tester {number}") as session:
-        for one in range(number * ROUNDS, (number + 1) * ROUNDS):
+        for item in range(number * ROUNDS, (number + 1) * ROUNDS):
             for name, text in _statements().items():
                 if name not in OWN_SESSION:
-                    first = "a note" if "UPDATE" in text else one
-                    session.execute(text.encode(), (first, 1 + one)[: text.count("%s")])
+                    first = "a note" if "UPDATE" in text else item
+                    session.execute(text.encode(), (first, 1 + item)[: text.count("%s")])
 
 
 def _use_alone(dsn: str, name: str) -> None:
     """What the session of a mutant does, which has one of its own."""
     around = (b"BEGIN", b"COMMIT") if name == UNCOMMITTED else (b"", b"")
     with _session(dsn, name) as session:
-        for one in range(CALLS):
-            for text, values in ((around[0], ()), (_statements()[name].encode(), (one,)), (around[1], ())):
+        for item in range(CALLS):
+            for text, values in ((around[0], ()), (_statements()[name].encode(), (item,)), (around[1], ())):
                 if text:
                     session.execute(text, values or None)
 
@@ -176,8 +176,8 @@ class Mutants:
             "--stats",
             *self.stats,
         )
-        found: dict[str, Any] = json.loads(pgdyno("capture", "replay", capture or self.capture, *where, "--json").out)
-        return found
+        replay: dict[str, Any] = json.loads(pgdyno("capture", "replay", capture or self.capture, *where, "--json").out)
+        return replay
 
     def rows(self) -> list[Row]:
         """The log."""
@@ -209,8 +209,8 @@ def captured_mutants(cluster: Cluster, folder: Path) -> Mutants:
             list(pool.map(lambda number: _use(dsn, number), range(SESSIONS)))
             list(pool.map(lambda name: _use_alone(dsn, name), OWN_SESSION))
 
-    found = counted(cluster, "mutants", folder, use, "tester")
-    return Mutants(cluster, found.log, found.capture, found.stats)
+    result = counted(cluster, "mutants", folder, use, "tester")
+    return Mutants(cluster, result.log, result.capture, result.stats)
 
 
 def without(rows: Iterable[Row], is_lost: Callable[[Row], bool]) -> Iterator[Row]:

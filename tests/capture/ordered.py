@@ -57,12 +57,12 @@ CONTENTS = {
 
 def contents(cluster: Cluster, database: str, of: dict[str, str] = CONTENTS) -> dict[str, str]:
     """Table -> hash of its rows."""
-    found = {}
+    contents = {}
     with cluster.connect(dbname=database) as connection:
         for table, query in of.items():
             hashed = f"SELECT md5(coalesce(string_agg(x::text, ',' ORDER BY x::text), '')) FROM ({query}) x"
-            (found[table],) = connection.execute(hashed.encode()).fetchone() or ("",)
-    return found
+            (contents[table],) = connection.execute(hashed.encode()).fetchone() or ("",)
+    return contents
 
 
 def sell(dsn: str) -> None:
@@ -151,8 +151,8 @@ class Ordered:
         where = ("--dsn", self.cluster.dsn, "--database", f"{self.name}={copy}", "--yes-write", *AS_SUPERUSER, "--json")
         ended = pgdyno("capture", "replay", self.capture, *where, *options)
         assert ended.out, ended.err
-        found: dict[str, Any] = json.loads(ended.out)
-        return found
+        replay: dict[str, Any] = json.loads(ended.out)
+        return replay
 
     def differing(self) -> set[str]:
         """Tables whose rows are others in the copy."""

@@ -69,9 +69,9 @@ def recording(cluster: Cluster, output: Path, to: str | None = None) -> Iterator
         process.communicate()
 
 
-def _port(said: IO[str] | None) -> int:
-    assert said is not None
-    line = said.readline()
-    found = _WHERE.fullmatch(line)
-    assert found is not None, line + said.read()
-    return int(found[1])
+def _port(io: IO[str] | None) -> int:
+    assert io is not None
+    line = io.readline()
+    match = _WHERE.fullmatch(line)
+    assert match is not None, line + io.read()
+    return int(match[1])

@@ -107,7 +107,7 @@ def captured_shop(cluster: Cluster, folder: Path) -> Shop:
             list(pool.map(lambda number: client(dsn, number), range(CLIENTS)))
             setter.execute("SELECT count(*) FROM customers")
 
-    found = counted(cluster, "shop", folder, use)
-    first_us = json.loads(pgdyno("capture", "show", found.capture, "--json", code=0).out)["first_us"]
-    (own,) = sessions(found.capture, SETTER)
-    return Shop(cluster, found.capture, (own["calls"][1]["due_us"] - first_us) / 1e6 - 0.0005, found.stats)
+    result = counted(cluster, "shop", folder, use)
+    first_us = json.loads(pgdyno("capture", "show", result.capture, "--json", code=0).out)["first_us"]
+    (own,) = sessions(result.capture, SETTER)
+    return Shop(cluster, result.capture, (own["calls"][1]["due_us"] - first_us) / 1e6 - 0.0005, result.stats)

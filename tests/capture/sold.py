@@ -82,8 +82,8 @@ def make(connection: psycopg.Connection[Any], how: str, note: str) -> Made:
 def use(connection: psycopg.Connection[Any], made: Made, old: list[int]) -> None:
     """What another session does with an order, and with more of them that were there before."""
     order, ref, note, ticket = made
-    for one in [order, *old]:
-        connection.execute("UPDATE orders SET paid = 5 WHERE id = %s", [one])
+    for number in [order, *old]:
+        connection.execute("UPDATE orders SET paid = 5 WHERE id = %s", [number])
     connection.execute("INSERT INTO shipments VALUES (%s, %s)", [order, f"ships {note}"])
     connection.execute("UPDATE tickets SET used = 7 WHERE id = %s", [ticket])
     if ref is not None:
@@ -110,12 +110,12 @@ def sell(dsn: str, each: int = ORDERS, users_each: int = 1) -> None:
 
     with ThreadPoolExecutor(len(MAKERS) * (1 + users_each)) as pool:
         users = [pool.submit(user, number) for number in range(len(MAKERS) * users_each)]
-        for one in [pool.submit(maker, number) for number in range(len(MAKERS))]:
-            one.result()
+        for item in [pool.submit(maker, number) for number in range(len(MAKERS))]:
+            item.result()
         for _ in users:
             orders.put(DONE)
-        for one in users:
-            one.result()
+        for other in users:
+            other.result()
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class Sold:
 
     def replay(self, name: str, *options: str, template: str = "unsold") -> dict[str, Any]:
         """Replay it on a new copy; what it printed."""
-        found: dict[str, Any] = json.loads(self.replayed(name, *options, template=template).out)
-        return found
+        replay: dict[str, Any] = json.loads(self.replayed(name, *options, template=template).out)
+        return replay
 
     def replayed(self, name: str, *options: str, template: str = "unsold") -> Ended:
         """Replay it on a new copy."""

@@ -84,19 +84,19 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Past]:
                 owner.execute(SCHEMA.encode())
                 owner.execute("VACUUM ANALYZE")
             admin.execute("CREATE DATABASE past_before TEMPLATE past")
-        found = counted(cluster, "past", folder, use)
-        yield Past(cluster, shift, found.capture, found.stats)
+        result = counted(cluster, "past", folder, use)
+        yield Past(cluster, shift, result.capture, result.stats)
 
 
 def test_all_of_a_servers_clocks_are_shifted_and_its_timers_are_not(past: Past) -> None:
     then = datetime.now(UTC) - AGO
     with past.cluster.connect() as connection:
         # By gettimeofday, by time (the checkpointer's and the control file's), and what a session waits for.
-        asked = "SELECT now(), (SELECT checkpoint_time FROM pg_control_checkpoint()), pg_postmaster_start_time()"
+        text = "SELECT now(), (SELECT checkpoint_time FROM pg_control_checkpoint()), pg_postmaster_start_time()"
         connection.execute("CHECKPOINT")
-        row = connection.execute(asked.encode()).fetchone()
+        row = connection.execute(text.encode()).fetchone()
         assert row is not None
-        assert all(abs(one - then) < NEAR for one in row), row
+        assert all(abs(item - then) < NEAR for item in row), row
         connection.execute("SET statement_timeout = '50ms'")
         with pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute("SELECT pg_sleep(30)")
@@ -122,7 +122,7 @@ def test_as_of_400_days_later_statements_find_what_they_found_then_by_a_clock_of
     past: Past, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:
     del state_dir, image_dir
-    found = ran(
+    result = ran(
         past.cluster,
         "past_before",
         past.capture,
@@ -132,13 +132,13 @@ def test_as_of_400_days_later_statements_find_what_they_found_then_by_a_clock_of
         stats=past.stats,
         factors=FACTORS,
     )
-    runs = {run.record.workload["clock"]: run for run in found.runs}
+    runs = {run.record.workload["clock"]: run for run in result.runs}
 
     def rows(clock: str) -> tuple[int, int]:
         replay = runs[clock].record.replay
         assert replay is not None and replay.likeness is not None
-        (one,) = (one for one in replay.likeness.statements if one.statement == SHAPE)
-        return one.here.rows, one.production.rows
+        (statement,) = (statement for statement in replay.likeness.statements if statement.statement == SHAPE)
+        return statement.here.rows, statement.production.rows
 
     then, now = runs["capture"].record, runs["now"].record
     assert then.replay is not None and now.replay is not None
@@ -151,21 +151,21 @@ def test_as_of_400_days_later_statements_find_what_they_found_then_by_a_clock_of
     shift_s = then.postgres.clock_shift_s
     assert shift_s is not None and abs(shift_s + AGO.total_seconds()) < NEAR.total_seconds()
     assert now.postgres.clock_shift_s is None
-    assert [arm["clock_shift_s"] for arm in found.document["arms"]] == [None, shift_s]
+    assert [arm["clock_shift_s"] for arm in result.document["arms"]] == [None, shift_s]
     # What people read has the day.
     began = datetime.fromtimestamp(then.anchor.unix_ns / 1e9 + shift_s, UTC)
     day = f"{began:%Y-%m-%d}"
     log = next(path for path in runs["capture"].path.rglob("*.log") if "database system is ready" in path.read_text())
     assert day in log.read_text() or f"{began + NEAR:%Y-%m-%d}" in log.read_text()
-    assert day in pgdyno("report", found.directory, "--format", "md", code=0).out
+    assert day in pgdyno("report", result.directory, "--format", "md", code=0).out
 
 
 def test_a_clock_is_the_captures_unless_another_is_asked_for(past: Past, tmp_path: Path) -> None:
     path = tmp_path / "experiment.toml"
-    found = []
+    results = []
     for more in ("", 'clock = "now"\n', 'from = "0.001s"\n'):
         path.write_text(FILE.replace("shop.capture", str(past.capture)).replace("[workload.d", f"{more}[workload.d"))
-        found.append(read_experiment(path).arms[0].workload.clock_unix_us)
-    whole_us, no_us, part_us = found
+        results.append(read_experiment(path).arms[0].workload.clock_unix_us)
+    whole_us, no_us, part_us = results
     assert whole_us is not None and no_us is None
     assert part_us == whole_us + 1000

@@ -85,9 +85,9 @@ def replayed(
 def test_as_many_rows_are_made_as_production_counted(
     replayed: Callable[..., tuple[dict[str, Any], Any]],
 ) -> None:
-    found, (count, shops, notes, first, last) = replayed("--copy", "made")
-    assert found["copies_made"] == COPIES
-    assert (found["newly_failed"], found["left_out"]) == (0, {"rows of COPY are in no log": 2}), found["errors"]
+    result, (count, shops, notes, first, last) = replayed("--copy", "made")
+    assert result["copies_made"] == COPIES
+    assert (result["newly_failed"], result["left_out"]) == (0, {"rows of COPY are in no log": 2}), result["errors"]
     # Its id is the sequence's business; a number of several columns is new, and refers to nothing.
     assert (count, first, last) == (COPIES * ROWS, 3001, 3000 + COPIES * ROWS)
     # 240 draws of 50 shops leave 0.4 of them out on average; two of three notes are not NULL, to six standard deviations.
@@ -95,8 +95,8 @@ def test_as_many_rows_are_made_as_production_counted(
 
 
 def test_without_being_asked_for_none_is_made(replayed: Callable[..., tuple[dict[str, Any], Any]]) -> None:
-    found, (count, *_) = replayed()
-    assert (found["copies_made"], found["left_out"], count) == (0, {"rows of COPY are in no log": COPIES + 2}, 0)
+    result, (count, *_) = replayed()
+    assert (result["copies_made"], result["left_out"], count) == (0, {"rows of COPY are in no log": COPIES + 2}, 0)
 
 
 def test_counters_are_needed(tmp_path: Path) -> None:
@@ -106,6 +106,6 @@ def test_counters_are_needed(tmp_path: Path) -> None:
 
 
 def test_compare_takes_it_too(tmp_path: Path) -> None:
-    asked = ("--restore", tmp_path / "none.dump", "--capture", tmp_path / "none.capture", "--copy", "made")
-    ended = pgdyno("compare", "gp3", "null", *asked, code=EXIT_USAGE)
+    texts = ("--restore", tmp_path / "none.dump", "--capture", tmp_path / "none.capture", "--copy", "made")
+    ended = pgdyno("compare", "gp3", "null", *texts, code=EXIT_USAGE)
     assert "--copy" in ended.err and "needs stats" in ended.err

@@ -43,15 +43,15 @@ def written(folder: Path, shop: Shop, dsn: str, more: str = "") -> Path:
 
 def test_a_capture_is_replayed_once_on_a_copy_that_may_be_changed(shop: Shop, tmp_path: Path) -> None:
     file = written(tmp_path, shop, shop.cluster.dsn_of("postgres", shop.copy("existing")))
-    asked: list[str | Path] = ["run", file, "--results", tmp_path / "results", "--keep-invalid", "--json"]
-    assert "add --yes-write" in pgdyno(*asked, code=2).err
-    assert "these are 2 runs on one" in pgdyno(*asked, "--yes-write", "--replicates", "2", code=2).err
+    results: list[str | Path] = ["run", file, "--results", tmp_path / "results", "--keep-invalid", "--json"]
+    assert "add --yes-write" in pgdyno(*results, code=2).err
+    assert "these are 2 runs on one" in pgdyno(*results, "--yes-write", "--replicates", "2", code=2).err
     assert shop.rows("existing") == shop.rows("before"), "nothing was sent"
-    (arm,) = json.loads(pgdyno(*asked, "--yes-write", code=0).out)["arms"]
+    (arm,) = json.loads(pgdyno(*results, "--yes-write", code=0).out)["arms"]
     (account,) = arm["replay"]["accounts"]
     assert (account["failed_as_recorded"], account["newly_failed"]) == (FAILING, 0)
     assert shop.rows("existing") == shop.rows("shop") != shop.rows("before")
-    (directory,) = (found for found in (tmp_path / "results").iterdir() if (found / "experiment.json").is_file())
+    (directory,) = (path for path in (tmp_path / "results").iterdir() if (path / "experiment.json").is_file())
     (run,) = open_experiment(directory).runs
     assert (run.record.world.kind, run.record.postgres.clock_shift_s) == ("real", None)
 
@@ -78,21 +78,21 @@ def test_keys_about_a_server_that_pgdyno_starts_are_refused(shop: Shop, tmp_path
 
 def test_each_role_has_its_own_session(shop: Shop) -> None:
     server = RemoteServer.open(shop.cluster.dsn, shop.cluster.binaries)
-    found = server.endpoint.of("app", "before").document
-    assert (found["user"], found["dbname"]) == ("app", "before")
+    document = server.endpoint.of("app", "before").document
+    assert (document["user"], document["dbname"]) == ("app", "before")
     assert server.endpoint.document["user"] == "postgres"
 
 
 def test_drive_draws_transactions_of_a_capture(sold: Sold) -> None:
     dsn = sold.cluster.dsn_of("postgres", copy_of(sold.cluster, "unsold", "driven"))
-    asked: list[Any] = ["drive", sold.capture, "--dsn", dsn, "--clients", "2", "--warmup", "0s", "--duration", "2s"]
-    asked += ["--user", "seller", "--database", "sold=driven"]
-    assert "add --yes-write" in pgdyno(*asked, code=2).err
-    assert "--protocol would have no effect" in pgdyno(*asked, "--yes-write", "--protocol", "simple", code=2).err
+    results: list[Any] = ["drive", sold.capture, "--dsn", dsn, "--clients", "2", "--warmup", "0s", "--duration", "2s"]
+    results += ["--user", "seller", "--database", "sold=driven"]
+    assert "add --yes-write" in pgdyno(*results, code=2).err
+    assert "--protocol would have no effect" in pgdyno(*results, "--yes-write", "--protocol", "simple", code=2).err
     assert "an embedded server has no copy" in pgdyno("drive", sold.capture, code=2).err
-    found = json.loads(pgdyno(*asked, "--yes-write", "--keep-invalid", "--json", code=0).out)
-    assert found["failed"] == 0 < found["succeeded"]
-    assert found["workload"]["capture"] == sold.capture.name
+    document = json.loads(pgdyno(*results, "--yes-write", "--keep-invalid", "--json", code=0).out)
+    assert document["failed"] == 0 < document["succeeded"]
+    assert document["workload"]["capture"] == sold.capture.name
     with sold.cluster.connect(dbname="driven") as connection:
         counted = "SELECT (SELECT count(*) FROM orders WHERE note NOT LIKE 'old%'), (SELECT count(*) FROM lines)"
         made, lines = connection.execute(counted).fetchone() or (0, 0)

@@ -36,16 +36,16 @@ SECRET = "hunter2-is-a-password"
 
 def application(cluster: Reached) -> None:
     """Statements of each protocol, values that are hard to quote, errors of each kind, a transaction, a password."""
-    with connected(cluster) as one, connected(cluster) as two:
-        one.execute("DROP TABLE IF EXISTS orders")
-        one.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
-        one.execute(sql.SQL("SELECT {} AS a").format(sql.Literal(HOSTILE)))
-        one.execute("INSERT INTO orders VALUES (%s, %s)", [1, HOSTILE])
+    with connected(cluster) as result, connected(cluster) as two:
+        result.execute("DROP TABLE IF EXISTS orders")
+        result.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
+        result.execute(sql.SQL("SELECT {} AS a").format(sql.Literal(HOSTILE)))
+        result.execute("INSERT INTO orders VALUES (%s, %s)", [1, HOSTILE])
         two.execute("SELECT note FROM orders WHERE id = %s", [1], prepare=True)
         two.execute("SELECT note FROM orders WHERE id = %s", [None], prepare=True)
-        with one.transaction():
-            one.execute("INSERT INTO orders VALUES (%s, %s)", [2, None])
-            one.execute("UPDATE orders SET note = 'x' WHERE id = 2")
+        with result.transaction():
+            result.execute("INSERT INTO orders VALUES (%s, %s)", [2, None])
+            result.execute("UPDATE orders SET note = 'x' WHERE id = 2")
         for text, values in FAILING:
             with pytest.raises(psycopg.Error):
                 two.execute(text, values)
@@ -84,16 +84,16 @@ EXPECTED = [
 ]
 
 
-def equal(found: list[list[Any]], states: bool = True, lacking: str | None = None) -> None:
+def equal(result: list[list[Any]], states: bool = True, lacking: str | None = None) -> None:
     """What was found is what was sent, except a text that the log lacks."""
-    assert len(found) == len(EXPECTED)
-    for session, all_sent in zip(found, EXPECTED, strict=True):
-        wanted = [one for one in all_sent if lacking is None or one[1] != lacking]
+    assert len(result) == len(EXPECTED)
+    for session, all_sent in zip(result, EXPECTED, strict=True):
+        wanted = [texts for texts in all_sent if lacking is None or texts[1] != lacking]
         for (protocol, text, values, error), call in zip(wanted, session, strict=True):
             assert text is None or call[1] == text
             assert (call[0], call[2]) == (protocol, values), call[1]
             assert (call[3] if states or call[3] is None else error) == error, call[1]
-    with_literal = found[0][2][1]
+    with_literal = result[0][2][1]
     assert with_literal.startswith("SELECT ")
     assert "$1 = ''y''" in with_literal and "...\\\\ ü\r\n" in with_literal
 
@@ -112,21 +112,21 @@ def test_each_format_gives_the_same_capture(full: Logged, tmp_path: Path) -> Non
         equal(sent(capture))
         assert account["fractions"]
         assert (account["passwords"], account["torn"], account["missing"]) == (1, 0, 0), end
-    for end, found in made.items():
-        for one, other in zip(found, made["csv"], strict=True):
-            assert one["calls"] == other["calls"], end
+    for end, item in made.items():
+        for element, other in zip(item, made["csv"], strict=True):
+            assert element["calls"] == other["calls"], end
             alike = {"user", "database", "application", "ended", "calls"}
-            assert {key: one["session"][key] for key in alike} == {key: other["session"][key] for key in alike}
-            assert one["session"]["ended"]
+            assert {key: element["session"][key] for key in alike} == {key: other["session"][key] for key in alike}
+            assert element["session"]["ended"]
 
 
 def test_transactions_times_and_durations_are_those_of_the_log(full: Logged, tmp_path: Path) -> None:
     capture, _ = captured(tmp_path, full.files["csv"])
-    one, two = sessions(capture)
-    numbers = [call["transaction"] for call in one["calls"]]
+    result, two = sessions(capture)
+    numbers = [call["transaction"] for call in result["calls"]]
     assert numbers == [1, 2, 3, 4, 5, 5, 5, 5]
     assert len({call["transaction"] for call in two["calls"]}) == len(two["calls"])
-    for session in (one, two):
+    for session in (result, two):
         dues = [call["due_us"] for call in session["calls"]]
         # Parse and Bind, by which an execution begins earlier, are as exact as the log's milliseconds.
         assert all(later - earlier >= -2000 for earlier, later in itertools.pairwise(dues))
@@ -149,8 +149,8 @@ def test_a_log_by_duration_alone_gives_the_same_statements(logging_server: Clust
         captures = [captured(tmp_path, path)[0] for end, path in logged.files.items() if end != "log"]
         for capture in captures:
             equal(sent(capture))
-            one, _ = sessions(capture)
-            assert [call["transaction"] for call in one["calls"]] == [1, 2, 3, 4, 5, 5, 5, 5]
+            result, _ = sessions(capture)
+            assert [call["transaction"] for call in result["calls"]] == [1, 2, 3, 4, 5, 5, 5, 5]
     finally:
         log_of(
             logging_server,
@@ -194,10 +194,10 @@ def exported_by_azure(log: str, *, apart: bool) -> Iterator[dict[str, Any]]:
     """A log as Azure exports it: a record for each entry, with DETAIL beside it, and without STATEMENT and CONTEXT."""
     begun: dict[str, Any] | None = None
     for line in re.split(r"\n(?!\t)", log.removesuffix("\n")):
-        found = ENTRY.fullmatch(line.replace("\n\t", "\n"))
-        if found is None:
+        match = ENTRY.fullmatch(line.replace("\n\t", "\n"))
+        if match is None:
             continue  # from before the prefix was set
-        prefix, level, text = found.group("prefix", "level", "text")
+        prefix, level, text = match.group("prefix", "level", "text")
         if level == "DETAIL":
             assert begun is not None
             begun["detail"] = text
@@ -215,8 +215,8 @@ def test_an_export_of_azure_has_a_document_for_each_entry(logging_server: Cluste
     logged = log_of(logging_server, f"azure-{apart}", application, log_line_prefix=AZURE_PREFIX)
     export = tmp_path / "PT1H.json"
     with export.open("w") as out:
-        for one in exported_by_azure(logged.files["log"].read_bytes().decode(), apart=apart):
-            record = {"category": "PostgreSQLLogs", "operationName": "LogEvent", "properties": one}
+        for document in exported_by_azure(logged.files["log"].read_bytes().decode(), apart=apart):
+            record = {"category": "PostgreSQLLogs", "operationName": "LogEvent", "properties": document}
             out.write(json.dumps({"time": "2026-11-25T07:04:42.830Z", **record}) + "\n")
     capture, account = captured(tmp_path, export)
     assert account["files"][0][1] == f"Azure with log_line_prefix = '{AZURE_PREFIX}'"

@@ -93,11 +93,11 @@ def test_no_client_ends_the_recorder_or_fills_its_memory(embedded_server: Cluste
             assert peak_bytes(engine_of(relay)) < RECORDER_BYTES_MAX
             for client in hostile:
                 client.close()
-        found = relay.end()
+        end = relay.end()
     texts = [text for _, text, _, _ in sent(relay.output)[0]]
     assert texts == ["SELECT 'before'", *["SELECT 'meanwhile'"] * len(GARBAGE), "select $1::int4[]"]
     assert sent(relay.output)[0][-1][2] == ["{}"]
-    assert found["account"]["not_followed_sessions"]["statements before the log-in"] >= 1
+    assert end["account"]["not_followed_sessions"]["statements before the log-in"] >= 1
 
 
 def test_a_killed_recorder_leaves_what_was_recorded(embedded_server: Cluster, tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_killed_recorder_leaves_what_was_recorded(embedded_server: Cluster, tm
             # While it is recorded, too, it can be read up to its last checkpoint.
             assert wait_until(lambda: calls_in(output) == 20, PATIENCE_S)
             os.kill(engine_of(relay), signal.SIGKILL)
-        _, said = relay.process.communicate(timeout=PATIENCE_S)
-        assert relay.process.returncode == EXIT_HOST and "error[capture.record.killed]" in said, said
+        _, result = relay.process.communicate(timeout=PATIENCE_S)
+        assert relay.process.returncode == EXIT_HOST and "error[capture.record.killed]" in result, result
     shown = json.loads(pgdyno("capture", "show", output, "--json", code=0).out)
     assert (shown["calls"], shown["account"]["unfinished"], shown["account"]["not_ended"]) == (20, True, 1)
     assert "incomplete" in pgdyno("capture", "show", output, code=0).out
@@ -123,11 +123,11 @@ def calls_in(output: Path) -> int:
     return int(json.loads(shown.out)["calls"]) if shown.code == 0 else 0
 
 
-def cpu_of(folder: Path, log: Path, **asked: Any) -> tuple[float, dict[str, Any]]:
+def cpu_of(folder: Path, log: Path, **result: Any) -> tuple[float, dict[str, Any]]:
     """CPU seconds of a reading, and its account; an empty one if the log is refused."""
     output = folder / f"{log.name}.capture"
     output.unlink(missing_ok=True)
-    order = json.dumps({"logs": [str(log)], "output": str(output), **asked}).encode()
+    order = json.dumps({"logs": [str(log)], "output": str(output), **result}).encode()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = subprocess.run([_engine.checked(), "capture", "read"], input=order, capture_output=True, timeout=PATIENCE_S)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -138,7 +138,7 @@ def cpu_of(folder: Path, log: Path, **asked: Any) -> tuple[float, dict[str, Any]
 
 def of_rds(severity: str, count: int, pairs: int) -> bytes:
     """A log of RDS whose statements have JSON with all that its prefix has."""
-    values = "".join(f'{{"addr":"10.0.0.{one % 255}:5432","mail":"a{one}@b:[c"}},' for one in range(pairs))
+    values = "".join(f'{{"addr":"10.0.0.{item % 255}:5432","mail":"a{item}@b:[c"}},' for item in range(pairs))
     text = f"{severity}:  duration: 0.100 ms  statement: INSERT INTO t VALUES ('[{values}]')"
     return f"2026-11-28 12:00:00 UTC:10.0.0.5(5555):app@shop:[100]:{text}\n".encode() * count
 

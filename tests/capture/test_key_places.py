@@ -44,10 +44,10 @@ def test_an_order_shop_comes_out_the_same_wherever_its_sequences_start(
     embedded_server: Cluster, tmp_path: Path, name: str, starts: list[str]
 ) -> None:
     orders = captured_orders(embedded_server, tmp_path, name, starts=starts)
-    found = orders.replay("--speed", "2")
-    assert (found["reasons"], orders.differing()) == ([], set()), found["keys"]
-    keys = found["keys"]
-    assert (found["newly_failed"], keys["doubtful"], keys["given_up"]) == (0, 0, 0), keys
+    replay = orders.replay("--speed", "2")
+    assert (replay["reasons"], orders.differing()) == ([], set()), replay["keys"]
+    keys = replay["keys"]
+    assert (replay["newly_failed"], keys["doubtful"], keys["given_up"]) == (0, 0, 0), keys
     # Every order and every fifth customer is used, at a dozen places each.
     assert keys["answered"] == keys["learned"] and keys["exchanged"] > 5 * keys["learned"], keys
 
@@ -64,9 +64,9 @@ def test_numbers_that_happen_to_be_keys_are_not_exchanged(embedded_server: Clust
         Busy(dsn, 4, work)
 
     orders = captured_orders(embedded_server, tmp_path, "mini", use, schema=MINI, of=MINI_ROWS)
-    found = orders.replay()
-    assert (found["reasons"], orders.differing()) == ([], set()), found["keys"]
-    assert (found["keys"]["learned"], found["keys"]["exchanged"], found["keys"]["doubtful"]) == (80, 80, 0), found[
+    replay = orders.replay()
+    assert (replay["reasons"], orders.differing()) == ([], set()), replay["keys"]
+    assert (replay["keys"]["learned"], replay["keys"]["exchanged"], replay["keys"]["doubtful"]) == (80, 80, 0), replay[
         "keys"
     ]
 
@@ -96,13 +96,13 @@ def test_a_replay_whose_keys_cannot_be_told_from_other_numbers_is_invalid_and_na
     # Where no other number is near, there is nothing that it could be but a key.
     starts = ["ALTER SEQUENCE o_id_seq RESTART WITH 50000"]
     high = captured_orders(embedded_server, tmp_path, "high", use, schema=schema, starts=starts, of=MINI_ROWS)
-    found = high.replay()
-    assert (found["reasons"], high.differing()) == ([], set()), found["keys"]
+    replay = high.replay()
+    assert (replay["reasons"], high.differing()) == ([], set()), replay["keys"]
 
 
-def doubts(found: dict[str, Any]) -> set[str]:
+def doubts(document: dict[str, Any]) -> set[str]:
     """Statements with places that are in doubt."""
-    return {one["statement"] for one in found["keys"]["doubtful_places"]}
+    return {one["statement"] for one in document["keys"]["doubtful_places"]}
 
 
 @pytest.mark.parametrize("start", [1, 50_000])
@@ -122,6 +122,6 @@ def test_keys_in_documents_and_texts_are_right_or_named(embedded_server: Cluster
     orders = captured_orders(
         embedded_server, tmp_path, f"events_{start}", use, schema=schema, starts=starts, of=MINI_ROWS
     )
-    found = orders.replay()
+    replay = orders.replay()
     assert orders.differing() == set()
-    assert doubts(found) == {"INSERT INTO events (body) VALUES ($1::jsonb)"} and found["reasons"], found["keys"]
+    assert doubts(replay) == {"INSERT INTO events (body) VALUES ($1::jsonb)"} and replay["reasons"], replay["keys"]

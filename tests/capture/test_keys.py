@@ -25,9 +25,9 @@ PATIENCE_S = 30.0
 
 @pytest.mark.parametrize("speed", ["1", "4"])
 def test_keys_are_learned_from_the_log_and_other_sessions_wait_for_them(sold: Sold, speed: str) -> None:
-    found = sold.replay("learned", "--speed", speed)
-    assert (found["newly_failed"], found["errors"]) == (0, []), found["errors"]
-    keys = found["keys"]
+    replay = sold.replay("learned", "--speed", speed)
+    assert (replay["newly_failed"], replay["errors"]) == (0, []), replay["errors"]
+    keys = replay["keys"]
     # Numbers of all orders and tickets, and uuids of those that were told.
     assert keys["learned"] == keys["answered"] == ORDERS * (2 * len(MAKERS) + 1), keys
     assert (keys["ties"], keys["not_known"], keys["given_up"], keys["several_rows"]) == (0, 0, 0, 0), keys
@@ -36,22 +36,22 @@ def test_keys_are_learned_from_the_log_and_other_sessions_wait_for_them(sold: So
     assert (other["column"], other["missing"]) == ("tickets.id", 0), other
     # Makers at the same time take them in another order than the log's.
     assert fit["column"] == "orders.id" and abs(fit["missing"] - GIVEN_BEFORE) < len(MAKERS), fit
-    assert found["reasons"] == [f"the database is {fit['missing']:,} values of orders.id older than the capture"]
+    assert replay["reasons"] == [f"the database is {fit['missing']:,} values of orders.id older than the capture"]
     assert sold.rows("learned") == sold.rows("sold") != sold.rows("unsold")
 
 
 def test_a_database_of_after_the_capture_is_refused_before_the_first_statement(sold: Sold) -> None:
     ended = sold.replayed("later", template="sold")
     assert (ended.code, ended.error.code) == (2, "replay.database.newer"), ended.err
-    assert {one["column"] for one in ended.error.data["sequences"]} <= {"orders.id", "tickets.id"}
+    assert {sequence["column"] for sequence in ended.error.data["sequences"]} <= {"orders.id", "tickets.id"}
     assert sold.rows("later") == sold.rows("sold")
 
 
 def test_sent_as_captured_they_are_not_there(sold: Sold) -> None:
-    found = sold.replay("captured", "--keys", "captured")
-    assert found["keys"] is None
-    assert found["newly_failed"] > 0.01 * found["statements"]
-    assert {one["sqlstate"] for one in found["errors"]} >= {"23503"}
+    replay = sold.replay("captured", "--keys", "captured")
+    assert replay["keys"] is None
+    assert replay["newly_failed"] > 0.01 * replay["statements"]
+    assert {error["sqlstate"] for error in replay["errors"]} >= {"23503"}
 
 
 def test_a_statement_waits_for_the_transaction_that_makes_its_key_and_no_longer_than_allowed(
@@ -68,16 +68,16 @@ def test_a_statement_waits_for_the_transaction_that_makes_its_key_and_no_longer_
 
     logged = log_of(sold.cluster, "late", late)
     capture, _ = captured(tmp_path, logged.files["csv"])
-    one = Sold(sold.cluster, capture)
+    result = Sold(sold.cluster, capture)
     for name, wait_max, given_up in (("waits", "10", 0), ("given", "0.2", 1)):
         with sold.cluster.connect() as admin:
             admin.execute(f"DROP DATABASE IF EXISTS {name}".encode())
         with ThreadPoolExecutor(1) as pool:
             held = pool.submit(hold, sold.cluster, name, 0.8)
-            found = one.replay(name, "--wait-max", wait_max)
+            replay = result.replay(name, "--wait-max", wait_max)
             held.result()
-        assert (found["keys"]["waited"], found["keys"]["given_up"]) == (1, given_up), found
-        assert found["newly_failed"] == given_up
+        assert (replay["keys"]["waited"], replay["keys"]["given_up"]) == (1, given_up), replay
+        assert replay["newly_failed"] == given_up
 
 
 def connected_to(cluster: Cluster, database: str) -> psycopg.Connection[Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.analysis.likeness import reasons, unlike
 from pgdyno.errors import InputError
-from pgdyno.store.work_record import ComparedStatement, LikenessRecord, Work
+from pgdyno.store.work_record import ComparedStatement, LikenessRecord, StatementWork
 from pgdyno.workload.replay.counted import fallen, grown, shape_of
 from pgdyno.workload.replay.production import production
 
@@ -30,9 +30,9 @@ def things(embedded_server: Cluster, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_a_replay_on_the_same_database_did_the_work_of_production(things: Things) -> None:
-    found = document(things.replay("same"))
-    assert (found["valid"], found["reasons"]) == (True, [])
-    each = {one["statement"]: one for one in found["likeness"]["statements"]}
+    result = document(things.replay("same"))
+    assert (result["valid"], result["reasons"]) == (True, [])
+    each = {statement["statement"]: statement for statement in result["likeness"]["statements"]}
     for shape in (
         "SELECT note FROM things WHERE owner = ?",
         "UPDATE things SET note = ? WHERE id = ?",
@@ -42,7 +42,7 @@ def test_a_replay_on_the_same_database_did_the_work_of_production(things: Things
         assert (here["calls"], here["rows"]) == (there["calls"], there["rows"]), shape
         assert there["calls"] == CALLS
     assert each["SELECT note FROM things WHERE owner = ?"]["production"]["rows"] == 20 * CALLS
-    assert found["likeness"]["whole"]
+    assert result["likeness"]["whole"]
 
 
 @pytest.mark.parametrize(
@@ -60,25 +60,25 @@ def test_other_work_than_in_production_makes_a_replay_invalid_and_is_named(
     things: Things, change: str, figure: str, statement: str
 ) -> None:
     ended = things.replay("other", change=change)
-    found = document(ended)
-    assert (ended.code, found["newly_failed"]) == (4, 0), "no statement failed: nothing else tells"
-    (reason,) = found["reasons"]
+    result = document(ended)
+    assert (ended.code, result["newly_failed"]) == (4, 0), "no statement failed: nothing else tells"
+    (reason,) = result["reasons"]
     assert "did other work than in production" in reason
     assert statement in reason and f"times the {figure}" in reason
 
 
 def test_a_session_that_is_not_in_the_log_is_missed(things: Things, tmp_path: Path) -> None:
     lost = things.session_id("worker 1")
-    found = document(things.replay("lost", capture=things.without(tmp_path, lambda _, row: row[5] == lost)))
-    (reason,) = found["reasons"]
+    result = document(things.replay("lost", capture=things.without(tmp_path, lambda _, row: row[5] == lost)))
+    (reason,) = result["reasons"]
     assert "(0.80 times the calls)" in reason
 
 
 def test_lines_that_are_not_in_the_log_are_missed(things: Things, tmp_path: Path) -> None:
     capture = things.without(tmp_path, lambda number, _: number % 500 == 250)
-    found = document(things.replay("holes", capture=capture))
-    assert found["log_lost"] >= 2
-    assert any("lines of the log are missing" in reason for reason in found["reasons"]), found["reasons"]
+    result = document(things.replay("holes", capture=capture))
+    assert result["log_lost"] >= 2
+    assert any("lines of the log are missing" in reason for reason in result["reasons"]), result["reasons"]
 
 
 def test_counters_are_compared_with_a_server_that_has_some(things: Things) -> None:
@@ -87,17 +87,17 @@ def test_counters_are_compared_with_a_server_that_has_some(things: Things) -> No
     assert "has no pg_stat_statements" in ended.err
 
 
-def work_of(calls: int = 1000, rows: int = 1000, wal: int = 0, blocks: int = 4000) -> Work:
+def work_of(calls: int = 1000, rows: int = 1000, wal: int = 0, blocks: int = 4000) -> StatementWork:
     """What a statement did."""
-    return Work(
+    return StatementWork(
         calls=calls, rows=rows, exec_ms=calls / 10, wal_records=wal, wal_images=0, wal_bytes=100 * wal, blocks=blocks
     )
 
 
-def likeness(there: Work, here: Work, *, whole: bool = True) -> LikenessRecord:
+def likeness(there: StatementWork, here: StatementWork, *, whole: bool = True) -> LikenessRecord:
     """One statement beside production."""
-    one = ComparedStatement(statement="SELECT ?", production=there, here=here)
-    return LikenessRecord(whole=whole, statements=(one,))
+    statement = ComparedStatement(statement="SELECT ?", production=there, here=here)
+    return LikenessRecord(whole=whole, statements=(statement,))
 
 
 @pytest.mark.parametrize(
@@ -124,24 +124,26 @@ def likeness(there: Work, here: Work, *, whole: bool = True) -> LikenessRecord:
         (work_of(), work_of(calls=0, rows=0, blocks=0), {"calls": 0}),
     ],
 )
-def test_figures_beyond_their_limits_are_told(there: Work, here: Work, beyond: dict[str, float]) -> None:
-    found = unlike(likeness(there, here))
-    assert {name: pytest.approx(ratio) for one in found for name, ratio in one.ratios.items()} == beyond
+def test_figures_beyond_their_limits_are_told(
+    there: StatementWork, here: StatementWork, beyond: dict[str, float]
+) -> None:
+    unlikes = unlike(likeness(there, here))
+    assert {name: pytest.approx(ratio) for unlike in unlikes for name, ratio in unlike.ratios.items()} == beyond
 
 
 def test_a_select_may_prune_more_pages_and_a_statement_that_writes_has_its_records() -> None:
     there, here = work_of(wal=3000), work_of(wal=3400)
     assert unlike(likeness(there, here)) == []
     written = ComparedStatement(statement="UPDATE t SET a = ?", production=there, here=here)
-    (one,) = unlike(LikenessRecord(whole=True, statements=(written,)))
-    assert one.ratios.keys() == {"WAL records"}
+    (result,) = unlike(LikenessRecord(whole=True, statements=(written,)))
+    assert result.ratios.keys() == {"WAL records"}
 
 
 def test_calls_of_a_part_are_not_compared_and_what_a_call_does_is() -> None:
     half = work_of(calls=500, rows=500, blocks=2000)
     assert unlike(likeness(work_of(), half, whole=False)) == []
-    (one,) = unlike(likeness(work_of(), half.model_copy(update={"rows": 0}), whole=False))
-    assert dict(one.ratios) == {"rows": 0}
+    (result,) = unlike(likeness(work_of(), half.model_copy(update={"rows": 0}), whole=False))
+    assert dict(result.ratios) == {"rows": 0}
 
 
 def test_bloat_is_told_and_another_plan_is_a_reason() -> None:
@@ -153,9 +155,9 @@ def test_bloat_is_told_and_another_plan_is_a_reason() -> None:
 def test_what_takes_less_than_a_hundredth_is_told_and_is_no_reason() -> None:
     rare = ComparedStatement(statement="a", production=work_of(calls=50), here=work_of(calls=50, rows=0))
     often = ComparedStatement(statement="b", production=work_of(calls=100_000), here=work_of(calls=100_000))
-    found = LikenessRecord(whole=True, statements=(rare, often))
-    assert [one.statement for one in unlike(found)] == ["a"]
-    assert list(reasons(found)) == []
+    record = LikenessRecord(whole=True, statements=(rare, often))
+    assert [other.statement for other in unlike(record)] == ["a"]
+    assert list(reasons(record)) == []
 
 
 @pytest.mark.parametrize(
@@ -184,10 +186,10 @@ def test_what_was_done_between_two_readings() -> None:
         [counted_of(10)],
         [counted_of(25), counted_of(7, "SELECT ?", queryid=2), counted_of(9, role="other")],
     )
-    found = grown(before, after, {"app"})
+    result = grown(before, after, {"app"})
     # Two texts of one shape are one; a role that is not asked for does not count.
-    assert {shape: one.calls for shape, one in found.items()} == {"SELECT ?": 15 + 7}
-    assert found["SELECT ?"].blocks == 2 * (15 + 7)
+    assert {shape: item.calls for shape, item in result.items()} == {"SELECT ?": 15 + 7}
+    assert result["SELECT ?"].blocks == 2 * (15 + 7)
     # One that was evicted meanwhile counts from zero.
     assert grown([counted_of(100)], [counted_of(25)], set())["SELECT ?"].calls == 25
     assert fallen([counted_of(10)], [counted_of(25)]) == 0
@@ -211,7 +213,7 @@ def test_two_files_that_are_not_of_one_capture_are_refused(tmp_path: Path) -> No
         "is not JSON": (before, str(tmp_path / "text")),
         "cannot be read": (before, str(tmp_path / "nothing")),
     }
-    for said, files in wrong.items():
+    for item, files in wrong.items():
         with pytest.raises(InputError) as caught:
             production(files)
-        assert said in caught.value.message
+        assert item in caught.value.message

@@ -41,25 +41,27 @@ def test_what_is_left_out_is_lost_load_until_that_is_accepted(embedded_server: C
     texts = ["statement: SELECT 1"] * 9
     capture = capture_of(tmp_path, *texts, SECRET, user="postgres", database="postgres")
     ended = replayed(capture, embedded_server, "--json")
-    found = json.loads(ended.out)
+    document = json.loads(ended.out)
     assert (ended.code, ended.error.code) == (4, "replay.invalid")
-    assert (found["valid"], found["executed"], found["reading"]["kept"]) == (False, 9, 9)
-    assert found["reading"]["statements"] == {"passwords": 1}
-    assert found["reasons"] == list(reasons(RECORD.model_copy(update={"reading": ReadingRecord(**found["reading"])})))
+    assert (document["valid"], document["executed"], document["reading"]["kept"]) == (False, 9, 9)
+    assert document["reading"]["statements"] == {"passwords": 1}
+    assert document["reasons"] == list(
+        reasons(RECORD.model_copy(update={"reading": ReadingRecord(**document["reading"])}))
+    )
     accepted = replayed(capture, embedded_server, "--accept-losses", "--json")
-    found = json.loads(accepted.out)
-    assert (accepted.code, found["valid"], found["reading"]["accepted"]) == (0, True, True)
-    assert found["reading"]["statements"] == {"passwords": 1}, "it is in the account all the same"
+    result = json.loads(accepted.out)
+    assert (accepted.code, result["valid"], result["reading"]["accepted"]) == (0, True, True)
+    assert result["reading"]["statements"] == {"passwords": 1}, "it is in the account all the same"
     words = replayed(capture, embedded_server, "--accept-losses").out
-    assert next(iter(reading.remarks(ReadingRecord(**found["reading"])))) in words
+    assert next(iter(reading.remarks(ReadingRecord(**result["reading"])))) in words
 
 
 def test_the_reading_of_a_log_and_its_summary_say_it_too(tmp_path: Path) -> None:
     capture = capture_of(tmp_path, "statement: SELECT 1", SECRET, user="a", database="b")
     shown = pgdyno("capture", "show", capture, "--json", code=0)
-    found = json.loads(shown.out)["reading"]
-    assert (found["kept"], found["statements"], found["sessions"]) == (1, {"passwords": 1}, 1)
-    (loss,) = reading.losses(ReadingRecord(**found))
+    result = json.loads(shown.out)["reading"]
+    assert (result["kept"], result["statements"], result["sessions"]) == (1, {"passwords": 1}, 1)
+    (loss,) = reading.losses(ReadingRecord(**result))
     assert loss in pgdyno("capture", "show", capture, code=0).err
 
 
@@ -80,19 +82,21 @@ def test_the_reading_of_a_log_and_its_summary_say_it_too(tmp_path: Path) -> None
 def test_more_than_one_in_a_hundred_is_a_reason_and_everything_is_told(
     change: dict[str, Any], reasons_there: int, remarks_there: int
 ) -> None:
-    found = WHOLE.model_copy(update=change)
-    assert len(list(reading.reasons(found))) == reasons_there
-    assert len(list(reading.remarks(found))) == remarks_there
-    assert [one.level for one in reading.findings(found)] == ["invalid"] * reasons_there + ["warn"] * remarks_there
+    model_copy = WHOLE.model_copy(update=change)
+    assert len(list(reading.reasons(model_copy))) == reasons_there
+    assert len(list(reading.remarks(model_copy))) == remarks_there
+    assert [finding.level for finding in reading.findings(model_copy)] == ["invalid"] * reasons_there + [
+        "warn"
+    ] * remarks_there
 
 
 def test_a_sample_without_some_of_the_transactions_is_another_mixture() -> None:
-    found = SampleRecord(transactions=1000, left_out=11, reading=WHOLE)
-    assert [one.level for one in sampled.findings(found)] == ["invalid"]
-    accepted = found.model_copy(update={"reading": WHOLE.model_copy(update={"accepted": True})})
-    assert [one.level for one in sampled.findings(accepted)] == ["warn"]
-    assert [one.level for one in sampled.findings(found.model_copy(update={"left_out": 10}))] == ["warn"]
-    assert not list(sampled.findings(found.model_copy(update={"left_out": 0})))
+    record = SampleRecord(transactions=1000, left_out=11, reading=WHOLE)
+    assert [finding.level for finding in sampled.findings(record)] == ["invalid"]
+    accepted = record.model_copy(update={"reading": WHOLE.model_copy(update={"accepted": True})})
+    assert [finding.level for finding in sampled.findings(accepted)] == ["warn"]
+    assert [finding.level for finding in sampled.findings(record.model_copy(update={"left_out": 10}))] == ["warn"]
+    assert not list(sampled.findings(record.model_copy(update={"left_out": 0})))
 
 
 DRIVE = ("--clients", "2", "--warmup", "0s", "--duration", "1s", "--yes-write", *AS_SUPERUSER)
@@ -101,33 +105,33 @@ DRIVE = ("--clients", "2", "--warmup", "0s", "--duration", "1s", "--yes-write", 
 def test_a_capture_that_fails_elsewhere_is_no_valid_drive(embedded_server: Cluster, tmp_path: Path) -> None:
     texts = ["statement: SELECT 1", "statement: SELECT * FROM gone"]
     capture = capture_of(tmp_path, *texts, user="postgres", database="postgres", apart=True)
-    asked = ["drive", capture, "--dsn", embedded_server.dsn, *DRIVE]
-    ended = pgdyno(*asked, "--json")
-    found = json.loads(ended.out)
-    assert found["failed"] > 0.01 * found["succeeded"] and found["succeeded"] > 0
-    assert (found["valid"], ended.code) == (False, 4)
-    assert [one["check"] for one in found["findings"] if one["level"] == "invalid"] == ["failed"]
-    assert not json.loads(pgdyno(*asked, "--keep-invalid", "--json", code=0).out)["valid"]
+    results = ["drive", capture, "--dsn", embedded_server.dsn, *DRIVE]
+    ended = pgdyno(*results, "--json")
+    document = json.loads(ended.out)
+    assert document["failed"] > 0.01 * document["succeeded"] and document["succeeded"] > 0
+    assert (document["valid"], ended.code) == (False, 4)
+    assert [finding["check"] for finding in document["findings"] if finding["level"] == "invalid"] == ["failed"]
+    assert not json.loads(pgdyno(*results, "--keep-invalid", "--json", code=0).out)["valid"]
 
 
 def test_a_drive_says_what_its_capture_lacks(embedded_server: Cluster, tmp_path: Path) -> None:
     capture = capture_of(tmp_path, "statement: SELECT 1", SECRET, user="postgres", database="postgres")
-    asked = ["drive", capture, "--dsn", embedded_server.dsn, *DRIVE, "--json"]
-    ended = pgdyno(*asked)
-    found = json.loads(ended.out)
-    assert [one["check"] for one in found["findings"] if one["level"] == "invalid"] == ["capture"]
-    assert (found["failed"], found["valid"], ended.code) == (0, False, 4)
-    accepted = json.loads(pgdyno(*asked, "--accept-losses", code=0).out)
+    texts = ["drive", capture, "--dsn", embedded_server.dsn, *DRIVE, "--json"]
+    ended = pgdyno(*texts)
+    document = json.loads(ended.out)
+    assert [finding["check"] for finding in document["findings"] if finding["level"] == "invalid"] == ["capture"]
+    assert (document["failed"], document["valid"], ended.code) == (0, False, 4)
+    accepted = json.loads(pgdyno(*texts, "--accept-losses", code=0).out)
     assert (accepted["valid"], accepted["workload"]["accept_losses"]) == (True, True)
-    assert [one["level"] for one in accepted["findings"] if one["check"] == "capture"] == ["warn"]
+    assert [finding["level"] for finding in accepted["findings"] if finding["check"] == "capture"] == ["warn"]
 
 
 def test_a_drive_says_which_transactions_are_never_drawn(embedded_server: Cluster, tmp_path: Path) -> None:
     texts = ["statement: SELECT 1", "statement: COPY t FROM STDIN"]
     capture = capture_of(tmp_path, *texts, user="postgres", database="postgres", apart=True)
     ended = pgdyno("drive", capture, "--dsn", embedded_server.dsn, *DRIVE, "--json")
-    found = json.loads(ended.out)
-    assert [one["check"] for one in found["findings"] if one["level"] == "invalid"] == ["mixture"]
+    document = json.loads(ended.out)
+    assert [finding["check"] for finding in document["findings"] if finding["level"] == "invalid"] == ["mixture"]
     assert ended.code == 4
 
 
@@ -138,11 +142,11 @@ def test_an_experiment_of_a_capture_with_losses_keeps_them_and_their_verdict(
     file = tmp_path / "experiment.toml"
     text = 'schema_version = 1\nreplicates = 1\n[world]\nkind = "real"\ndsn = "{}"\n[workload]\nkind = "replay"\ncapture = "{}"\n'
     file.write_text(text.format(embedded_server.dsn, capture) + 'allow_outside = ["role:postgres"]\n')
-    asked: list[Any] = ["run", file, "--results", tmp_path / "results", "--yes-write", "--json"]
-    ended = pgdyno(*asked)
+    results: list[Any] = ["run", file, "--results", tmp_path / "results", "--yes-write", "--json"]
+    ended = pgdyno(*results)
     (arm,) = json.loads(ended.out)["arms"]
     assert (ended.code, arm["replay"]["accounts"][0]["not_captured"]) == (4, {"passwords": 1})
-    accepted = pgdyno(*asked, "--set", "workload.accept_losses=true")
+    accepted = pgdyno(*results, "--set", "workload.accept_losses=true")
     (arm,) = json.loads(accepted.out)["arms"]
     assert arm["replay"]["accounts"][0]["not_captured"] == {"passwords": 1}
     assert not any(reason.startswith("captured load") for reason in arm["why_invalid"]), arm["why_invalid"]
@@ -165,10 +169,10 @@ def test_a_recording_that_was_killed_says_so_in_each_account_and_is_not_sent_to_
     assert pgdyno(*drive, code=2).error.code == "replay.server.captured"
     copy = ("--database", f"{relay.database}={relay.database}")
     ended = replayed(capture, embedded_server, "--json", *copy)
-    found = json.loads(ended.out)
-    assert found["reading"]["unfinished"] and found["valid"] and found["executed"] == 20, ended.err
+    document = json.loads(ended.out)
+    assert document["reading"]["unfinished"] and document["valid"] and document["executed"] == 20, ended.err
     driven = json.loads(pgdyno(*drive, *copy, code=0).out)
-    assert [one["level"] for one in driven["findings"] if one["check"] == "capture"] == ["warn"]
+    assert [finding["level"] for finding in driven["findings"] if finding["check"] == "capture"] == ["warn"]
 
 
 def test_the_captured_database_is_refused_before_the_first_statement(embedded_server: Cluster, tmp_path: Path) -> None:

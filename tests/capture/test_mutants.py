@@ -53,26 +53,34 @@ def of_another_log(mutants: Mutants, tmp_path_factory: pytest.TempPathFactory) -
     return mutants.replay(capture=capture)
 
 
-def alone(found: dict[str, Any], statement: str) -> list[str]:
+def alone(document: dict[str, Any], statement: str) -> list[str]:
     """Why it would be no replay of production if this statement and the quiet one were all."""
-    whole = LikenessRecord.model_validate(found["likeness"])
-    few = [one for one in whole.statements if statement in one.statement or table(QUIET) in one.statement]
+    whole = LikenessRecord.model_validate(document["likeness"])
+    few = [
+        compared_statement
+        for compared_statement in whole.statements
+        if statement in compared_statement.statement or table(QUIET) in compared_statement.statement
+    ]
     assert len(few) >= 2, f"{statement} is not compared"
     return list(reasons(whole.model_copy(update={"statements": tuple(few)})))
 
 
 def test_without_a_mutant_nothing_is_said(mutants: Mutants) -> None:
-    found = mutants.replay()
-    assert (found["valid"], found["reasons"], found["newly_failed"]) == (True, [], 0)
-    beyond = unlike(LikenessRecord.model_validate(found["likeness"]))
-    assert [one for one in beyond if one.is_other] == []
+    replay = mutants.replay()
+    assert (replay["valid"], replay["reasons"], replay["newly_failed"]) == (True, [], 0)
+    beyond = unlike(LikenessRecord.model_validate(replay["likeness"]))
+    assert [unlike for unlike in beyond if unlike.is_other] == []
 
 
 @pytest.mark.parametrize("name", IN_DATABASE)
 def test_another_database_is_named(on_another_database: dict[str, Any], name: str) -> None:
     (reason,) = alone(on_another_database, table(name))
     assert table(name) in reason and table(QUIET) not in reason
-    failed = {one["sqlstate"]: one["count"] for one in on_another_database["errors"] if table(name) in one["statement"]}
+    failed = {
+        error["sqlstate"]: error["count"]
+        for error in on_another_database["errors"]
+        if table(name) in error["statement"]
+    }
     sqlstate = IN_DATABASE[name].sqlstate
     assert failed == ({sqlstate: CALLS} if sqlstate else {})
 

@@ -63,7 +63,7 @@ def test_a_plan_lets_a_server_log_and_its_inverse_undoes_it_exactly(counting_ser
     log = counting_server.log_path
     assert wait_until(lambda: f"{CLIENT}" in log.read_text() and "disconnection" in log.read_text(), PATIENCE_S)
     capture, account = captured(tmp_path, log, options=("--prefix", plan["prefix"]))
-    assert ("unnamed", "SELECT $1::text", ["a value"], None) in [call for one in sent(capture) for call in one]
+    assert ("unnamed", "SELECT $1::text", ["a value"], None) in [call for item in sent(capture) for call in item]
     assert account["fractions"] and account["without_ending"] == 0
     again = json.loads(pgdyno("capture", "plan", counting_server.dsn, "--json", code=0).out)
     assert again["apply"] == []
@@ -122,7 +122,7 @@ def test_what_is_undone_is_the_servers_own_setting_whatever_the_session_has(over
     assert "ALTER SYSTEM SET log_error_verbosity = 'verbose';" in plan["undo"]
     # The server has these as they are needed: only the session does not.
     assert not {"log_duration", "log_min_error_statement", "log_connections"} & {
-        one["name"] for one in plan["settings"]
+        setting["name"] for setting in plan["settings"]
     }, plan["settings"]
     assert "ALTER SYSTEM SET log_timezone = 'UTC';" in plan["apply"]
     assert "ALTER SYSTEM RESET log_timezone;" in plan["undo"]
@@ -138,9 +138,9 @@ def test_what_is_undone_is_the_servers_own_setting_whatever_the_session_has(over
 def test_a_role_that_does_not_see_the_servers_own_setting_is_told_so(overridden_server: Cluster) -> None:
     asking = overridden_server.dsn.replace("user=postgres", "user=asks")
     plan = json.loads(pgdyno("capture", "plan", asking, "--json", code=0).out)
-    comments = [one for one in plan["undo"] if one.startswith("-- log_statement:")]
+    comments = [item for item in plan["undo"] if item.startswith("-- log_statement:")]
     assert len(comments) == 1, plan["undo"]
-    assert not any("log_statement" in one for one in plan["undo"] if one not in comments)
+    assert not any("log_statement" in item for item in plan["undo"] if item not in comments)
     assert any("log_statement is not seen by this session" in note for note in plan["notes"])
     rds = pgdyno("capture", "plan", asking, "--for", "rds", code=0).out
     assert "ParameterName=log_statement,ParameterValue=none" not in rds
@@ -154,7 +154,7 @@ def test_settings_that_change_the_form_of_a_log_are_asked_for(overridden_server:
         plan = json.loads(pgdyno("capture", "plan", overridden_server.dsn, "--json", code=0).out)
     finally:
         change(overridden_server, ["ALTER SYSTEM RESET log_min_messages"])
-    wanted = {one["name"]: one["wanted"] for one in plan["settings"]}
+    wanted = {setting["name"]: setting["wanted"] for setting in plan["settings"]}
     assert wanted["log_error_verbosity"] == "default"
     assert wanted["log_timezone"] == "UTC"
     assert wanted["log_min_messages"] == "warning"
@@ -182,10 +182,10 @@ def test_messages_are_to_be_in_english(messages: str, wanted: str | None) -> Non
         "log_connections": "on",
         "log_destination": "csvlog",
     }
-    there = {name: plan_module.Setting(value, by_alter_system=False) for name, value in values.items()}
-    found = plan_module._wanted(there, "server", 1.0, None)
-    assert found.get("lc_messages") == wanted
-    assert not {"log_error_verbosity", "log_timezone", "log_min_messages"} & found.keys()
+    there = {name: plan_module.ServerSetting(value, by_alter_system=False) for name, value in values.items()}
+    binaries = plan_module._wanted(there, "server", 1.0, None)
+    assert binaries.get("lc_messages") == wanted
+    assert not {"log_error_verbosity", "log_timezone", "log_min_messages"} & binaries.keys()
 
 
 def test_the_rate_of_statements_is_that_of_pg_stat_statements(counting_server: Cluster) -> None:
@@ -208,14 +208,16 @@ def test_statistics_have_counters_and_no_literal(counting_server: Cluster) -> No
         session.execute("ALTER ROLE teller PASSWORD 'hunter2'")
     ended = pgdyno("capture", "stats", counting_server.dsn, code=0)
     assert "secret" not in ended.out and "hunter2" not in ended.out
-    found = json.loads(ended.out)
-    (inserted,) = [one for one in found["statements"] if one["query"].startswith("INSERT INTO people")]
+    document = json.loads(ended.out)
+    (inserted,) = [
+        statement for statement in document["statements"] if statement["query"].startswith("INSERT INTO people")
+    ]
     assert (inserted["role"], inserted["calls"], inserted["rows"]) == ("postgres", 1, 2)
     assert inserted["wal_bytes"] > 0
-    assert {"schema": "public", "name": "numbers", "last_value": 1, "increment": 1, "cache": 1} in found["sequences"]
-    assert next(one for one in found["relations"] if one["name"] == "people")["size_bytes"] > 0
-    assert "shared_buffers" in {one["name"] for one in found["settings"]}
-    assert "archive_command" not in {one["name"] for one in found["settings"]}
+    assert {"schema": "public", "name": "numbers", "last_value": 1, "increment": 1, "cache": 1} in document["sequences"]
+    assert next(relation for relation in document["relations"] if relation["name"] == "people")["size_bytes"] > 0
+    assert "shared_buffers" in {setting["name"] for setting in document["settings"]}
+    assert "archive_command" not in {setting["name"] for setting in document["settings"]}
 
 
 def test_what_cannot_be_asked_is_refused(counting_server: Cluster, embedded_server: Cluster) -> None:

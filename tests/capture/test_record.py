@@ -139,8 +139,8 @@ def both(embedded_server: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
                 psycopg.connect(relay.dsn, sslmode="require")
 
         logged = log_of(embedded_server, "relayed", use)
-        found = relay.end()
-    return Both(captured(folder, logged.files["csv"])[0], output, found)
+        end = relay.end()
+    return Both(captured(folder, logged.files["csv"])[0], output, end)
 
 
 def test_what_is_recorded_is_what_was_logged(both: Both) -> None:
@@ -148,20 +148,24 @@ def test_what_is_recorded_is_what_was_logged(both: Both) -> None:
     assert sent(both.recorded) == sent(both.logged)
     assert sent(both.recorded, "pipelined") == [PIPELINED] == sent(both.logged, "pipelined")
     assert sent(both.recorded, "copied") == [COPIED] == sent(both.logged, "copied")
-    (copies,) = [one for one in sessions(both.recorded, None) if one["session"]["application"] == "copied"]
+    (copies,) = [session for session in sessions(both.recorded, None) if session["session"]["application"] == "copied"]
     assert [call["rows"] for call in copies["calls"] if "rows" in call] == ["1\n", "none\n", "2\n", "none\n"]
     of_log, of_relay = (
-        [one for one in sessions(capture, None) if one["session"]["application"] in (CLIENT, "pipelined", "copied")]
+        [
+            session
+            for session in sessions(capture, None)
+            if session["session"]["application"] in (CLIENT, "pipelined", "copied")
+        ]
         for capture in (both.logged, both.recorded)
     )
     alike = {"user", "database", "application", "ended", "calls"}
-    for one, other in zip(of_log, of_relay, strict=True):
-        assert {key: one["session"][key] for key in alike} == {key: other["session"][key] for key in alike}
+    for item, other in zip(of_log, of_relay, strict=True):
+        assert {key: item["session"][key] for key in alike} == {key: other["session"][key] for key in alike}
         assert other["session"]["host"] == "127.0.0.1"
-        transactions = [[call["transaction"] for call in session["calls"]] for session in (one, other)]
+        transactions = [[call["transaction"] for call in session["calls"]] for session in (item, other)]
         assert transactions[0] == transactions[1]
-        pipelined = one["session"]["application"] == "pipelined"
-        for logged, recorded in zip(one["calls"], other["calls"], strict=True):
+        pipelined = item["session"]["application"] == "pipelined"
+        for logged, recorded in zip(item["calls"], other["calls"], strict=True):
             assert (recorded["us"] is None) == (logged["us"] is None)
             # Answers of a pipeline come together, so their times are not told apart. To a named statement a log adds what preparing it took.
             if logged["us"] is not None and not pipelined and logged["protocol"] != "named":
@@ -186,7 +190,7 @@ def test_what_cannot_be_recorded_is_refused_or_counted(both: Both) -> None:
     account = both.found["account"]
     assert account["passwords"] == 1
     assert (account["not_ended"], account["without_ending"], account["errors_without_statement"]) == (0, 0, 0)
-    assert account["calls"] == sum(one["session"]["calls"] for one in sessions(both.recorded, None))
+    assert account["calls"] == sum(session["session"]["calls"] for session in sessions(both.recorded, None))
     assert stat.S_IMODE(both.recorded.stat().st_mode) == 0o600
 
 
@@ -200,15 +204,15 @@ def test_a_recording_ends_by_a_signal_with_what_was_sent_until_then(embedded_ser
         session.pgconn.send_query(b"SELECT pg_sleep(600)")
         session.pgconn.flush()
         with connected(embedded_server, "another") as other:
-            asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%sleep(600)' AND pid <> pg_backend_pid()"
-            while other.execute(asked).fetchone() == (0,):
+            result = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%sleep(600)' AND pid <> pg_backend_pid()"
+            while other.execute(result).fetchone() == (0,):
                 pass
-        found = relay.end()
+        end = relay.end()
         assert [(text, error) for _, text, _, error in sent(relay.output)[0]] == [
             ("SELECT 1", None),
             ("SELECT pg_sleep(600)", None),
         ]
-        assert (found["account"]["not_ended"], found["account"]["without_ending"]) == (1, 1)
+        assert (end["account"]["not_ended"], end["account"]["without_ending"]) == (1, 1)
 
 
 def test_what_cannot_begin_is_said(embedded_server: Cluster, tmp_path: Path) -> None:
@@ -263,8 +267,8 @@ def loads(dsn: str) -> None:
 def test_rows_of_copy_are_recorded_and_sent_again(embedded_server: Cluster, tmp_path: Path) -> None:
     with recording(embedded_server, tmp_path / "kept.capture") as relay:
         loads(relay.dsn)
-        found = relay.end()
-    assert found["account"]["copied_bytes"] > 2**21
+        end = relay.end()
+    assert end["account"]["copied_bytes"] > 2**21
     with connected(embedded_server) as session:
         wanted = session.execute(LOADED).fetchone()
         session.execute("DROP TABLE kept")
@@ -289,7 +293,7 @@ def test_keys_are_those_that_the_server_answered(embedded_server: Cluster, tmp_p
                 assert row is not None
                 user.execute("UPDATE made SET used = 1 WHERE id = %s", [row[0]])
         relay.end()
-    (shown,) = [one for one in sessions(relay.output, None) if one["session"]["application"] == "maker"]
+    (shown,) = [session for session in sessions(relay.output, None) if session["session"]["application"] == "maker"]
     assert [call["answer"] for call in shown["calls"]] == [[["id", str(number)]] for number in range(51, 56)]
     with connected(embedded_server) as admin:
         admin.execute("TRUNCATE made RESTART IDENTITY")
@@ -306,15 +310,19 @@ def test_clients_log_in_by_scram_through_it_and_its_password_is_not_kept(tmp_pat
     with throwaway_cluster(tcp="127.0.0.1") as cluster:
         output = tmp_path / "scram.capture"
         with recording(cluster, output, f"127.0.0.1:{cluster.port}") as relay:
-            asked: dict[str, Any] = {"require_auth": "scram-sha-256", "password": cluster.password, "autocommit": True}
-            with psycopg.connect(relay.dsn, **asked, application_name=CLIENT) as session:
+            document: dict[str, Any] = {
+                "require_auth": "scram-sha-256",
+                "password": cluster.password,
+                "autocommit": True,
+            }
+            with psycopg.connect(relay.dsn, **document, application_name=CLIENT) as session:
                 session.execute("SELECT 'behind a password'")
             with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-                psycopg.connect(relay.dsn, **asked | {"password": "another"})
+                psycopg.connect(relay.dsn, **document | {"password": "another"})
             with pytest.raises(psycopg.OperationalError, match="channel binding required"):
-                psycopg.connect(relay.dsn, **asked, channel_binding="require")
+                psycopg.connect(relay.dsn, **document, channel_binding="require")
             relay.end()
-    assert [[text for _, text, _, _ in one] for one in sent(output)] == [["SELECT 'behind a password'"]]
+    assert [[text for _, text, _, _ in item] for item in sent(output)] == [["SELECT 'behind a password'"]]
     shown = pgdyno("capture", "show", output, "--values", "--json", code=0).out
     assert cluster.password is not None and cluster.password not in shown
 
@@ -345,15 +353,15 @@ def test_a_full_disk_ends_no_session_and_what_was_recorded_can_be_used(
             row = session.execute("SELECT %s || %s", [f"{number} ", draw.randbytes(1000).hex()]).fetchone()
             assert row is not None and row[0].startswith(f"{number} ")
         other.execute("SELECT 'behind'")
-        said = relay.process.stderr.readline() if relay.process.stderr is not None else ""
-        assert "the capture is full" in said and "clients stay connected" in said
+        result = relay.process.stderr.readline() if relay.process.stderr is not None else ""
+        assert "the capture is full" in result and "clients stay connected" in result
         session.execute("SELECT 'still there'")
-        found = relay.end(EXIT_HOST, "error[capture.record.full]")
-    kept = found["account"]["calls"]
+        end = relay.end(EXIT_HOST, "error[capture.record.full]")
+    kept = end["account"]["calls"]
     assert 0.1 * BEYOND < kept < BEYOND
     (filling,) = sent(output, "filling")
     # All of them until then, each with its values, and none behind.
     assert [values[0] for _, _, values, _ in filling] == [f"{number} " for number in range(kept - 1)]
-    assert [[text for _, text, _, _ in one] for one in sent(output, "waiting")] == [["SELECT 'before'"]]
+    assert [[text for _, text, _, _ in item] for item in sent(output, "waiting")] == [["SELECT 'before'"]]
     # The room that was taken ahead is given back.
     assert output.stat().st_blocks * 512 < output.stat().st_size + (64 << 10)

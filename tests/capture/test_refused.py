@@ -62,10 +62,10 @@ def test_a_log_that_cannot_be_used_is_refused_for_what_it_is(tmp_path: Path, nam
 
 
 def test_logs_of_two_servers_are_refused(tmp_path: Path) -> None:
-    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
-    one.write_text(line("statement: SELECT 1") + line("statement: SELECT 2", 2, at="2026-11-25 07:09:42.123 UTC"))
+    path, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    path.write_text(line("statement: SELECT 1") + line("statement: SELECT 2", 2, at="2026-11-25 07:09:42.123 UTC"))
     two.write_text(line("statement: SELECT 3", at="2026-11-25 07:05:42.123 UTC"))
-    error = pgdyno("capture", "read", two, one, "--output", tmp_path / "a.capture", code=2).error
+    error = pgdyno("capture", "read", two, path, "--output", tmp_path / "a.capture", code=2).error
     assert error is not None and error.code == "capture.logs.two_servers"
     assert error.data == {"session": "6563.7"}
     assert not (tmp_path / "a.capture").exists()
@@ -98,9 +98,9 @@ def test_what_is_damaged_in_a_log_is_counted_and_the_rest_is_read(tmp_path: Path
     assert (account["duplicates"], account["repeated"]) == (1, 0)
     assert 4 <= account["missing"] <= 5
     assert 14 <= account["calls"] <= 16
-    said = pgdyno("capture", "show", output, code=0).out
-    assert "lines that are missing by their numbers" in said
-    assert "the first record that cannot be read" in said
+    out = pgdyno("capture", "show", output, code=0).out
+    assert "lines that are missing by their numbers" in out
+    assert "the first record that cannot be read" in out
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_no_value_is_shown_unless_it_is_asked_for_and_the_file_is_private(tmp_pa
     read = pgdyno("capture", "read", log, "--output", output, code=0)
     assert stat.S_IMODE(output.stat().st_mode) == 0o600
     shown = [pgdyno("capture", "show", output, *more, code=0) for more in ((), ("--json",), ("--session", "1"))]
-    printed = "".join(one.out + one.err for one in (read, *shown))
+    printed = "".join(item.out + item.err for item in (read, *shown))
     assert not [secret for secret in secrets if secret in printed]
     assert "7000" not in printed
     assert "SELECT * FROM people WHERE name = ? AND age = ?" in printed
-    asked = pgdyno("capture", "show", output, "--session", "1", "--values", code=0).out
-    assert all(secret in asked for secret in secrets)
+    result = pgdyno("capture", "show", output, "--session", "1", "--values", code=0).out
+    assert all(secret in result for secret in secrets)
     output.chmod(0o644)
     assert "others than its owner may read it" in pgdyno("capture", "show", output, code=0).err
 
@@ -191,7 +191,7 @@ def _writes(pid: int, folder: Path) -> bool:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     with contextlib.suppress(OSError):
         for child in children:
-            opened = [os.readlink(one) for one in Path(f"/proc/{child}/fd").iterdir()]
-            if any(one.startswith(f"{folder}/") and not one.endswith(".zst") for one in opened):
+            opened = [os.readlink(path) for path in Path(f"/proc/{child}/fd").iterdir()]
+            if any(item.startswith(f"{folder}/") and not item.endswith(".zst") for item in opened):
                 return True
     return False

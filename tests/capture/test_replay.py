@@ -12,7 +12,7 @@ import pytest
 
 from pgdyno.analysis.replay import reasons
 from pgdyno.host.waiting import wait_until
-from pgdyno.store.work_record import DoubtfulPlace, ReplayedKeys, ReplayRecord, Times
+from pgdyno.store.work_record import DoubtfulPlace, ReplayedKeys, ReplayRecord, TimeDistribution
 from tools.captured.logged import log_of
 
 from ..support.commands import pgdyno
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 def test_a_replay_leaves_the_rows_that_production_left(shop: Shop, pace: str) -> None:
     copy = shop.copy("replayed")
     ended = shop.replay(copy, "--yes-write", "--json", "--pace", pace)
-    found = json.loads(ended.out)
-    assert (found["newly_failed"], found["errors"]) == (0, []), found["errors"]
-    assert found["failed_as_recorded"] == FAILING
-    assert (found["no_longer_failed"], found["not_begun"], found["connections_lost"]) == (0, 0, 0)
+    document = json.loads(ended.out)
+    assert (document["newly_failed"], document["errors"]) == (0, []), document["errors"]
+    assert document["failed_as_recorded"] == FAILING
+    assert (document["no_longer_failed"], document["not_begun"], document["connections_lost"]) == (0, 0, 0)
     assert shop.rows(copy) == shop.rows("shop") != shop.rows("before")
     assert ended.code == 0, ended.err
-    assert found["statements"] == json.loads(pgdyno("capture", "show", shop.capture, "--json", code=0).out)["calls"]
+    assert document["statements"] == json.loads(pgdyno("capture", "show", shop.capture, "--json", code=0).out)["calls"]
 
 
 def test_there_are_never_more_places_than_the_application_had(shop: Shop) -> None:
-    found = json.loads(shop.replay(shop.copy("faster"), "--yes-write", "--json", "--speed", "3").out)
+    document = json.loads(shop.replay(shop.copy("faster"), "--yes-write", "--json", "--speed", "3").out)
     shown = json.loads(pgdyno("capture", "show", shop.capture, "--json", code=0).out)
-    assert found["lanes"] < shown["sessions"]
-    assert found["sessions"] == shown["sessions"]
+    assert document["lanes"] < shown["sessions"]
+    assert document["sessions"] == shown["sessions"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_an_interrupted_replay_leaves_no_session(shop: Shop, sign: signal.Signal
         assert (process.returncode, "interrupted" in err) == (130, True), err
 
 
-NO_TIMES = Times(count=0, mean_ms=0, p50_ms=0, p99_ms=0, max_ms=0)
+NO_TIMES = TimeDistribution(count=0, mean_ms=0, p50_ms=0, p99_ms=0, max_ms=0)
 RECORD = ReplayRecord(
     statements=1000,
     executed=970,
@@ -172,10 +172,10 @@ def test_an_advisory_lock_that_is_not_given_is_given_up(embedded_server: Cluster
     with connected(embedded_server, "who keeps it") as keeper:
         keeper.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         where = ("--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, "--wait-max", "0.5", "--json")
-        found = json.loads(pgdyno("capture", "replay", capture, *where).out)
+        document = json.loads(pgdyno("capture", "replay", capture, *where).out)
     # Without an end to its patience it would last until the replay's limit.
-    assert [(one["sqlstate"], one["count"]) for one in found["errors"]] == [("57014", 1)], found["errors"]
-    assert (found["newly_failed"], found["not_begun"]) == (1, 0)
+    assert [(error["sqlstate"], error["count"]) for error in document["errors"]] == [("57014", 1)], document["errors"]
+    assert (document["newly_failed"], document["not_begun"]) == (1, 0)
 
 
 PATIENCE_S = 60.0

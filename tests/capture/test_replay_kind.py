@@ -16,11 +16,11 @@ from pgdyno.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.store import open_experiment
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.workload.kind.replay import Replay
+from pgdyno.workload.kind.replay import ReplayKind
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.replay.asked import Asked
+from pgdyno.workload.replay.asked import ReplaySelection
 from pgdyno.workload.replay.rehearsal import rehearse
-from pgdyno.workload.replay.running import Replaying
+from pgdyno.workload.replay.running import ReplayRunner
 from pgdyno.world.reached import ReachedServer
 from tools.captured.logged import dumped
 
@@ -59,16 +59,16 @@ def replayed(
     """A run against a new copy of the shop."""
     dsn = shop.cluster.dsn_of("postgres", shop.copy(name))
     server = ReachedServer(f"{dsn} options='{options}'", shop.cluster.binaries, None)
-    heard = Heard()
+    result = Heard()
     request = RunRequest(
         duration_s=300,
         out_dir=folder / "driver",
         clock=SubjectClock(0, dilation),
-        on_start=heard.started,
-        on_measure_begin=heard.edge,
-        on_measure_end=heard.edge,
+        on_start=result.started,
+        on_measure_begin=result.edge,
+        on_measure_end=result.edge,
     )
-    return Replaying(Asked(str(shop.capture), **keys))(server, request), heard
+    return ReplayRunner(ReplaySelection(str(shop.capture), **keys))(server, request), result
 
 
 def texts_of(path: Path) -> str:
@@ -80,25 +80,25 @@ def texts_of(path: Path) -> str:
 
 def shown(shop: Shop) -> dict[str, Any]:
     """What `capture show` says."""
-    found: dict[str, Any] = json.loads(pgdyno("capture", "show", shop.capture, "--json", code=0).out)
-    return found
+    shown: dict[str, Any] = json.loads(pgdyno("capture", "show", shop.capture, "--json", code=0).out)
+    return shown
 
 
 def test_a_run_leaves_the_rows_of_production_and_counts_each_statement_once(shop: Shop, tmp_path: Path) -> None:
-    outcome, heard = replayed(shop, "kind", tmp_path, users=("app",))
-    found, account = outcome.replay, outcome.account
-    assert found is not None
+    outcome, result = replayed(shop, "kind", tmp_path, users=("app",))
+    record, account = outcome.replay, outcome.account
+    assert record is not None
     assert shop.rows("kind") == shop.rows("shop") != shop.rows("before")
-    assert (found.newly_failed, found.errors, found.connections_lost) == (0, (), 0)
+    assert (record.newly_failed, record.errors, record.connections_lost) == (0, (), 0)
     assert (account.rolled_back, account.failed, account.skipped) == (FAILING, 0, 0)
-    assert account.succeeded == found.executed == account.scheduled - FAILING
-    assert found.statements + found.not_asked == shown(shop)["calls"]
-    assert found.not_asked > 0, "the session that ends the log is another user's"
+    assert account.succeeded == record.executed == account.scheduled - FAILING
+    assert record.statements + record.not_asked == shown(shop)["calls"]
+    assert record.not_asked > 0, "the session that ends the log is another user's"
     assert all(check.ok for check in outcome.checks), outcome.checks
-    assert len(heard.pids) == 1
-    assert "capture" in heard.public
-    assert not any(secret in heard.public for secret in ("it's", "UPDATE", str(shop.capture), *TEXTS))
-    assert heard.edges == 2
+    assert len(result.pids) == 1
+    assert "capture" in result.public
+    assert not any(secret in result.public for secret in ("it's", "UPDATE", str(shop.capture), *TEXTS))
+    assert result.edges == 2
     # The seconds add up to the whole.
     assert sum(outcome.throughput["transactions"].to_pylist()) == account.succeeded + account.rolled_back
     assert outcome.replay_seconds is not None
@@ -106,7 +106,9 @@ def test_a_run_leaves_the_rows_of_production_and_counts_each_statement_once(shop
     assert sum(outcome.latency["count"].to_pylist()) == account.succeeded + account.rolled_back
     # A shape has all its statements, without their values.
     (insert,) = (
-        one for one in found.by_statement if one.statement.startswith("INSERT INTO orders VALUES ($1, $2, $3)")
+        statement
+        for statement in record.by_statement
+        if statement.statement.startswith("INSERT INTO orders VALUES ($1, $2, $3)")
     )
     assert insert.calls == FAILING
     assert insert.recorded_ms is not None and insert.service_ms is not None
@@ -115,21 +117,21 @@ def test_a_run_leaves_the_rows_of_production_and_counts_each_statement_once(shop
 
 def test_a_slower_world_has_the_same_figures_in_its_own_time(shop: Shop, tmp_path: Path) -> None:
     outcome, _ = replayed(shop, "slow", tmp_path, dilation=2, users=("app",))
-    found = outcome.replay
-    assert found is not None
-    assert found.newly_failed == 0
+    record = outcome.replay
+    assert record is not None
+    assert record.newly_failed == 0
     # It is to take the captured time by a clock that is twice as slow, and a machine that keeps up takes no less.
-    assert found.took_s >= 0.95 * found.due_s
-    assert outcome.phases[0].seconds == pytest.approx(found.took_s, abs=0.01)
+    assert record.took_s >= 0.95 * record.due_s
+    assert outcome.phases[0].seconds == pytest.approx(record.took_s, abs=0.01)
 
 
 def test_a_part_of_the_time_is_whole_transactions_and_two_parts_are_the_whole(shop: Shop, tmp_path: Path) -> None:
-    whole = Asked(str(shop.capture), users=("app",)).planned()
+    whole = ReplaySelection(str(shop.capture), users=("app",)).planned()
     half = whole.part_s / 2
     first, _ = replayed(shop, "first", tmp_path / "1", users=("app",), until_s=half)
     server = ReachedServer(shop.cluster.dsn_of("postgres", "first"), shop.cluster.binaries, None)
     request = RunRequest(duration_s=300, out_dir=tmp_path / "2")
-    rest = Replaying(Asked(str(shop.capture), users=("app",), from_s=half))(server, request)
+    rest = ReplayRunner(ReplaySelection(str(shop.capture), users=("app",), from_s=half))(server, request)
     assert first.replay is not None and rest.replay is not None
     assert 0 < first.replay.executed < rest.replay.executed + first.replay.executed
     assert first.replay.newly_failed == rest.replay.newly_failed == 0
@@ -162,15 +164,15 @@ def test_the_first_statement_is_due_when_the_sessions_that_were_open_have_logged
 )
 def test_a_part_that_is_nothing_is_refused(shop: Shop, keys: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        Asked(**({"capture": str(shop.capture)} | keys)).planned()
+        ReplaySelection(**({"capture": str(shop.capture)} | keys)).planned()
     assert said in caught.value.message
 
 
 def test_roles_that_cannot_log_in_are_named_before_the_first_run(shop: Shop) -> None:
     server = ReachedServer(shop.cluster.dsn_of("postgres", "before"), shop.cluster.binaries, None)
-    rehearse(Asked(str(shop.capture), users=("app",)), server)
+    rehearse(ReplaySelection(str(shop.capture), users=("app",)), server)
     with pytest.raises(InputError, match='missing in before: role "missing" does not exist'):
-        rehearse(Asked(str(shop.capture), users=("app=missing",)), server)
+        rehearse(ReplaySelection(str(shop.capture), users=("app=missing",)), server)
 
 
 FILE = """
@@ -213,9 +215,11 @@ def test_the_capture_and_the_counters_are_beside_the_experiment_file(tmp_path: P
     path.write_text(
         with_stats.replace("[workload.database]", '[factors]\n"workload.speed" = [1, 2]\n[workload.database]')
     )
-    found = [arm.workload for arm in read_experiment(path).arms if isinstance(arm.workload, Replay)]
-    assert {one.stats for one in found} == {(str(tmp_path / "a.json"), str(tmp_path / "b.json"))}
-    assert [(one.capture, one.speed) for one in found] == [(str(tmp_path / "shop.capture"), speed) for speed in (1, 2)]
+    workloads = [arm.workload for arm in read_experiment(path).arms if isinstance(arm.workload, ReplayKind)]
+    assert {workload.stats for workload in workloads} == {(str(tmp_path / "a.json"), str(tmp_path / "b.json"))}
+    assert [(workload.capture, workload.speed) for workload in workloads] == [
+        (str(tmp_path / "shop.capture"), speed) for speed in (1, 2)
+    ]
 
 
 def test_a_run_is_expected_to_take_as_long_as_its_capture(shop: Shop, tmp_path: Path) -> None:
@@ -235,7 +239,7 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
 ) -> None:
     del state_dir, image_dir
     dump, roles = dumped(shop.cluster, "before", tmp_path)
-    asked: list[str | Path] = [
+    results: list[str | Path] = [
         "--restore",
         dump,
         "--globals",
@@ -261,7 +265,7 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
         "--keep-invalid",
         "--json",
     ]
-    ended = pgdyno("compare", "null", "gp3", *asked, *more, code=0)
+    ended = pgdyno("compare", "null", "gp3", *results, *more, code=0)
     document = json.loads(ended.out)
     assert [arm["replay"]["trust"] is not None for arm in document["arms"]] == [False, True]
     for arm in document["arms"]:
@@ -273,8 +277,8 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
         )
         assert (account["failed_as_recorded"], account["newly_failed"], account["left_out"]) == (FAILING, 0, {})
         assert arm["replay"]["statements"][0]["recorded_ms"] > 0
-        assert not [one for one in arm["replay"]["unlike"] if {"calls", "rows"} & one["ratios"].keys()]
-    (directory,) = (found for found in (tmp_path / "results").iterdir() if (found / "experiment.json").is_file())
+        assert not [item for item in arm["replay"]["unlike"] if {"calls", "rows"} & item["ratios"].keys()]
+    (directory,) = (path for path in (tmp_path / "results").iterdir() if (path / "experiment.json").is_file())
     page = pgdyno("report", directory, "--format", "md", code=0).out
     assert "## Replay" in page
     assert "| failed as recorded |" in page
@@ -285,7 +289,7 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
     assert all("every_statement" in {check.name for check in run.record.checks} for run in runs)
     for run in runs:
         assert run.record.replay is not None and run.record.replay.likeness is not None
-        each = {one.statement: one for one in run.record.replay.likeness.statements}
+        each = {statement.statement: statement for statement in run.record.replay.likeness.statements}
         update = each["UPDATE customers SET visits = visits + ? WHERE id = ?"]
         assert (
             (update.here.calls, update.here.rows)
@@ -296,5 +300,5 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
     kept = {path: texts_of(path) for path in directory.rglob("*") if path.is_file()}
     assert any("database system is ready" in text for text in kept.values()), "the server's log is kept"
     sent = ("it's ", "Key (id)=", *TEXTS)
-    assert [(path, one) for path, text in kept.items() for one in sent if one in text] == []
+    assert [(path, other) for path, text in kept.items() for other in sent if other in text] == []
     assert summarise(directory).arms[0].unit.many == "statements"

@@ -96,8 +96,8 @@ def names(ended: Ended) -> list[str]:
     """The ways out that a refusal has."""
     assert ended.error is not None, ended.err
     assert (ended.code, ended.error.code) == (2, "replay.outside"), ended.err
-    found: list[str] = ended.error.data["names"]
-    return found
+    names: list[str] = ended.error.data["names"]
+    return names
 
 
 def test_a_foreign_table_of_the_copy_is_not_written_unless_its_server_is_named(copy: Copy) -> None:
@@ -241,9 +241,9 @@ def test_who_keeps_the_statements_waiting_is_named(copy: Copy, monkeypatch: pyte
             notices.append(notice)
             keeper.rollback()
 
-        found = replay(str(copy.capture()), copy.cluster.dsn, note=note)
+        result = replay(str(copy.capture()), copy.cluster.dsn, note=note)
         pid = keeper.info.backend_pid
-    assert found.summary["executed"] == 1
+    assert result.summary["executed"] == 1
     (notice,) = notices
     assert f"session {pid} of postgres" in notice
     assert "public.orders" in notice or "orders" in notice
@@ -275,7 +275,7 @@ def test_on_volumes_a_foreign_table_is_not_written(
         "statement: INSERT INTO orders VALUES (1, 'first')", "statement: INSERT INTO far VALUES (2, 'sent')"
     )
     (run,) = ran(copy.cluster, copy.name, writing, tmp_path, 'clock = "now"', kind="replay").runs
-    found = run.record.replay
-    assert found is not None
-    assert (found.executed, [(one.sqlstate, one.count) for one in found.errors]) == (1, [("55000", 1)])
+    replay = run.record.replay
+    assert replay is not None
+    assert (replay.executed, [(error.sqlstate, error.count) for error in replay.errors]) == (1, [("55000", 1)])
     assert copy.rows("theirs") == []

@@ -11,7 +11,7 @@ import pytest
 from pgdyno.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.kind.sample import Sample
+from pgdyno.workload.kind.sample import SampleKind
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.reached import ReachedServer
 
@@ -37,7 +37,7 @@ def sampled(cluster: Cluster, database: str, capture: Path, folder: Path, **keys
     """A run of some seconds, and what is proven of it."""
     table = {"clients": 4, "warmup": "0s", "duration": "2s", "database": {"from": "nowhere.dump"}} | keys
     spec = workload_of(kind="sample", capture=str(capture), seed=7, **table)
-    assert isinstance(spec, Sample)
+    assert isinstance(spec, SampleKind)
     server = ReachedServer(cluster.dsn_of("postgres", database), cluster.binaries, None)
     outcome = spec.runner()(server, RunRequest(duration_s=2, out_dir=folder))
     return outcome, [*outcome.checks, *spec.proofs(server, outcome)]
@@ -107,15 +107,17 @@ def test_a_sample_runs_on_volumes_and_its_record_has_no_value(
 ) -> None:
     del state_dir, image_dir
     keys = ('users = ["seller"]', "clients = 2", 'warmup = "1s"', 'duration = "3s"')
-    found = ran(sold.cluster, "unsold", sold.capture, tmp_path, *keys, kind="sample")
-    (run,) = found.runs
+    result = ran(sold.cluster, "unsold", sold.capture, tmp_path, *keys, kind="sample")
+    (run,) = result.runs
     assert run.record.account.failed == 0 < run.record.account.succeeded
     assert {check.name: check.ok for check in run.record.checks}["keys_given"]
     assert run.record.workload["capture"] == sold.capture.name
     assert run.record.metric == "tps"
     # What the server said of each statement, and what pgdyno kept of it, has none of the notes.
     kept = {
-        path: texts_of(path) for path in found.directory.rglob("*") if path.is_file() and path.name != "experiment.toml"
+        path: texts_of(path)
+        for path in result.directory.rglob("*")
+        if path.is_file() and path.name != "experiment.toml"
     }
     assert [path for path, text in kept.items() if "ships 0-" in text or "pays 0-" in text] == []
 
@@ -145,8 +147,8 @@ def test_clients_and_rates_of_a_sample_can_be_factors(tmp_path: Path) -> None:
     path.write_text(
         SAMPLE.replace("[workload.database]", '[factors]\n"workload.clients" = [1, 8]\n[workload.database]')
     )
-    found = [arm.workload for arm in read_experiment(path).arms]
-    assert [one.clients for one in found if isinstance(one, Sample)] == [1, 8]
+    workloads = [arm.workload for arm in read_experiment(path).arms]
+    assert [workload.clients for workload in workloads if isinstance(workload, SampleKind)] == [1, 8]
 
 
 def test_a_sample_has_one_driver(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from pgdyno.analysis.likeness import unlike
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.replay.asked import Asked
+from pgdyno.workload.replay.asked import ReplaySelection
 from pgdyno.workload.replay.counted import counted, grown
-from pgdyno.workload.replay.running import Replaying
+from pgdyno.workload.replay.running import ReplayRunner
 from pgdyno.world.reached import ReachedServer
 
 from .experiment import ran
@@ -45,7 +45,7 @@ def of_transaction(many: Things, database: str, outcome: Outcome) -> dict[str, f
     with many.cluster.connect(dbname=database) as connection:
         each = grown((), counted(connection), {"many_worker"}).values()
     done = outcome.account_total.succeeded
-    return {name: sum(getattr(one, name) for one in each) / done for name in ("rows", "wal_bytes", "blocks")}
+    return {name: sum(getattr(item, name) for item in each) / done for name in ("rows", "wal_bytes", "blocks")}
 
 
 def reached(many: Things, database: str) -> ReachedServer:
@@ -54,9 +54,11 @@ def reached(many: Things, database: str) -> ReachedServer:
 
 
 def test_a_sample_does_the_work_of_a_replay_whatever_its_seed(many: Things, tmp_path: Path) -> None:
-    asked = Asked(str(many.capture), users=("many_worker",))
-    seconds = asked.planned().part_s
-    replayed = Replaying(asked)(reached(many, "replayed"), RunRequest(duration_s=600, out_dir=tmp_path / "replay"))
+    selection = ReplaySelection(str(many.capture), users=("many_worker",))
+    seconds = selection.planned().part_s
+    replayed = ReplayRunner(selection)(
+        reached(many, "replayed"), RunRequest(duration_s=600, out_dir=tmp_path / "replay")
+    )
     wanted = of_transaction(many, "replayed", replayed)
     assert replayed.account_total.succeeded == TRANSACTIONS
     table: dict[str, Any] = {
@@ -73,8 +75,8 @@ def test_a_sample_does_the_work_of_a_replay_whatever_its_seed(many: Things, tmp_
         request = RunRequest(duration_s=seconds, out_dir=tmp_path / name)
         outcome = sample.runner()(reached(many, name), request)
         assert outcome.account_total.failed == 0
-        found = of_transaction(many, name, outcome)
-        ratios = {figure: found[figure] / wanted[figure] for figure in wanted}
+        transaction = of_transaction(many, name, outcome)
+        ratios = {figure: transaction[figure] / wanted[figure] for figure in wanted}
         print(f"seed {seed}: " + ", ".join(f"{ratio:.3f} times the {figure}" for figure, ratio in ratios.items()))
         beyond |= {(seed, figure): ratio for figure, ratio in ratios.items() if abs(ratio - 1) > SHARE_MOST}
     assert beyond == {}
@@ -85,13 +87,15 @@ def test_the_same_replay_twice_on_a_volume_without_limits_does_what_production_d
     many: Things, tmp_path: Path, state_dir: Path, image_dir: Path
 ) -> None:
     del state_dir, image_dir
-    asked: dict[str, Any] = {"kind": "replay", "stats": many.stats, "replicates": 2}
-    runs = ran(many.cluster, "many_before", many.capture, tmp_path, 'users = ["many_worker"]', **asked).runs
+    document: dict[str, Any] = {"kind": "replay", "stats": many.stats, "replicates": 2}
+    runs = ran(many.cluster, "many_before", many.capture, tmp_path, 'users = ["many_worker"]', **document).runs
     assert len(runs) == 2
     for run in runs:
         assert run.record.replay is not None and run.record.replay.likeness is not None
         likeness = run.record.replay.likeness
         assert unlike(likeness) == []
-        counts = {one.statement: (one.production.calls, one.here.calls) for one in likeness.statements}
+        counts = {
+            statement.statement: (statement.production.calls, statement.here.calls) for statement in likeness.statements
+        }
         print(counts)
         assert all(there == here for there, here in counts.values()), counts

@@ -42,8 +42,8 @@ def test_statements_that_are_ambiguous_without_types_do_what_they_did(embedded_s
     ended = pgdyno(
         "capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, "--json", code=0
     )
-    found = json.loads(ended.out)
-    assert (found["newly_failed"], found["errors"]) == (0, [])
+    document = json.loads(ended.out)
+    assert (document["newly_failed"], document["errors"]) == (0, [])
 
 
 def test_a_statement_stays_prepared_whose_first_execution_failed(embedded_server: Cluster, tmp_path: Path) -> None:
@@ -58,5 +58,5 @@ def test_a_statement_stays_prepared_whose_first_execution_failed(embedded_server
     ended = pgdyno(
         "capture", "replay", capture, "--dsn", embedded_server.dsn, "--yes-write", *AS_SUPERUSER, "--json", code=0
     )
-    found = json.loads(ended.out)
-    assert (found["failed_as_recorded"], found["newly_failed"], found["errors"]) == (1, 0, [])
+    document = json.loads(ended.out)
+    assert (document["failed_as_recorded"], document["newly_failed"], document["errors"]) == (1, 0, [])

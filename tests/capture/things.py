@@ -37,10 +37,12 @@ def work(dsn: str, number: int, rounds: int) -> None:
     """One session: what each owner has is read, and one of them changed."""
     with psycopg.connect(dsn, autocommit=True, application_name=f"worker {number}") as connection:
         for round_ in range(rounds):
-            one = number * rounds + round_
-            connection.execute(READ, [one % OWNERS], prepare=True)
-            connection.execute(WRITE, [f"changed by {number}", 1 + one], prepare=True)
-            connection.execute(f"SELECT count(*) FROM things WHERE id IN ({one}, {one + 1}, {one + 2})".encode())
+            result = number * rounds + round_
+            connection.execute(READ, [result % OWNERS], prepare=True)
+            connection.execute(WRITE, [f"changed by {number}", 1 + result], prepare=True)
+            connection.execute(
+                f"SELECT count(*) FROM things WHERE id IN ({result}, {result + 1}, {result + 2})".encode()
+            )
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,11 @@ def captured_things(cluster: Cluster, folder: Path, *, name: str = "things", rou
         with ThreadPoolExecutor(SESSIONS) as pool:
             list(pool.map(lambda number: work(dsn, number, rounds), range(SESSIONS)))
 
-    found = counted(cluster, name, folder, use, f"{name}_worker")
-    return Things(cluster, name, found.log, found.capture, found.stats)
+    result = counted(cluster, name, folder, use, f"{name}_worker")
+    return Things(cluster, name, result.log, result.capture, result.stats)
 
 
 def document(ended: Ended) -> dict[str, Any]:
     """What a replay printed."""
-    found: dict[str, Any] = json.loads(ended.out)
-    return found
+    document: dict[str, Any] = json.loads(ended.out)
+    return document

@@ -17,7 +17,7 @@ import pytest
 
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.throwaway import throwaway
-from pgdyno.workload.kind.replay import Replay
+from pgdyno.workload.kind.replay import ReplayKind
 from tools.captured.production import Made, Production, produce
 
 from ..support.commands import pgdyno
@@ -68,19 +68,19 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Answer:
     )
     made: list[Made] = []
 
-    def counted(self: Replay, server: Any, outcome: Any, baseline: Any = None, *, full: bool = False) -> tuple[()]:
+    def counted(self: ReplayKind, server: Any, outcome: Any, baseline: Any = None, *, full: bool = False) -> tuple[()]:
         """In the place of a proof: when a run has ended and its server is still there."""
         del self, outcome, baseline, full
         with psycopg.connect(server.dsn) as session:
             made.append(Made.of(session, SIZE))
         return ()
 
-    asked = ("--restore", production.dump, "--globals", production.globals, "--capture", production.capture)
+    texts = ("--restore", production.dump, "--globals", production.globals, "--capture", production.capture)
     began = time.monotonic()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Replay, "proofs", counted)
+        patch.setattr(ReplayKind, "proofs", counted)
         more = ("--memory", "512MiB", "-n", str(REPLICATES), "--results", folder / "results", "--json")
-        ended = pgdyno("compare", *VOLUMES, *asked, *more)
+        ended = pgdyno("compare", *VOLUMES, *texts, *more)
     minutes = (time.monotonic() - began) / 60
     assert ended.out, ended.err
     answer = Answer(production, json.loads(ended.out), ended.code, ended.err, minutes, made)

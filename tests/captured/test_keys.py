@@ -29,17 +29,19 @@ def sold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sold]:
         yield captured_sold(cluster, tmp_path_factory.mktemp("sold"), EACH, USERS_EACH)
 
 
-def said(name: str, found: dict[str, Any]) -> float:
+def said(name: str, document: dict[str, Any]) -> float:
     """The share of statements that newly failed, which is printed."""
-    share = float(found["newly_failed"]) / float(found["statements"])
-    print(f"{name}: {found['statements']:,} statements, {found['newly_failed']:,} newly failed, {found['keys']}")
+    share = float(document["newly_failed"]) / float(document["statements"])
+    print(
+        f"{name}: {document['statements']:,} statements, {document['newly_failed']:,} newly failed, {document['keys']}"
+    )
     return share
 
 
 def test_no_statement_newly_fails_at_productions_speed(sold: Sold) -> None:
-    found = sold.replay("whole")
-    assert found["statements"] >= STATEMENTS
-    assert said("speed 1", found) == 0
+    replay = sold.replay("whole")
+    assert replay["statements"] >= STATEMENTS
+    assert said("speed 1", replay) == 0
     assert sold.rows("whole") == sold.rows("sold")
 
 

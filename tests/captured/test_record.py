@@ -101,8 +101,8 @@ def test_another_tool_is_on_the_page_where_it_was_measured() -> None:
         Tool(name="pgreplay 9", statements=20_100, errors=1_777, **figures | {"orders_missing": 321}),
         Tool(name="broken", statements=0, errors=0, said="Segmentation fault", **figures),
     ]
-    found = Beside(transactions=8_000, statements=20_000, failed=40, seconds=20, tools=tools)
-    text = page.render(record().model_copy(update={"beside": found}), claim.judge(record()))
+    result = Beside(transactions=8_000, statements=20_000, failed=40, seconds=20, tools=tools)
+    text = page.render(record().model_copy(update={"beside": result}), claim.judge(record()))
     assert "| pgdyno 1 | 20,000 | 40 | 0 | 25 |" in text
     assert "| pgreplay 9 | 20,100 | 1,777 | 321 | 25 |" in text
     assert "| broken | none: Segmentation fault |" in text
@@ -119,5 +119,5 @@ def test_the_logs_have_what_is_measured(tmp_path: Path) -> None:
     assert log.large(tmp_path / "large.csv", 1) == pytest.approx(1, abs=0.01)
     assert read(tmp_path / "large.csv", tmp_path / "large.capture")["missing"] == 0
     log.lookups(tmp_path / "some.csv", ("bench", "app"), 5, 100, 1, 1000)
-    found = read(tmp_path / "some.csv", tmp_path / "some.capture")
-    assert (found["calls"], found["missing"], found["not_ended"], found["begun_before"]) == (100, 0, 0, 0)
+    document = read(tmp_path / "some.csv", tmp_path / "some.capture")
+    assert (document["calls"], document["missing"], document["not_ended"], document["begun_before"]) == (100, 0, 0, 0)

@@ -51,7 +51,7 @@ def test_what_is_recorded_of_pgbench_is_what_was_logged(server: Cluster, tmp_pat
         )
         relay.end()
     logged, recorded = (
-        sorted(sent(one, "pgbench"), key=str) for one in (captured(tmp_path, log.files["csv"])[0], output)
+        sorted(sent(path, "pgbench"), key=str) for path in (captured(tmp_path, log.files["csv"])[0], output)
     )
     assert sum(map(len, recorded)) >= CLIENTS * TRANSACTIONS * STATEMENTS
     assert recorded == logged

@@ -153,11 +153,11 @@ def make_places(folder: Path) -> Places:
 
 def leaves() -> dict[str, click.Command]:
     """Every command that is no group, by its name."""
-    found = contexts(click.Context(cli, info_name="pgdyno"))
+    result = contexts(click.Context(cli, info_name="pgdyno"))
     return {
-        one.command_path.removeprefix("pgdyno "): one.command
-        for one in found
-        if not isinstance(one.command, click.Group)
+        context.command_path.removeprefix("pgdyno "): context.command
+        for context in result
+        if not isinstance(context.command, click.Group)
     }
 
 

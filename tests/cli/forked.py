@@ -90,7 +90,7 @@ def _ask(process: subprocess.Popen[str], jobs: Sequence[Job]) -> list[Ended]:
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(json.dumps([asdict(job) for job in jobs]) + "\n")
     process.stdin.flush()
-    return [Ended(**one) for one in json.loads(process.stdout.readline())]
+    return [Ended(**load) for load in json.loads(process.stdout.readline())]
 
 
 def _child(job: Job, out: int, err: int, calls: int) -> None:
@@ -188,7 +188,7 @@ def _serve() -> None:
     with contextlib.suppress(PgdynoError):
         _engine.checked()  # each would compute again what the engine's sources come to
     for line in sys.stdin:
-        jobs = [Job(**one) for one in json.loads(line)]
+        jobs = [Job(**load) for load in json.loads(line)]
         print(json.dumps([asdict(ended) for ended in _all(jobs)]), flush=True)
 
 

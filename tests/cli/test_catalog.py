@@ -18,8 +18,8 @@ MANY = 10_000
 
 @pytest.fixture
 def opened() -> Iterator[Catalog]:
-    with Catalog() as one:
-        yield one
+    with Catalog() as catalog:
+        yield catalog
 
 
 def _specs(count: int) -> list[str]:
@@ -27,14 +27,14 @@ def _specs(count: int) -> list[str]:
 
 
 def test_answers_come_in_the_order_of_the_questions_with_refusals_in_their_place(opened: Catalog) -> None:
-    found = opened.resolve_all(["gp3", "gp3:iops=1", "4xgp2", "gp3"])
-    assert [one.spec if isinstance(one, VolumeSpec) else type(one) for one in found] == [
+    results = opened.resolve_all(["gp3", "gp3:iops=1", "4xgp2", "gp3"])
+    assert [result.spec if isinstance(result, VolumeSpec) else type(result) for result in results] == [
         "gp3:size=100GiB,iops=3000,throughput=125",
         InputError,
         "4xgp2:size=100GiB,chunk=512KiB",
         "gp3:size=100GiB,iops=3000,throughput=125",
     ]
-    refused = found[1]
+    refused = results[1]
     assert isinstance(refused, InputError) and refused.remedy == "gp3:iops=3000"
 
 
@@ -51,7 +51,7 @@ def test_an_answer_is_what_the_engine_says_to_the_same_question_alone(opened: Ca
 
 def test_more_questions_than_a_pipe_holds_are_answered(opened: Catalog) -> None:
     specs = _specs(500)
-    assert [str(one).split(",throughput")[0] for one in opened.resolve_all(specs)] == specs
+    assert [str(item).split(",throughput")[0] for item in opened.resolve_all(specs)] == specs
 
 
 def test_a_question_that_is_longer_than_a_pipe_is_refused_and_the_next_one_is_answered(opened: Catalog) -> None:
@@ -91,7 +91,7 @@ def test_ten_thousand_specifications_resolve_in_a_second() -> None:
     """CPU of both processes, since the machine may be shared; beside a process for each, the way that it replaces."""
     begin = _cpu_s()
     with Catalog() as opened:
-        assert all(isinstance(one, VolumeSpec) for one in opened.resolve_all(_specs(MANY)))
+        assert all(isinstance(item, VolumeSpec) for item in opened.resolve_all(_specs(MANY)))
     resident_s = _cpu_s() - begin
     begin, sample = _cpu_s(), 50
     for spec in _specs(sample):

@@ -68,13 +68,13 @@ def test_options_are_completed_with_their_help(path_with_pgdyno: Path) -> None:
 
 def completed(*words: str) -> list[str]:
     """What is offered for the last word."""
-    asked = {
+    document = {
         "_PGDYNO_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(("pgdyno", *words)),
         "COMP_CWORD": str(len(words)),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "pgdyno"], capture_output=True, text=True, check=True, env=os.environ | asked
+        [sys.executable, "-m", "pgdyno"], capture_output=True, text=True, check=True, env=os.environ | document
     )
     assert done.stderr == ""
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]

@@ -56,51 +56,51 @@ def drive(*arguments: str, code: int = 0) -> Ended:
 def driven(*arguments: str) -> dict[str, Any]:
     """Its document. Clients of a closed loop pause, so that other tests have the machine, too."""
     paced = () if "--rate" in arguments else ("--think-ms", f"{PAUSE_MS:g}")
-    found: dict[str, Any] = json.loads(drive(*arguments, *SHORT, *paced, "--json").out)
-    return found
+    driven: dict[str, Any] = json.loads(drive(*arguments, *SHORT, *paced, "--json").out)
+    return driven
 
 
 def test_the_tables_say_what_scripts_and_statements_took(dsn: str, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text(OWN)
     (tmp_path / "other.sql").write_text("SELECT 1;\n")
-    said = drive(f"{tmp_path}/own.sql@3", f"{tmp_path}/other.sql", "--dsn", dsn, *SHORT).out.splitlines()
-    assert said[0].split()[:5] == ["SCRIPT", "TPS", "SUCCEEDED", "FAILED", "SKIPPED"]
-    assert [line.split()[0].rpartition("/")[2] for line in said[1:4]] == ["own.sql", "other.sql", "all"]
-    counts = [int(line.split()[2].replace(",", "")) for line in said[1:4]]
+    texts = drive(f"{tmp_path}/own.sql@3", f"{tmp_path}/other.sql", "--dsn", dsn, *SHORT).out.splitlines()
+    assert texts[0].split()[:5] == ["SCRIPT", "TPS", "SUCCEEDED", "FAILED", "SKIPPED"]
+    assert [line.split()[0].rpartition("/")[2] for line in texts[1:4]] == ["own.sql", "other.sql", "all"]
+    counts = [int(line.split()[2].replace(",", "")) for line in texts[1:4]]
     assert counts[0] + counts[1] == counts[2]
     # Weights 3 and 1: five standard deviations of as many draws as a machine makes in a second.
     assert abs(counts[0] - 0.75 * counts[2]) < 5 * (counts[2] * 0.75 * 0.25) ** 0.5
-    assert said[5].startswith("STATEMENT")
-    assert said[6].startswith("SELECT abalance FROM pgbench_accounts WHERE aid = $1 ")
-    assert "2 clients in a closed loop for 1.0 s, PostgreSQL 18" in "\n".join(said)
-    assert "driver: its thread computed" in said[-1] or "driver: its thread computed" in said[-2]
+    assert texts[5].startswith("STATEMENT")
+    assert texts[6].startswith("SELECT abalance FROM pgbench_accounts WHERE aid = $1 ")
+    assert "2 clients in a closed loop for 1.0 s, PostgreSQL 18" in "\n".join(texts)
+    assert "driver: its thread computed" in texts[-1] or "driver: its thread computed" in texts[-2]
 
 
 def test_the_document_has_it_too_and_no_text_of_a_script(dsn: str, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text(OWN)
-    found = driven(f"{tmp_path}/own.sql", "--dsn", dsn, "--rate", "200", "--arrivals", "fixed", "--seed", "5")
-    assert found["succeeded"] + found["failed"] + found["skipped"] == pytest.approx(200, abs=2)
-    assert found["workload"]["scale"] == 2, "as it is on the server"
-    assert found["workload"]["seed"] == 5
-    assert "abalance" not in json.dumps(found["workload"])
-    assert {"p50", "p95", "p99"} == found["response_ms"].keys() == found["scripts"][0]["service_ms"].keys()
-    assert found["driver"]["engine"] == "native"
-    assert {finding["check"] for finding in found["findings"]} >= {"driver", "schedule"}
+    document = driven(f"{tmp_path}/own.sql", "--dsn", dsn, "--rate", "200", "--arrivals", "fixed", "--seed", "5")
+    assert document["succeeded"] + document["failed"] + document["skipped"] == pytest.approx(200, abs=2)
+    assert document["workload"]["scale"] == 2, "as it is on the server"
+    assert document["workload"]["seed"] == 5
+    assert "abalance" not in json.dumps(document["workload"])
+    assert {"p50", "p95", "p99"} == document["response_ms"].keys() == document["scripts"][0]["service_ms"].keys()
+    assert document["driver"]["engine"] == "native"
+    assert {finding["check"] for finding in document["findings"]} >= {"driver", "schedule"}
 
 
 def test_built_in_scripts_take_the_scale_of_the_server(dsn: str) -> None:
-    found = driven("select-only@3", "simple-update@1", "--dsn", dsn)
-    assert found["workload"]["scale"] == 2
-    assert [part["weight"] for part in found["scripts"]] == [3, 1]
+    document = driven("select-only@3", "simple-update@1", "--dsn", dsn)
+    assert document["workload"]["scale"] == 2
+    assert [part["weight"] for part in document["scripts"]] == [3, 1]
     refused = drive("select-only", "--dsn", dsn, "--scale", "7", code=2)
     assert "have scale 2, not 7" in refused.err
 
 
 def test_a_server_of_its_own_is_made_and_taken_away(tmp_path: Path) -> None:
     before = set(Path(tempfile.gettempdir()).iterdir())
-    found = driven("tpcb-like", "--scale", "1")
-    assert found["succeeded"] > 0
-    assert found["server_version"].startswith("18")
+    document = driven("tpcb-like", "--scale", "1")
+    assert document["succeeded"] > 0
+    assert document["server_version"].startswith("18")
     left = {path.name for path in set(Path(tempfile.gettempdir()).iterdir()) - before}
     assert not [name for name in left if name.startswith("pgdyno-")]
 
@@ -108,9 +108,9 @@ def test_a_server_of_its_own_is_made_and_taken_away(tmp_path: Path) -> None:
 def test_a_users_own_tables_are_made_by_the_setup(tmp_path: Path) -> None:
     (tmp_path / "tables.sql").write_text("CREATE TABLE item (id int PRIMARY KEY);\nINSERT INTO item VALUES (1);\n")
     (tmp_path / "own.sql").write_text("SELECT * FROM item WHERE id = 1;\n")
-    found = driven(f"{tmp_path}/own.sql", "--setup", f"{tmp_path}/tables.sql")
-    assert found["succeeded"] > 0
-    assert found["statements"][0]["statement"] == "SELECT * FROM item WHERE id = 1"
+    document = driven(f"{tmp_path}/own.sql", "--setup", f"{tmp_path}/tables.sql")
+    assert document["succeeded"] > 0
+    assert document["statements"][0]["statement"] == "SELECT * FROM item WHERE id = 1"
 
 
 def test_a_variable_has_the_value_that_it_is_given_as_in_pgbench(dsn: str, tmp_path: Path) -> None:
@@ -119,11 +119,11 @@ def test_a_variable_has_the_value_that_it_is_given_as_in_pgbench(dsn: str, tmp_p
         connection.execute("CREATE TABLE given (more int, name text, two int)")
         try:
             words = ("-D", "rows=7", "-D", "rows=1000", "-D", "name=bolt", "-c", "1")
-            found = driven(f"{tmp_path}/own.sql", "--dsn", dsn, *words)
+            document = driven(f"{tmp_path}/own.sql", "--dsn", dsn, *words)
             rows = connection.execute("SELECT DISTINCT more, name, two FROM given").fetchall()
         finally:
             connection.execute("DROP TABLE given")
-    assert found["succeeded"] > 0
+    assert document["succeeded"] > 0
     assert rows == [(1001, "bolt", 2)]
 
 
@@ -144,11 +144,11 @@ def test_a_malformed_definition_is_refused(definition: str, tmp_path: Path) -> N
 
 
 def test_idle_clients_measure_the_driver_without_a_server() -> None:
-    found = driven("idle", "--rate", "20000", "--arrivals", "fixed")
-    assert found["succeeded"] + found["skipped"] == pytest.approx(20_000, rel=0.05)
-    assert found["succeeded"] > 1_000
-    assert found["server_version"] is None
-    assert found["statements"] == []
+    document = driven("idle", "--rate", "20000", "--arrivals", "fixed")
+    assert document["succeeded"] + document["skipped"] == pytest.approx(20_000, rel=0.05)
+    assert document["succeeded"] > 1_000
+    assert document["server_version"] is None
+    assert document["statements"] == []
 
 
 @pytest.mark.parametrize(
@@ -240,9 +240,9 @@ def committed(cluster: Cluster) -> int:
 def test_a_refused_statement_throws_no_figures_away(dsn: str, keys: None, cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text(DRAWS)
     arguments = (f"{tmp_path}/own.sql", "--dsn", dsn, "--warmup", "0s", "--duration", "30s", "--keep-invalid")
-    found = json.loads(drive(*arguments, "--json", code=1).out)
-    assert found["succeeded"] == committed(cluster) > 0
-    assert (found["valid"], found["ended_by"]["line"], found["ended_by"]["sqlstate"]) == (False, 2, "23505")
+    document = json.loads(drive(*arguments, "--json", code=1).out)
+    assert document["succeeded"] == committed(cluster) > 0
+    assert (document["valid"], document["ended_by"]["line"], document["ended_by"]["sqlstate"]) == (False, 2, "23505")
     with cluster.connect() as connection:
         connection.execute("TRUNCATE keys")
     done = drive(*arguments, code=1)
@@ -254,10 +254,10 @@ def test_a_refused_statement_throws_no_figures_away(dsn: str, keys: None, cluste
 
 def test_errors_are_counted_when_it_is_asked_for(dsn: str, keys: None, cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "own.sql").write_text(DRAWS)
-    found = driven(f"{tmp_path}/own.sql", "--dsn", dsn, "--continue-on-error")
-    assert found["succeeded"] == committed(cluster) > 0
-    assert found["driver"]["errors"] == {"23505": found["failed"]}
-    assert found["ended_by"] is None
+    document = driven(f"{tmp_path}/own.sql", "--dsn", dsn, "--continue-on-error")
+    assert document["succeeded"] == committed(cluster) > 0
+    assert document["driver"]["errors"] == {"23505": document["failed"]}
+    assert document["ended_by"] is None
 
 
 def test_a_drive_of_which_nothing_succeeded_is_invalid(dsn: str, tmp_path: Path) -> None:
@@ -306,10 +306,10 @@ def test_an_interruption_prints_the_figures_until_then(dsn: str) -> None:
                 break
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    found = json.loads(out)
-    assert found["interrupted"] is True
-    assert found["succeeded"] > 0
-    assert found["seconds"] < 60
+    document = json.loads(out)
+    assert document["interrupted"] is True
+    assert document["succeeded"] > 0
+    assert document["seconds"] < 60
     assert "the figures above cover the time until then" in err
 
 
@@ -362,10 +362,10 @@ def test_through_a_pooler_nothing_stays_and_prepared_statements_are_refused_at_o
         assert "--protocol simple or extended" in done.err
         assert pooler.leftovers() == [CLEAN] * pooler.pool_size
         for protocol in ("simple", "extended"):
-            found = driven("tpcb-like", "--dsn", pooler.dsn(), "--protocol", protocol)
-            assert (found["succeeded"] > 0, found["failed"]) == (True, 0)
-        found = driven(f"{tmp_path}/own.sql", "--dsn", pooler.dsn(), "--protocol", "extended", "--clients", "8")
-        assert (found["succeeded"] > 0, found["failed"]) == (True, 0)
+            document = driven("tpcb-like", "--dsn", pooler.dsn(), "--protocol", protocol)
+            assert (document["succeeded"] > 0, document["failed"]) == (True, 0)
+        document = driven(f"{tmp_path}/own.sql", "--dsn", pooler.dsn(), "--protocol", "extended", "--clients", "8")
+        assert (document["succeeded"] > 0, document["failed"]) == (True, 0)
         assert pooler.leftovers() == [CLEAN] * pooler.pool_size
     with pgbouncer(cluster, "session") as pooler:
         assert driven("select-only", "--dsn", pooler.dsn(), "--protocol", "prepared")["succeeded"] > 0
@@ -383,12 +383,12 @@ def test_through_a_pooler_nothing_stays_and_prepared_statements_are_refused_at_o
 def test_a_transaction_is_tried_as_often_as_in_an_experiment(
     arguments: tuple[str, ...], tries_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Clients] = []
+    clients: list[Clients] = []
 
     def refuse(spec: Clients, _: object) -> None:
-        asked.append(spec)
+        clients.append(spec)
         raise InputError("seen", remedy="none")
 
     monkeypatch.setattr("pgdyno.cli.drive._drive", refuse)
     assert run(["drive", *arguments]) == 2
-    assert [spec.tries_max for spec in asked] == [tries_max]
+    assert [spec.tries_max for spec in clients] == [tries_max]

@@ -144,9 +144,9 @@ def test_a_module_that_is_run_and_another_program_are_told_apart(monkeypatch: py
 @pytest.mark.parametrize("dsn", ["host=db password=geheim", "postgresql://me:geheim@db/app"])
 def test_a_password_is_not_repeated(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/opt/pgdyno", "run", "x.toml", "--dsn", dsn])
-    said = installation.how_to_run_as_root()
-    assert "/opt/pgdyno" in said and "same arguments" in said
-    assert "geheim" not in said
+    how_to_run_as_root = installation.how_to_run_as_root()
+    assert "/opt/pgdyno" in how_to_run_as_root and "same arguments" in how_to_run_as_root
+    assert "geheim" not in how_to_run_as_root
 
 
 def remedies() -> Iterator[tuple[str, str]]:
@@ -154,7 +154,7 @@ def remedies() -> Iterator[tuple[str, str]]:
     for path in sorted(_build.PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             named = [node.value] if isinstance(node, ast.keyword) and node.arg == "remedy" else []
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Check":
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "HostCheck":
                 named += node.args[3:]
             for part in (part for value in named for part in ast.walk(value)):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -192,9 +192,9 @@ def test_every_command_that_a_remedy_names_exists_and_has_help() -> None:
     assert [place for place, _ in SPANS if place.partition(":")[0].endswith(".rs")], (
         "the engine's have lost their commands"
     )
-    found = {tuple(words) for place, span in SPANS for _, words in [of(span, place)]}
-    assert len(found) > 10
-    for words in found:
+    texts = {tuple(words) for place, span in SPANS for _, words in [of(span, place)]}
+    assert len(texts) > 10
+    for words in texts:
         done = CliRunner().invoke(cli, [*words, "--help"])
         assert done.exit_code == 0 and "Usage:" in done.output, words
 

@@ -80,19 +80,19 @@ def test_an_error_is_one_sentence_its_remedy_and_its_code(
 @pytest.mark.usefixtures("with_failing")
 def test_a_server_that_gives_no_session_is_not_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_main.run(["doctor", "session"]) == 3
-    said = capsys.readouterr().err
-    assert said.startswith("error[server.no_session]: ")
-    assert "connection timeout expired\n  remedy: look at" in said
-    assert "Traceback" not in said
+    err = capsys.readouterr().err
+    assert err.startswith("error[server.no_session]: ")
+    assert "connection timeout expired\n  remedy: look at" in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.usefixtures("with_failing")
 def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_main.run(["doctor", "bug"]) == 1
-    said = capsys.readouterr().err
-    assert "Traceback" in said
-    assert f"error: this is a bug in pgdyno {__version__}: ZeroDivisionError: by zero" in said
-    assert "remedy: report it " in said
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert f"error: this is a bug in pgdyno {__version__}: ZeroDivisionError: by zero" in err
+    assert "remedy: report it " in err
 
 
 @pytest.mark.parametrize(
@@ -284,10 +284,10 @@ def test_a_signal_that_ends_a_command_lets_it_undo_its_work(number: signal.Signa
         assert process.stdout.readline() == "begun\n"
         process.send_signal(number)
         try:
-            said, _ = process.communicate(timeout=60)
+            result, _ = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (said, process.returncode) == ("undone\n", errors.EXIT_INTERRUPTED)
+    assert (result, process.returncode) == ("undone\n", errors.EXIT_INTERRUPTED)
 
 
 _UNDOING = """
@@ -316,8 +316,8 @@ pgdyno.main()
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_second_signal_does_not_interrupt_the_undoing(number: str) -> None:
-    told = subprocess.run([sys.executable, "-c", _UNDOING, number], capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stdout) == (errors.EXIT_INTERRUPTED, "undone\n"), told.stderr
+    process = subprocess.run([sys.executable, "-c", _UNDOING, number], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (errors.EXIT_INTERRUPTED, "undone\n"), process.stderr
 
 
 _BROKEN_INSIDE = """
@@ -335,8 +335,8 @@ pgdyno.sys.exit(pgdyno.run(["volume", "list", "--json"]))
 
 def test_a_pipe_that_breaks_inside_is_not_taken_for_a_reader_that_left() -> None:
     """It ended a command without a word, as if `| head` had read enough."""
-    told = subprocess.run([sys.executable, "-c", _BROKEN_INSIDE], capture_output=True, text=True, check=False)
-    assert told.returncode == errors.EXIT_FAILURE
-    assert told.stdout == ""
-    assert "a pipe to another program broke" in told.stderr
-    assert "remedy:" in told.stderr
+    process = subprocess.run([sys.executable, "-c", _BROKEN_INSIDE], capture_output=True, text=True, check=False)
+    assert process.returncode == errors.EXIT_FAILURE
+    assert process.stdout == ""
+    assert "a pipe to another program broke" in process.stderr
+    assert "remedy:" in process.stderr

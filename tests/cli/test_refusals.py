@@ -80,10 +80,10 @@ def test_an_experiment_that_breaks_a_rule_is_refused(
     file = tmp_path / "asked.toml"
     file.write_text(FILE)
     code = run(["run", str(file), "--set", case.setting, "--dry-run"])
-    said = capsys.readouterr()
-    assert (code, said.out) == (EXIT_USAGE, "")
-    assert case.rule in said.err
-    assert case.remedy in said.err.partition("remedy:")[2]
+    readouterr = capsys.readouterr()
+    assert (code, readouterr.out) == (EXIT_USAGE, "")
+    assert case.rule in readouterr.err
+    assert case.remedy in readouterr.err.partition("remedy:")[2]
 
 
 def test_a_class_of_rds_is_an_instance(engine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,9 +100,9 @@ def test_iops_that_an_instance_off_nitro_does_not_do_are_refused(
     file = tmp_path / "asked.toml"
     file.write_text(FILE.replace("r6g.large", "r4.16xlarge").replace("gp3", "io1:size=2TiB,iops=40000"))
     assert run(["run", str(file), "--dry-run"]) == EXIT_USAGE
-    said = capsys.readouterr().err
-    assert "io1 with 40,000 IOPS does at most 32,000 on r4.16xlarge" in said
-    assert "iops=32000" in said.partition("remedy:")[2]
+    err = capsys.readouterr().err
+    assert "io1 with 40,000 IOPS does at most 32,000 on r4.16xlarge" in err
+    assert "iops=32000" in err.partition("remedy:")[2]
 
 
 MODIFIED = {
@@ -133,9 +133,9 @@ def test_a_modification_that_breaks_a_rule_is_refused(
 ) -> None:
     before = modified.stats()["spec"]
     assert run(["volume", "modify", "data", case.setting]) == EXIT_USAGE
-    said = capsys.readouterr()
-    assert case.rule in said.err
-    assert case.remedy in said.err.partition("remedy:")[2]
+    readouterr = capsys.readouterr()
+    assert case.rule in readouterr.err
+    assert case.remedy in readouterr.err.partition("remedy:")[2]
     assert modified.stats()["spec"] == before, "it is what it was"
 
 

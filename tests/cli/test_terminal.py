@@ -21,11 +21,11 @@ def helps(width: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The help of every command as a terminal of that width shows it."""
     monkeypatch.setenv("COLUMNS", str(width))
     root = cli_main.cli.make_context("pgdyno", [], resilient_parsing=True)
-    found = {"pgdyno": cli_main.cli.get_help(root)}
+    helps = {"pgdyno": cli_main.cli.get_help(root)}
     for context in contexts(root):
         fitted = context.command.make_context(context.info_name, [], parent=context.parent, resilient_parsing=True)
-        found[context.command_path] = context.command.get_help(fitted)
-    return found
+        helps[context.command_path] = context.command.get_help(fitted)
+    return helps
 
 
 def without_what_cannot_be_wrapped(text: str) -> list[str]:
@@ -41,11 +41,14 @@ def without_what_cannot_be_wrapped(text: str) -> list[str]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_help_keeps_inside_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = helps(width, monkeypatch)
-    assert len(found) > 8
+    document = helps(width, monkeypatch)
+    assert len(document) > 8
     most = min(width, terminal.WIDEST)
     wide = {
-        name: line for name, text in found.items() for line in without_what_cannot_be_wrapped(text) if len(line) > most
+        name: line
+        for name, text in document.items()
+        for line in without_what_cannot_be_wrapped(text)
+        if len(line) > most
     }
     assert wide == {}
 
@@ -98,11 +101,11 @@ def test_results_go_to_standard_output_and_words_to_standard_error(
     results_dir: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli_main.run(["runs", "--json"]) == 0
-    said = capsys.readouterr()
-    assert said.err == "" and said.out.startswith("{")
+    readouterr = capsys.readouterr()
+    assert readouterr.err == "" and readouterr.out.startswith("{")
     assert cli_main.run(["runs"]) == 0
-    said = capsys.readouterr()
-    assert said.out == "" and "no experiments in" in said.err
+    result = capsys.readouterr()
+    assert result.out == "" and "no experiments in" in result.err
 
 
 def test_every_command_with_results_has_json() -> None:

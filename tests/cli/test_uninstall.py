@@ -18,7 +18,7 @@ from pgdyno.cli import main as cli_main
 from pgdyno.cli import outside
 from pgdyno.errors import HostError
 from pgdyno.host import cgroup, paths
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 
 COPY = "postgres-0123456789abcdef"
 
@@ -68,9 +68,9 @@ def test_what_pgdyno_did_not_make_stays_and_is_named(machine: Path) -> None:
     done, kept = outside.remove()
     assert (machine / "var" / "postgres-of-mine").is_dir()
     assert not (machine / "var" / COPY).exists()
-    said = "\n".join(kept)
-    assert "postgres-of-mine in it was not made by pgdyno" in said
-    assert "undo-1.json in it undoes what a load has changed: run `pgdyno load --restore DSN`" in said
+    text = "\n".join(kept)
+    assert "postgres-of-mine in it was not made by pgdyno" in text
+    assert "undo-1.json in it undoes what a load has changed: run `pgdyno load --restore DSN`" in text
     assert str(machine / "run" / "state" / "load") not in "\n".join(done)
 
 
@@ -87,7 +87,7 @@ def test_it_is_refused_while_another_pgdyno_runs(machine: Path) -> None:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        Journal(machine / "run" / "state").record("directory", path="/nonexistent")
+        HostJournal(machine / "run" / "state").record("directory", path="/nonexistent")
         os.write(write, b"x")
         signal.pause()
         os._exit(0)

@@ -50,14 +50,16 @@ def test_volumes_stand_beside_each_other() -> None:
     refused = pgdyno("volume", "types", "gp9")
     assert refused[0] == EXIT_USAGE
     assert "gp9" in refused[2]
-    [one] = json.loads(pgdyno("volume", "types", "io2", "--json")[1])["types"]
-    assert one["type"] == "io2bx"
+    [result] = json.loads(pgdyno("volume", "types", "io2", "--json")[1])["types"]
+    assert result["type"] == "io2bx"
 
 
 def test_json_has_every_type_with_its_sources() -> None:
     types = json.loads(pgdyno("volume", "types", "--json")[1])["types"]
-    assert all(one["sources"] and one["provider"] and one["default_spec"].startswith(one["type"]) for one in types)
-    assert {one["type"] for one in types if one["until"]} == {
+    assert all(
+        type_["sources"] and type_["provider"] and type_["default_spec"].startswith(type_["type"]) for type_ in types
+    )
+    assert {type_["type"] for type_ in types if type_["until"]} == {
         "gp3-2023",
         "gp2-2018",
         "gp2-2014",
@@ -65,5 +67,5 @@ def test_json_has_every_type_with_its_sources() -> None:
         "io1-2018",
         "io1-2013",
     }
-    gp2 = next(one for one in types if one["type"] == "gp2")
+    gp2 = next(type_ for type_ in types if type_["type"] == "gp2")
     assert gp2["aliases"] == {} and "credits" in gp2["keys"] and gp2["burst_iops_max"] == 3_000

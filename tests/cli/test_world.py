@@ -123,26 +123,26 @@ def test_every_command_is_walked() -> None:
 
 
 def test_every_path_is_known_to_be_read_or_written() -> None:
-    found = {
+    texts = {
         f"{name} {parameter.opts[-1]}"
         for name, command in commands.leaves().items()
         for parameter in command.params
         if isinstance(parameter.type, click.Path)
     }
-    assert found == WRITTEN | READ, "a path that is written belongs in a test of this file"
+    assert texts == WRITTEN | READ, "a path that is written belongs in a test of this file"
 
 
-def unwritten(asked: dict[str, list[str]], how: str) -> None:
+def unwritten(texts: dict[str, list[str]], how: str) -> None:
     """Run commands with a standard output that is full or closed."""
     reason = {"full": "No space left on device", "closed": "Bad file descriptor"}[how]
-    ended = forked.run([Job(words, stdout=how) for words in asked.values()])
-    for name, one in zip(asked, ended, strict=True):
+    ended = forked.run([Job(words, stdout=how) for words in texts.values()])
+    for name, item in zip(texts, ended, strict=True):
         if name in commands.SILENT:
-            sound(name, one, EXIT_OK)
+            sound(name, item, EXIT_OK)
             continue
-        sound(name, one, EXIT_HOST)
-        assert f"error: standard output cannot be written: {reason}\n" in one.err, f"{name}: {one.err}"
-        assert one.err.count("error:") == 1, name
+        sound(name, item, EXIT_HOST)
+        assert f"error: standard output cannot be written: {reason}\n" in item.err, f"{name}: {item.err}"
+        assert item.err.count("error:") == 1, name
 
 
 def test_output_that_cannot_be_written_is_said(places: Places) -> None:
@@ -156,16 +156,16 @@ def test_no_output_of_any_command_can_be_lost_in_silence(places: Places) -> None
         unwritten(places.quick() | places.quick_json(), how)
 
 
-def unheard(asked: dict[str, list[str]]) -> None:
+def unheard(texts: dict[str, list[str]]) -> None:
     """Run commands with a standard error that is full or closed: what they print is the same."""
-    jobs = [Job(words, stderr=how) for words in asked.values() for how in ("file", "full", "closed")]
+    jobs = [Job(words, stderr=how) for words in texts.values() for how in ("file", "full", "closed")]
     ended = iter(forked.run(jobs))
-    for name in asked:
+    for name in texts:
         usual, *others = (next(ended) for _ in range(3))
         sound(name, usual, EXIT_OK)
-        assert [one.code for one in others] == [EXIT_OK, EXIT_OK], name
+        assert [item.code for item in others] == [EXIT_OK, EXIT_OK], name
         if name not in DIFFERENT:
-            assert [one.out for one in others] == [usual.out] * 2, name
+            assert [item.out for item in others] == [usual.out] * 2, name
 
 
 def test_messages_that_cannot_be_written_change_no_result(places: Places) -> None:
@@ -245,8 +245,8 @@ def test_a_device_or_a_link_is_written_to_and_not_replaced(places: Places) -> No
     null.symlink_to("/dev/null")
     text = "report {experiment} --format csv --output {folder}/"
     page = "report {experiment} --output /dev/null"
-    ended = forked.run([Job(places.words(one)) for one in (f"{text}link.csv", f"{text}null.csv", page)])
-    assert [one.code for one in ended] == [EXIT_OK, EXIT_OK, EXIT_USAGE], [one.err for one in ended]
+    ended = forked.run([Job(places.words(other)) for other in (f"{text}link.csv", f"{text}null.csv", page)])
+    assert [item.code for item in ended] == [EXIT_OK, EXIT_OK, EXIT_USAGE], [item.err for item in ended]
     assert link.is_symlink() and target.read_text().startswith("experiment")
     assert null.is_symlink() and Path("/dev/null").is_char_device()
 
@@ -254,10 +254,10 @@ def test_a_device_or_a_link_is_written_to_and_not_replaced(places: Places) -> No
 @pytest.mark.parametrize("prefix", [NOBODY, NO_MOUNTS], ids=["nobody", "without CAP_SYS_ADMIN"])
 def test_missing_rights_are_said(places: Places, prefix: tuple[str, ...]) -> None:
     only_as(prefix)
-    asked = {name: places.words(text) for name, text in commands.ROOT.items()}
+    texts = {name: places.words(text) for name, text in commands.ROOT.items()}
     state = str(places.folder / "state")
-    jobs = [Job(words, environment={"PGDYNO_STATE_DIR": state}) for words in asked.values()]
-    for name, ended in zip(asked, forked.run(jobs, prefix), strict=True):
+    jobs = [Job(words, environment={"PGDYNO_STATE_DIR": state}) for words in texts.values()]
+    for name, ended in zip(texts, forked.run(jobs, prefix), strict=True):
         sound(name, ended)
         assert ended.code in (EXIT_HOST, EXIT_USAGE) and "remedy:" in ended.err, f"{name}: {ended.err}"
 

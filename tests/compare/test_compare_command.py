@@ -92,9 +92,9 @@ def _driven_by(pid: int, engine: str) -> bool:
 def test_what_died_during_a_run_is_named_and_its_log_is_kept(
     victim: str, engine: str, state_dir: Path, tmp_path: Path
 ) -> None:
-    asked = ("null", "null", *TINY[:-2], "-c", "2", "--duration", "600s", "--results", str(tmp_path))
-    asked += ("--set", f"workload.engine={engine}")
-    with subprocess.Popen(words("compare", *asked), stderr=subprocess.PIPE, text=True) as process:
+    texts = ("null", "null", *TINY[:-2], "-c", "2", "--duration", "600s", "--results", str(tmp_path))
+    texts += ("--set", f"workload.engine={engine}")
+    with subprocess.Popen(words("compare", *texts), stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "replicate 1 of" in line:
@@ -106,18 +106,18 @@ def test_what_died_during_a_run_is_named_and_its_log_is_kept(
         pid = int(lock.read_text().splitlines()[0]) if victim == "server" else attached.daemon.pid
         os.kill(pid, signal.SIGKILL)
         try:
-            _, said = process.communicate(timeout=120)
+            _, result = process.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             process.terminate()
             pytest.fail("the run goes on without what died")
-        assert process.returncode == 1, said
+        assert process.returncode == 1, result
     expected = (
         "PostgreSQL was killed by signal 9 after " if victim == "server" else "the daemon of the data volume died"
     )
-    assert f"error: {expected}" in said
-    assert "volume detach" not in said
+    assert f"error: {expected}" in result
+    assert "volume detach" not in result
     (kept,) = tmp_path.glob("*-compare-*/failed/*")
-    assert f"the logs are kept in {kept}" in said
+    assert f"the logs are kept in {kept}" in result
     assert "database system is ready" in (kept / "postgresql.log").read_text()
     assert (kept / {"native": "drive.err", "pgbench": "pgbench.err"}[engine]).is_file()
     assert (kept / "volume-data.log").is_file() is (victim == "daemon")

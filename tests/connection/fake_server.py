@@ -247,8 +247,8 @@ class _Conversation:
     def _continue(self, variant: str) -> bytes:
         nonce = b"other" if variant == "nonce" else self._first.partition(b"r=")[2] + b"server"
         iterations = 0 if variant == "zero" else self._script.iterations
-        told = b"r=%s,s=%s,i=%d" % (nonce, base64.b64encode(_SALT), iterations)
-        self._server_first = b"x=y" if variant == "garbage" else told
+        data = b"r=%s,s=%s,i=%d" % (nonce, base64.b64encode(_SALT), iterations)
+        self._server_first = b"x=y" if variant == "garbage" else data
         return self._server_first
 
     def _end(self, variant: str) -> bytes:

@@ -119,10 +119,10 @@ def _arrange(encrypted: secured.Encrypted) -> None:
         connection.execute(sql.SQL("ALTER SYSTEM SET ssl_ca_file = {}").format(ca))
         rules = cluster.data_dir / "pg_hba.conf"
         ways = {"only_tls": "hostssl", "only_clear": "hostnossl", "either": "host"}
-        asked = f"hostssl all {HOLDER} all cert\n"
-        asked += "".join(f"{way} {name} {ROLE} all scram-sha-256\n" for name, way in ways.items())
-        asked += f"host all {ROLE} all reject\n"
-        rules.write_text(asked + rules.read_text())
+        result = f"hostssl all {HOLDER} all cert\n"
+        result += "".join(f"{way} {name} {ROLE} all scram-sha-256\n" for name, way in ways.items())
+        result += f"host all {ROLE} all reject\n"
+        rules.write_text(result + rules.read_text())
         connection.execute("SELECT pg_reload_conf()")
 
     def is_ready() -> bool:

@@ -14,7 +14,7 @@ import pytest
 import pgdyno
 from pgdyno.errors import EXIT_INTERRUPTED, InputError
 from pgdyno.host.waiting import wait_until
-from pgdyno.loader.asked import Asked
+from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.preflight import preflight
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.remote import RemoteServer
@@ -113,11 +113,11 @@ def test_what_the_engine_cannot_do_is_refused_before_the_table_is_emptied(
     site: Site, rows: Path, monkeypatch: pytest.MonkeyPatch, *, dry: bool
 ) -> None:
     run(site, "INSERT INTO t VALUES (7); CREATE INDEX kept ON t (id)")
-    asked = Asked((str(rows),), site.dsn(), table="t", header=False, truncate=True, indexes="rebuild")
+    options = LoadOptions((str(rows),), site.dsn(), table="t", header=False, truncate=True, indexes="rebuild")
     index = found(site, "SELECT oid FROM pg_class WHERE relname = 'kept'")
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     with pytest.raises(InputError, match="client_encoding is LATIN1") as error:
-        preflight(asked) if dry else pgdyno.load(str(rows), site.dsn(), table="t", header=False, truncate=True)
+        preflight(options) if dry else pgdyno.load(str(rows), site.dsn(), table="t", header=False, truncate=True)
     assert "--encoding LATIN1" in (error.value.remedy or "")
     monkeypatch.delenv("PGCLIENTENCODING")
     assert found(site, "SELECT count(*) FROM t") == [(1,)]
@@ -180,7 +180,7 @@ def test_a_run_takes_the_driver_that_can_connect(site: Site, tmp_path: Path) -> 
 
     [arm] = existing_arms(read_experiment(experiment(site, tmp_path)))
     assert arm.arm.workload.driver == "native"
-    asked = read_experiment(experiment(site, tmp_path, 'engine = "pgbench"\n'))
+    result = read_experiment(experiment(site, tmp_path, 'engine = "pgbench"\n'))
     with pytest.raises(InputError, match=r"workload\.engine: pgbench of .* cannot connect") as refused:
-        existing_arms(asked)
+        existing_arms(result)
     assert "--set workload.engine=native" in refused.value.remedy

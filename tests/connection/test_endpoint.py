@@ -49,10 +49,10 @@ def engines(dsn: str) -> bool | None:
 def alone(site: Site, **more: str) -> str | None:
     """What the engine has against a server by TLS, whatever libpq has; None if nothing."""
     dsn = site.dsn(**more)
-    asked = endpoint.effective(dsn)
-    address = endpoint.Address("localhost", site.port)
+    effective = endpoint.effective(dsn)
+    address = endpoint.ServerAddress("localhost", site.port)
     try:
-        endpoint.described(asked, address, site_of.SECRET, encrypted=True).check()
+        endpoint.described(effective, address, site_of.SECRET, encrypted=True).check()
     except InputError as error:
         return error.message
     return None
@@ -80,11 +80,11 @@ def test_a_certificate_is_judged_as_libpq_judges_it(site: Site, certificate: str
 
 
 def test_what_is_wrong_with_a_certificate_is_said(site: Site) -> None:
-    for certificate, said in (("expired", "expired"), ("other_host", "not of the host localhost")):
+    for certificate, item in (("expired", "expired"), ("other_host", "not of the host localhost")):
         site.show(certificate)
         refused = alone(site, sslmode="verify-full", sslrootcert=str(site.root))
         assert refused is not None
-        assert said in refused
+        assert item in refused
     site.show("good")
     stranger = alone(site, sslmode="verify-ca", sslrootcert=str(site.encrypted.stranger))
     assert stranger is not None
@@ -102,8 +102,8 @@ def test_a_root_certificate_at_home_is_heeded_by_require_too(site: Site, tmp_pat
 
 @pytest.mark.parametrize("keyword", ["sslcrl", "sslcrldir"])
 def test_a_revoked_certificate_is_refused_as_libpq_refuses_it(site: Site, tmp_path: Path, keyword: str) -> None:
-    asked = ("openssl", "x509", "-in", str(site.root), "-noout", "-hash")
-    issuer = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    texts = ("openssl", "x509", "-in", str(site.root), "-noout", "-hash")
+    issuer = subprocess.run(texts, check=True, capture_output=True, text=True).stdout.strip()
     refusals = []
     for name in ("none", "good"):
         revoked = site.folder / f"{name}.crl"
@@ -136,13 +136,13 @@ def test_the_user_who_serves_a_socket_can_be_required(site: Site) -> None:
     for name, connects in ((server, True), ("daemon", False)):
         dsn = f"{cluster.dsn} requirepeer={name}"
         assert (libpqs(dsn) is not None) is connects
-        address = endpoint.Address(str(cluster.socket_dir), cluster.port)
-        found = endpoint.described(endpoint.effective(dsn), address, None)
+        address = endpoint.ServerAddress(str(cluster.socket_dir), cluster.port)
+        text = endpoint.described(endpoint.effective(dsn), address, None)
         if connects:
-            found.check()
+            text.check()
             continue
         with pytest.raises(InputError, match="requirepeer names"):
-            found.check()
+            text.check()
 
 
 def test_a_client_certificate_logs_in(site: Site) -> None:
@@ -168,10 +168,10 @@ def test_channel_binding_and_ways_to_log_in_are_libpqs(site: Site) -> None:
         dsn = site.dsn(**more)
         assert engines(dsn) is libpqs(dsn), more
         if libpqs(dsn) is None and "require_auth" in more:
-            address = endpoint.Address("localhost", site.port)
-            found = endpoint.described(endpoint.effective(dsn), address, site_of.SECRET)
+            address = endpoint.ServerAddress("localhost", site.port)
+            text = endpoint.described(endpoint.effective(dsn), address, site_of.SECRET)
             with pytest.raises(InputError, match="require_auth excludes"):
-                found.check()
+                text.check()
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -226,15 +226,15 @@ def test_variables_and_services_are_libpqs(site: Site, tmp_path: Path, monkeypat
     monkeypatch.setenv("PGDATESTYLE", "ISO, DMY")
     monkeypatch.setenv("PGHOSTADDR", "127.0.0.1")
     with remote.connect("service=lab") as connection:
-        found = endpoint.of_session(connection, "service=lab")
-    assert found.encrypted
-    assert found.document["address"] == "127.0.0.1"
-    assert found.document["startup"] == {
+        session = endpoint.of_session(connection, "service=lab")
+    assert session.encrypted
+    assert session.document["address"] == "127.0.0.1"
+    assert session.document["startup"] == {
         "options": "-c work_mem=7MB",
         "timezone": "Asia/Tokyo",
         "datestyle": "ISO, DMY",
     }
-    assert found.check()["tls"] is not None
+    assert session.check()["tls"] is not None
 
 
 def test_a_password_file_is_libpqs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,6 +271,6 @@ def test_a_keyword_of_a_later_libpq_is_refused_unless_it_is_as_usual(
 
 def test_a_password_is_in_no_text_of_an_endpoint(site: Site) -> None:
     with remote.connect(site.dsn()) as connection:
-        found = endpoint.of_session(connection, site.dsn())
-    assert found.document["password"] == site_of.SECRET
-    assert site_of.SECRET not in repr(found)
+        session = endpoint.of_session(connection, site.dsn())
+    assert session.document["password"] == site_of.SECRET
+    assert site_of.SECRET not in repr(session)

@@ -95,11 +95,11 @@ class Client:
 
     def engine(self, port: int, **more: str) -> InputError | None:
         """The same of the engine."""
-        asked = endpoint.effective(self.dsn(port, **more))
-        where = endpoint.Address("localhost", port, "127.0.0.1")
+        effective = endpoint.effective(self.dsn(port, **more))
+        where = endpoint.ServerAddress("localhost", port, "127.0.0.1")
         password = SECRET if self.password else None
         try:
-            endpoint.described(asked, where, password, encrypted=self.mode == "require").check()
+            endpoint.described(effective, where, password, encrypted=self.mode == "require").check()
         except InputError as error:
             return error
         return None

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.bench]
 
 
-def _compare(root: Path, *arms: str, **asked: Any) -> Comparison:
-    durations = {"warmup": f"{asked.pop('warmup_s')}s", "duration": f"{asked.pop('measure_s')}s"}
+def _compare(root: Path, *arms: str, **result: Any) -> Comparison:
+    durations = {"warmup": f"{result.pop('warmup_s')}s", "duration": f"{result.pop('measure_s')}s"}
     document = {
         "schema_version": 1,
         "name": "control",
-        "instance": {"memory": f"{asked.pop('memory_mib')}MiB"},
-        "workload": {**durations, **asked},
+        "instance": {"memory": f"{result.pop('memory_mib')}MiB"},
+        "workload": {**durations, **result},
         "factors": {"world.volume": list(arms)},
     }
     comparison = summarise(run_experiment(Experiment.of(document), root=root, command=("make", "bench")))
@@ -46,11 +46,11 @@ def test_a_commit_costs_one_device_write(tmp_path: Path, state_dir: Path) -> Non
     processes used and little more. With it gp3 is predicted. (A volume without delay is no measure of the CPU: there
     client and server wake each other at twice the pace and use up to twice the CPU for a transaction.)
     """
-    found = _compare(
+    comparison = _compare(
         tmp_path, "gp3", "io2bx",
         memory_mib=1024, warmup_s=8, measure_s=15, script="simple-update", scale=2, clients=1,
     )  # fmt: skip
-    gp3, io2bx = (_transaction(arm) for arm in found.arms)
+    gp3, io2bx = (_transaction(arm) for arm in comparison.arms)
     print(f"gp3 {gp3}\nio2bx {io2bx}")
     for arm in (gp3, io2bx):
         assert 0.99 < arm.writes < 1.05, "one device write a commit"
@@ -99,18 +99,18 @@ def _write_per_transaction(figures: RunFigures) -> tuple[float, float]:
 
 def test_a_read_bound_run_scales_with_the_iops(tmp_path: Path, state_dir: Path) -> None:
     """Twice the IOPS, twice the transactions: 2.0 within 0.1."""
-    found = _compare(
+    comparison = _compare(
         tmp_path, "gp3", "gp3:iops=6000,throughput=250",
         memory_mib=192, warmup_s=12, measure_s=12, script="select-only", scale=100, clients=32,
     )  # fmt: skip
-    estimate = found.ratios[0].estimate
+    estimate = comparison.ratios[0].estimate
     assert estimate is not None
     assert abs(estimate.mean - 2.0) <= 0.1
 
 
 def test_iops_that_are_not_needed_make_no_difference(tmp_path: Path, state_dir: Path) -> None:
-    found = _compare(
+    comparison = _compare(
         tmp_path, "io2bx:iops=16000", "io2bx:iops=32000",
         memory_mib=1024, warmup_s=8, measure_s=15, script="simple-update", scale=10, clients=4,
     )  # fmt: skip
-    assert not found.ratios[0].distinguishable
+    assert not comparison.ratios[0].distinguishable

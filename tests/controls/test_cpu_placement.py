@@ -25,14 +25,14 @@ ARMS = ("gp3", "io2bx:iops=16000")
 
 
 def test_sharing_both_cores_is_not_slower_than_splitting_them(tmp_path: Path, state_dir: Path) -> None:
-    found: dict[tuple[str, str], list[RunFigures]] = {}
+    figures: dict[tuple[str, str], list[RunFigures]] = {}
     for block in range(1, BLOCKS + 1):
         # Interleaved, and turned around in every other block, so that a drift of the host meets both.
         for name in sorted(PLACEMENTS, reverse=block % 2 == 0):
             for run in _runs(tmp_path / f"{block}-{name}", name, block):
-                found.setdefault((run.record.arm, name), []).append(run)
+                figures.setdefault((run.record.arm, name), []).append(run)
     for arm in ARMS:
-        shared, split = found[arm, "shared"], found[arm, "split"]
+        shared, split = figures[arm, "shared"], figures[arm, "split"]
         for name, runs in (("shared", shared), ("split", split)):
             shown = "  ".join(f"{run.work_per_s:,.0f} TPS, late {_lateness(run) / _latency(run):.2%}" for run in runs)
             print(f"\n{arm} {name}: {shown}", end="")

@@ -47,8 +47,8 @@ def test_a_dump_comes_back_or_is_refused_by_name(
     try:
         with cluster.running({"shared_buffers": "32MB"}), cluster.connect() as connection:
             for row in case.expected["rows"]:
-                found = connection.execute(row["sql"].encode()).fetchone()
-                assert found is not None
-                assert [str(value) for value in found] == row["is"], row["sql"]
+                result = connection.execute(row["sql"].encode()).fetchone()
+                assert result is not None
+                assert [str(value) for value in result] == row["is"], row["sql"]
     finally:
         cluster.close()

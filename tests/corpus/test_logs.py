@@ -25,21 +25,21 @@ _READ_S = 20.0
 
 def read(logs: list[Path], output: Path, prefix: str | None = None, zones: dict[str, int] | None = None) -> Any:
     """The account of a reading."""
-    asked = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones or {}}
-    found: list[dict[str, Any]] = []
-    with contextlib.closing(_engine.lines(["capture", "read"], asked)) as lines:
-        found.extend(line["summary"] for line in lines if "summary" in line)
-    return found[-1]
+    document = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones or {}}
+    documents: list[dict[str, Any]] = []
+    with contextlib.closing(_engine.lines(["capture", "read"], document)) as lines:
+        documents.extend(line["summary"] for line in lines if "summary" in line)
+    return documents[-1]
 
 
 def sessions(capture: Path) -> list[dict[str, Any]]:
     """Each session with its statements and values, in the order in which they are in the capture."""
-    found: list[dict[str, Any]] = []
+    sessions: list[dict[str, Any]] = []
     shown = _engine.run_json(["capture", "show"], {"capture": str(capture), "values": False}, timeout_s=_READ_S)
     for number in range(1, shown["sessions"] + 1):
-        asked = {"capture": str(capture), "values": True, "session": number}
-        found.append(_engine.run_json(["capture", "show"], asked, timeout_s=_READ_S))
-    return found
+        document = {"capture": str(capture), "values": True, "session": number}
+        sessions.append(_engine.run_json(["capture", "show"], document, timeout_s=_READ_S))
+    return sessions
 
 
 def _us(text: str) -> int:
@@ -71,21 +71,21 @@ def test_a_log_is_read_as_it_was_written_or_refused_for_its_cause(case: Case, tm
         assert not output.exists()
         return
     account = read(logs, output, prefix, zones)
-    found = sessions(output)
-    calls = sorted((call for session in found for call in session["calls"]), key=lambda call: call["due_us"])
+    documents = sessions(output)
+    calls = sorted((call for session in documents for call in session["calls"]), key=lambda call: call["due_us"])
     seen = {
         "calls": account["calls"],
-        "sessions": len(found),
+        "sessions": len(documents),
         "format": account["files"][0][1],
         "first": account["first_us"],
         "last": account["last_us"],
         "statements": [_statement(call) for call in calls],
-        "order": [call["text"] for session in found for call in session["calls"]],
-        "transactions": [call["transaction"] for session in found for call in session["calls"]],
+        "order": [call["text"] for session in documents for call in session["calls"]],
+        "transactions": [call["transaction"] for session in documents for call in session["calls"]],
         "zones": [f"{name} {taken['offset_s']} {taken['by']}" for name, taken in account["zones"].items()],
         "languages": list(account["other_languages"]),
-        "users": sorted({session["session"]["user"] for session in found}),
-        "applications": sorted({session["session"]["application"] for session in found}),
+        "users": sorted({session["session"]["user"] for session in documents}),
+        "applications": sorted({session["session"]["application"] for session in documents}),
         "account": {key: account[key] for key in expected.get("account", {})},
     }
     for key in ("first", "last"):

@@ -13,7 +13,7 @@ import pytest
 import pgdyno
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.loader import column_types, columns, server
-from pgdyno.loader.asked import Asked
+from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.format import CSV
 from pgdyno.loader.ready import get_ready, typed
 from pgdyno.loader.sample import whole_rows
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.loader.ready import Ready
+    from pgdyno.loader.ready import PreparedLoad
     from pgdyno.loader.server import Connection
     from pgdyno.postgres.cluster import Cluster
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["cluster", "database"]
 
 ALL = cases("rows")
-LOADED = [one for one in ALL if one.values[0].expected.get("loaded")]
+LOADED = [item for item in ALL if item.values[0].expected.get("loaded")]
 TABLE = "corpus"
 
 
@@ -47,15 +47,15 @@ def connection(cluster: Cluster) -> Iterator[Connection]:
         yield opened
 
 
-def looked_at(connection: Connection, case: Case, dsn: str) -> tuple[Ready, list[str]]:
+def looked_at(connection: Connection, case: Case, dsn: str) -> tuple[PreparedLoad, list[str]]:
     """A case as a load sees it before the first row goes, and the codes of its notes."""
     keys = case.expected
     made = re.match(r"CREATE TABLE (\w+)", keys.get("table", ""))
     name = made[1] if made else TABLE
     if made:
         server.run(connection, f"SET LOCAL search_path = public; {keys['table']}; SET LOCAL search_path = pg_catalog")
-    asked = Asked((str(case.path(keys["input"])),), dsn, table=name, create=not made, **keys.get("load", {}))
-    ready = get_ready(connection, asked)
+    options = LoadOptions((str(case.path(keys["input"])),), dsn, table=name, create=not made, **keys.get("load", {}))
+    ready = get_ready(connection, options)
     notes = list(ready.notes)
     if ready.definition is not None:
         ready = typed(ready, lambda _: None)
@@ -81,17 +81,17 @@ def test_a_file_is_read_as_its_program_meant_it_or_refused(
         if "types" in keys:
             assert keys["types"].items() <= types_of(ready).items()
         if ready.definition is not None and not keys.get("loaded"):
-            found, written = returned(connection, ready)
-            assert found == written or ready.is_columnar
-            assert found == keys.get("rows", found)
+            texts, written = returned(connection, ready)
+            assert texts == written or ready.is_columnar
+            assert texts == keys.get("rows", texts)
 
 
-def types_of(ready: Ready) -> dict[str, str]:
+def types_of(ready: PreparedLoad) -> dict[str, str]:
     assert ready.definition is not None
     return dict(re.findall(r'^    "(.*)" ([^"]*?),?$', ready.definition, re.MULTILINE))
 
 
-def returned(connection: Connection, ready: Ready) -> tuple[list[list[str]], list[list[str]]]:
+def returned(connection: Connection, ready: PreparedLoad) -> tuple[list[list[str]], list[list[str]]]:
     """The rows of the beginning as the server returns them, and as they are written."""
     assert ready.definition is not None
     first = ready.first
@@ -120,7 +120,7 @@ def texts(connection: Connection, table: str) -> list[list[str]]:
     return [list(row) for row in server.many(connection, f"SELECT {listed} FROM {table} ORDER BY ctid")]
 
 
-def rows_of(ready: Ready, data: bytes) -> list[list[str]]:
+def rows_of(ready: PreparedLoad, data: bytes) -> list[list[str]]:
     """By Python's own reader, not by the code under test."""
     text = data.decode().removeprefix("\ufeff")
     if ready.format.kind == "text":
@@ -146,7 +146,7 @@ def written(value: str, kind: str) -> str:
     value = value.replace("T", " ")
     value = re.sub(r"(Z|\+0000|\+00:00)$", "+00", value)
     value = re.sub(r"^(\S+ \d\d:\d\d)(\+00)?$", r"\1:00\2", value)
-    return re.sub(r"(\.\d*?)0+(?=\+|$)", lambda found: found[1].rstrip("."), value)
+    return re.sub(r"(\.\d*?)0+(?=\+|$)", lambda match: match[1].rstrip("."), value)
 
 
 NARROW = [
@@ -185,9 +185,11 @@ def test_the_server_returns_every_value_in_the_type_that_is_chosen_for_it(
         for row in zip(*pairs, strict=True):
             csv.writer(out, lineterminator="\n").writerow(row)
     with connection.transaction(force_rollback=True):
-        ready = typed(get_ready(connection, Asked((str(file),), cluster.dsn, table=TABLE, create=True)), lambda _: None)
-        found, expected = returned(connection, ready)
-        assert found == expected
+        ready = typed(
+            get_ready(connection, LoadOptions((str(file),), cluster.dsn, table=TABLE, create=True)), lambda _: None
+        )
+        texts, expected = returned(connection, ready)
+        assert texts == expected
         kinds = set(types_of(ready).values())
     assert kinds == {
         "bigint",
@@ -266,12 +268,12 @@ def test_a_stream_is_held_to_the_types_of_its_beginning(database: Database, tmp_
 
 def test_signs_of_one_dialect_are_not_seen_in_another() -> None:
     from pgdyno.loader import advice
-    from pgdyno.loader.sample import Sample
-    from pgdyno.loader.source import Source
+    from pgdyno.loader.sample import SourceSample
+    from pgdyno.loader.source import RowSource
 
     def line(text: str) -> int | None:
         data = text.encode()
-        return advice.backslash_quotes(Sample(Source("t.csv", data), data, [], "", byte_order_mark=False), CSV)
+        return advice.backslash_quotes(SourceSample(RowSource("t.csv", data), data, [], "", byte_order_mark=False), CSV)
 
     assert line('1,"a"\n2,"The \\"Best\\" of All"\n') == 2
     assert line('1,"C:\\dir\\",x\n2,"C:\\"\n') is None

@@ -17,7 +17,7 @@ from pgdyno.errors import InputError
 from pgdyno.size.demand import MIB
 from pgdyno.size.document import document
 from pgdyno.size.many import File, Terms
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.measured import DeviceSamples, IntervalSample
 from pgdyno.size.reading import nvme
 from tests.corpus import Case, cases
 
@@ -35,7 +35,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def read(case: Case) -> Measured:
+def read(case: Case) -> DeviceSamples:
     """The load of a case, as ``pgdyno size`` and ``pgdyno diagnose`` read it."""
     texts = [(case.path(name).read_text(encoding="utf-8", errors="replace"), name) for name in case.expected["files"]]
     if case.expected["flag"] == "--nvme":
@@ -53,13 +53,13 @@ def read(case: Case) -> Measured:
     ).read()
 
 
-def mean(measured: Measured, figure: str) -> float | None:
+def mean(measured: DeviceSamples, figure: str) -> float | None:
     """A figure over the time; None where no sample has it."""
-    known = [(one.seconds, value) for one in measured.samples if (value := _value(one, figure)) is not None]
+    known = [(sample.seconds, value) for sample in measured.samples if (value := _value(sample, figure)) is not None]
     return sum(seconds * value for seconds, value in known) / sum(seconds for seconds, _ in known) if known else None
 
 
-def _value(sample: Sample, figure: str) -> float | None:
+def _value(sample: IntervalSample, figure: str) -> float | None:
     if figure.startswith("exceeded_"):
         return dict[str, float](sample.exceeded).get(figure.removeprefix("exceeded_"))
     values: dict[str, float | None] = {
@@ -104,7 +104,7 @@ def advised(case: Case) -> dict[str, Any]:
     return document(terms.advice(measured))
 
 
-def require_right(measured: Measured, right: dict[str, Any]) -> None:
+def require_right(measured: DeviceSamples, right: dict[str, Any]) -> None:
     """Each key of ``[right]`` holds."""
     for key, value in right.items():
         if key == "notes":
@@ -123,7 +123,7 @@ def require_right(measured: Measured, right: dict[str, Any]) -> None:
         elif key == "seconds":
             assert measured.seconds == pytest.approx(value)
         elif key == "lengths_s":
-            assert [one.seconds for one in measured.samples] == pytest.approx(value)
+            assert [sample.seconds for sample in measured.samples] == pytest.approx(value)
         elif key == "first_at":
             assert measured.samples[0].at_s == value.timestamp()
         elif key == "iops_max":
@@ -132,16 +132,16 @@ def require_right(measured: Measured, right: dict[str, Any]) -> None:
             assert mean(measured, key) == pytest.approx(value, rel=ROUNDED, abs=0.005), key
 
 
-def require_capped(found: dict[str, Any], expected: dict[str, Any]) -> None:
+def require_capped(document: dict[str, Any], expected: dict[str, Any]) -> None:
     """What is said of the limit that the recording stood at; ``none``: nothing is said."""
-    capped = found["demand"]["capped"]
+    capped = document["demand"]["capped"]
     if expected.get("none"):
         assert capped is None
         return
     assert capped is not None
     for key, value in expected.items():
         if key == "needed_iops":
-            assert found["demand"]["needed_iops"] == pytest.approx(value, rel=ROUNDED)
+            assert document["demand"]["needed_iops"] == pytest.approx(value, rel=ROUNDED)
         elif key in ("is_certain", "unit"):
             assert capped[key] == value
         else:

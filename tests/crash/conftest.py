@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.crash.recording import Asked, record
+from pgdyno.crash.recording import RecordingOptions, record
 
 from ..host.conftest import state
 
@@ -29,7 +29,7 @@ def recorded() -> Iterator[Recording]:
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PGDYNO_STATE_DIR", str(folder / "s"))
-            made = record(Asked(seconds=3, cache="volatile", wal_apart=True), folder / "recorded")
+            made = record(RecordingOptions(seconds=3, cache="volatile", wal_apart=True), folder / "recorded")
         yield made
     finally:
         shutil.rmtree(folder)

@@ -46,8 +46,8 @@ def test_bounds_are_those_of_zero_failures() -> None:
 
 
 def test_every_planted_bug_says_what_catches_it() -> None:
-    assert len({one.name for one in mutants()}) == len(mutants()) >= 40
-    assert all(one.why and set(one.caught_by) <= set(CHECKS) for one in mutants())
+    assert len({mutant.name for mutant in mutants()}) == len(mutants()) >= 40
+    assert all(mutant.why and set(mutant.caught_by) <= set(CHECKS) for mutant in mutants())
     names = [cell.name for cell in (*sound(), *planted(), *torn())]
     assert len(set(names)) == len(names)
     assert len(torn()) == 24, "direct or buffered, three file systems, four readings"
@@ -81,13 +81,13 @@ def test_a_record_holds_only_with_all_cuts_no_failure_and_all_bugs_caught() -> N
 
 
 def test_the_page_says_which_planted_bugs_only_one_check_catches() -> None:
-    one, other, *_ = [cell for cell in planted() if {"ledger", "start"} <= set(cell.caught_by)]
-    both = found(one, 9, 3)
+    result, other, *_ = [cell for cell in planted() if {"ledger", "start"} <= set(cell.caught_by)]
+    both = found(result, 9, 3)
     both.checks, both.alone = {"ledger": 3, "structure": 2, "start": 1}, {"ledger": 1}
     text = page.render_crash(record(both, found(other, 30, 2)), [])
     assert f"| ledger | 5 | 3 | 1 of 2 | {other.name} |" in text
     assert "| start | 1 | 0 | 2 of 2 |  |" in text
-    assert f"| {one.name} | {next(bug.why for bug in mutants() if bug.name == one.name)} | 3 | 9 | 3 |" in text
+    assert f"| {result.name} | {next(bug.why for bug in mutants() if bug.name == result.name)} | 3 | 9 | 3 |" in text
 
 
 def test_cuts_of_a_cell_that_time_ended_are_added_to_those_of_the_next_call() -> None:
@@ -161,7 +161,7 @@ def test_a_matrix_holds_only_with_every_verdict_soon_and_two_readings_that_diffe
     kept.audit = {"pages": 10, "whole_in_small": 4, "whole_in_unit": 6, "across_units": 0, "across_requests": 0}
     assert torn_page.verdict(kept) == "not torn in 2,000 cuts"
     broken = [matrix(1999), matrix(2000, until=1100), matrix(2000, torn_readings=TORN[:2])]
-    assert [[claim.holds for claim in torn_page.judge(one)] for one in broken] == [
+    assert [[claim.holds for claim in torn_page.judge(record)] for record in broken] == [
         [False, True, True],
         [True, False, True],
         [True, True, False],

@@ -17,8 +17,8 @@ from pgdyno.cli.main import run
 from pgdyno.crash import campaign, known, recovery
 from pgdyno.crash.book import Book, Name
 from pgdyno.crash.examine import PATIENCE, bad_line, mount, structure
-from pgdyno.crash.ledger import Ledger, Sent
-from pgdyno.crash.recording import STATES, Asked, load, record
+from pgdyno.crash.ledger import Ledger, SentTransaction
+from pgdyno.crash.recording import STATES, RecordingOptions, load, record
 from pgdyno.errors import EXIT_CUT_FAILED, EXIT_HOST, EXIT_USAGE, InputError
 from pgdyno.host.launch import user_prefix
 from pgdyno.host.mounts import loops
@@ -32,7 +32,7 @@ from ..support.servers import throwaway_cluster
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.crash.campaign import Result
+    from pgdyno.crash.campaign import CampaignResult
     from pgdyno.crash.recording import Recording
 
 pytestmark = needs_fuse
@@ -50,7 +50,7 @@ TRIED = (
 """Planted bugs that need no recording of their own and are caught within a few cuts."""
 
 
-def unexplained(result: Result) -> list[dict[str, str]]:
+def unexplained(result: CampaignResult) -> list[dict[str, str]]:
     """What cuts left that no known defect of PostgreSQL explains."""
     return [outcome.failures for outcome in result.unexplained]
 
@@ -75,18 +75,18 @@ def test_a_known_defect_explains_what_it_loses_and_nothing_else() -> None:
         "2026-11-26 14:36:50.797 UTC [7611] WARNING:  could not recover two-phase state file for transaction 950",
         '2026-11-26 14:36:50.799 UTC [7611] WARNING:  invalid page in block 2 of relation "base/5/1249_fsm"; zeroing out page',
     ]
-    said = known.warned(log)
-    assert said == "WARNING:  could not recover two-phase state file for transaction 950"
+    pattern = known.warned(log)
+    assert pattern == "WARNING:  could not recover two-phase state file for transaction 950"
     assert known.warned(log[:1]) == "WARNING:  removing future two-phase state file for transaction 950"
     assert known.warned(["LOG:  redo starts at 0/DCB2A0"]) is None
-    one, other = (f"client {n}: 1 acknowledged commits are missing: {n} of 49 are there" for n in (1, 2))
-    assert known.defect({"ledger": f"{one}; {other}; {known.SAID}{said}"}) is known.TWO_PHASE
+    text, other = (f"client {n}: 1 acknowledged commits are missing: {n} of 49 are there" for n in (1, 2))
+    assert known.defect({"ledger": f"{text}; {other}; {known.SAID}{pattern}"}) is known.TWO_PHASE
     for failures in (
         {},
-        {"ledger": one},
-        {"ledger": f"{one}; {known.SAID}{log[2]}"},
-        {"ledger": f"{one}; the sum of client 2 is 12 instead of 13; {known.SAID}{said}"},
-        {"ledger": f"{one}; {known.SAID}{said}", "checksums": "1 block"},
+        {"ledger": text},
+        {"ledger": f"{text}; {known.SAID}{log[2]}"},
+        {"ledger": f"{text}; the sum of client 2 is 12 instead of 13; {known.SAID}{pattern}"},
+        {"ledger": f"{text}; {known.SAID}{pattern}", "checksums": "1 block"},
     ):
         assert known.defect(failures) is None
 
@@ -112,7 +112,7 @@ def test_a_torn_map_of_free_space_is_mended_and_any_other_damaged_page_is_a_fail
 
 def digest(file: Path) -> str:
     """Of what a sparse file holds, and where."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     with file.open("rb") as opened:
         place, size = 0, file.stat().st_size
         while place < size:
@@ -121,24 +121,24 @@ def digest(file: Path) -> str:
             except OSError:
                 break  # nothing but a hole
             end = os.lseek(opened.fileno(), place, os.SEEK_HOLE)
-            found.update(f"{place} {end}".encode() + os.pread(opened.fileno(), end - place, place))
+            sha256.update(f"{place} {end}".encode() + os.pread(opened.fileno(), end - place, place))
             place = end
-    return found.hexdigest()
+    return sha256.hexdigest()
 
 
 def digests(recording: Recording, folder: Path, cuts: int) -> list[list[str]]:
     """Of the volumes after each of the first cuts."""
-    found: list[list[str]] = []
+    digests: list[list[str]] = []
     with closing(Book(recording)) as book:
         for number in range(cuts * campaign.TRIES):
-            if len(found) == cuts:
+            if len(digests) == cuts:
                 break
             folder.mkdir()
             files = [folder / role for role in recording.asked.roles]
             if book.cut("pieces-512+strict", 5, number, files, again=True) is not None:
-                found.append([digest(file) for file in files])
+                digests.append([digest(file) for file in files])
             shutil.rmtree(folder)
-    return found
+    return digests
 
 
 def test_a_lock_that_a_prepared_transaction_holds_is_a_failure_and_not_waited_for() -> None:
@@ -157,7 +157,7 @@ def test_a_lock_that_a_prepared_transaction_holds_is_a_failure_and_not_waited_fo
 def test_a_cut_is_made_again_byte_for_byte_by_its_name(recorded: Recording, tmp_path: Path) -> None:
     made = digests(recorded, tmp_path / "cut", 9)
     assert len(made) == 9
-    assert len({tuple(one) for one in made}) > 1
+    assert len({tuple(texts) for texts in made}) > 1
     assert digests(load(recorded.folder), tmp_path / "cut", 9) == made
 
 
@@ -185,13 +185,13 @@ def test_a_cut_during_the_recovery_of_another_loses_nothing(state: Path, recorde
 
 
 def test_what_is_known_of_a_server_that_was_cut_ends_there() -> None:
-    sent = [Sent(1, 10, None, 20), Sent(2, 30, 40, 60), Sent(3, 70, None, 80)]
+    sent = [SentTransaction(1, 10, None, 20), SentTransaction(2, 30, 40, 60), SentTransaction(3, 70, None, 80)]
     ledger = Ledger({1: sent})
     assert [ledger.bounds(1, at) for at in (15, 20, 21, 35, 41, 55, 90)] == [
         (0, 1), (0, 1), (1, 1), (1, 2), (2, 2), (2, 2), (3, 3)
     ]  # fmt: skip
     cut = ledger.until(50)
-    assert cut.clients[1] == [Sent(1, 10, None, 20), Sent(2, 30, 40, None)]
+    assert cut.clients[1] == [SentTransaction(1, 10, None, 20), SentTransaction(2, 30, 40, None)]
     assert cut.bounds(1, 1000) == (2, 2), "what was prepared is known"
     assert list(cut.acknowledgements()) == [20]
 
@@ -257,9 +257,9 @@ def test_a_folder_that_the_servers_user_cannot_enter_is_refused_before_anything_
     monkeypatch.setenv(variable, str(closed / "below" / "images"))
     results = state.parent / "results"
     assert run(["crashtest", "--cuts", "2", "--seconds", "1", "--results", str(results)]) == EXIT_HOST
-    said = capsys.readouterr().err
-    assert f"cannot enter {closed}" in said
-    assert f"chmod a+x {closed}" in said
+    err = capsys.readouterr().err
+    assert f"cannot enter {closed}" in err
+    assert f"chmod a+x {closed}" in err
     assert not results.exists()
     assert not (closed / "below").exists()
     for again in ("--recording", "--replay"):
@@ -287,7 +287,7 @@ def test_two_contents_of_one_xfs_are_mounted_at_once(state: Path) -> None:
 
 @pytest.mark.bench
 def test_a_backup_is_restored_up_to_the_cut_unless_its_wal_was_only_said_to_be_archived(state: Path) -> None:
-    whole = Asked(seconds=3, cache="volatile", wal_apart=True, archive="copied")
+    whole = RecordingOptions(seconds=3, cache="volatile", wal_apart=True, archive="copied")
     sound = campaign.make_cuts(record(whole, state.parent / "copied"), "pieces-4096", 1, 20)
     assert unexplained(sound) == []
     assert sound.tried == 20

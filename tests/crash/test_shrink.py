@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any, cast
 
 from pgdyno.crash.book import Cut, Name
-from pgdyno.crash.examine import Examiner, Outcome
+from pgdyno.crash.examine import CutOutcome, Examiner
 from pgdyno.crash.shrink import owners, shrink
 from pgdyno.host.mounts import loops
 
@@ -27,17 +27,17 @@ class Guilty:
     def __init__(self, requests: int, guilty: set[int]) -> None:
         self._requests, self._guilty, self.tried = requests, guilty, 0
 
-    def outcome(self, whole: Sequence[int] = ()) -> Outcome:
+    def outcome(self, whole: Sequence[int] = ()) -> CutOutcome:
         """With these requests whole."""
         left = [number for number in range(self._requests) if number not in whole]
         undecided: list[dict[str, Any]] = [{"request": number, "kept": []} for number in left]
         undecided += [{"request": number, "kept": "whole"} for number in whole]
         cut = Cut(NAME, "commit", 1, 2, "5c0ffee", new=True, undecided=undecided, spoilt=None)
-        return Outcome(cut, {"ledger": "gone"} if self._guilty <= set(left) else {})
+        return CutOutcome(cut, {"ledger": "gone"} if self._guilty <= set(left) else {})
 
     def try_cut(
         self, reading: str, seed: int, number: int, *, again: bool = False, whole: Sequence[int] = ()
-    ) -> Outcome:
+    ) -> CutOutcome:
         """As :class:`Examiner` has it."""
         assert (reading, seed, number, again) == (NAME.reading, NAME.seed, NAME.number, True)
         self.tried += 1
@@ -47,9 +47,9 @@ class Guilty:
 def test_what_is_left_are_the_writes_without_which_the_cut_does_not_fail() -> None:
     for guilty in ({13}, {13, 77}, {0, 1, 98, 99}):
         examiner = Guilty(100, guilty)
-        found = shrink(cast("Examiner", examiner), NAME, examiner.outcome())
-        assert {one["request"] for one in found.outcome.cut.harmed} == guilty
-        assert sorted([*found.whole, *guilty]) == list(range(100))
+        shrunk = shrink(cast("Examiner", examiner), NAME, examiner.outcome())
+        assert {document["request"] for document in shrunk.outcome.cut.harmed} == guilty
+        assert sorted([*shrunk.whole, *guilty]) == list(range(100))
         assert examiner.tried < 100, "halves first, not one after the other"
 
 

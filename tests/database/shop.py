@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.postgres import layout
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload.database import DatabaseTable, OwnDatabase
 from pgdyno.world.restored import restore
-from pgdyno.world.restoring import Restored, Site
+from pgdyno.world.restoring import RestoredDatabase, Site
 from tools.captured.production import build
 
 if TYPE_CHECKING:
@@ -154,15 +154,15 @@ class Plain:
 
 def restored(
     tables: OwnDatabase, binaries: PgBinaries, folder: Path, roles: Sequence[str] = ("data",)
-) -> tuple[Restored, Cluster]:
+) -> tuple[RestoredDatabase, Cluster]:
     """Restore below ``folder``; the result, and a cluster on it that is not started."""
     mounts = {role: folder / role for role in roles}
     for mount in mounts.values():
         mount.mkdir(parents=True)
         mount.chmod(0o755)
-    journal = Journal(folder / "state")
+    journal = HostJournal(folder / "state")
     attached: Any = Plain(mounts, {})
-    said: list[str] = []
+    texts: list[str] = []
     site = Site(
         binaries=binaries,
         attached=attached,
@@ -172,10 +172,10 @@ def restored(
         title="a test",
         settings={"shared_buffers": "32MB"},
         world=None,
-        progress=lambda _share, text: said.append(text),
+        progress=lambda _share, text: texts.append(text),
     )
-    found = restore(tables, site)
-    return found, Cluster(binaries, layout.data_dir(mounts), database=found.database, journal=journal)
+    result = restore(tables, site)
+    return result, Cluster(binaries, layout.data_dir(mounts), database=result.database, journal=journal)
 
 
 def only_root(path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.postgres import layout, settings
 from pgdyno.postgres import restore as programs
@@ -51,13 +51,13 @@ SETTINGS = settings.tuned(1 << 30, 18) | programs.SETTINGS
 
 
 @contextlib.contextmanager
-def attached(journal: Journal, name: str) -> Iterator[AttachedPlacement]:
+def attached(journal: HostJournal, name: str) -> Iterator[AttachedPlacement]:
     """An empty volume without limits, with a file system."""
-    with attach_placement(Placement({"data": VOLUME}, "ext4"), name=name, journal=journal) as found:
-        yield found
+    with attach_placement(Placement({"data": VOLUME}, "ext4"), name=name, journal=journal) as placement:
+        yield placement
 
 
-def by_hand(dump: Path, roles: Path, binaries: PgBinaries, journal: Journal, folder: Path) -> float:
+def by_hand(dump: Path, roles: Path, binaries: PgBinaries, journal: HostJournal, folder: Path) -> float:
     """Seconds of pg_restore alone."""
     with attached(journal, "by-hand") as place:
         cluster = Cluster(binaries, layout.data_dir(place.mounts), journal=journal)
@@ -73,7 +73,7 @@ def by_hand(dump: Path, roles: Path, binaries: PgBinaries, journal: Journal, fol
     return took_s
 
 
-def by_pgdyno(dump: Path, roles: Path, binaries: PgBinaries, journal: Journal, directory: Path) -> float:
+def by_pgdyno(dump: Path, roles: Path, binaries: PgBinaries, journal: HostJournal, directory: Path) -> float:
     """Seconds of the same step of a restore, as its record has them."""
     with attached(journal, "restored") as place:
         site = Site(
@@ -96,7 +96,7 @@ def test_restoring_takes_no_longer_than_by_hand_and_a_kept_database_is_there_at_
     databases: Path, state_dir: Path, image_dir: Path, tmp_path: Path
 ) -> None:
     del databases, image_dir
-    journal = Journal(state_dir)
+    journal = HostJournal(state_dir)
     pairs = []
     binaries = find_binaries(None)
     with throwaway(binaries, {"synchronous_commit": "off", "max_wal_size": "4GB"}) as cluster:
@@ -104,16 +104,16 @@ def test_restoring_takes_no_longer_than_by_hand_and_a_kept_database_is_there_at_
         dump, roles = dumped(cluster, DATABASE, tmp_path)
     for number in range(PAIRS):
         pair = [by_hand, by_pgdyno]
-        found = {
-            one: one(dump, roles, binaries, journal, tmp_path / f"{number}")
-            for one in (pair if number % 2 else pair[::-1])
+        document = {
+            item: item(dump, roles, binaries, journal, tmp_path / f"{number}")
+            for item in (pair if number % 2 else pair[::-1])
         }
-        pairs.append(found[by_pgdyno] / found[by_hand])
-        print(f"\npg_restore by hand {found[by_hand]:.1f} s, by pgdyno {found[by_pgdyno]:.1f} s, {pairs[-1]:.3f}")
+        pairs.append(document[by_pgdyno] / document[by_hand])
+        print(f"\npg_restore by hand {document[by_hand]:.1f} s, by pgdyno {document[by_pgdyno]:.1f} s, {pairs[-1]:.3f}")
     pgdyno("database", "add", dump, "--globals", roles, "--name", "shop", "--user", ROLES[0], code=0)
-    asked = experiment(tmp_path, "shop")
-    arms = emulated_arms(asked, to_run=False)
-    key = dataset_keys(asked, arms)[0]
+    result = experiment(tmp_path, "shop")
+    arms = emulated_arms(result, to_run=False)
+    key = dataset_keys(result, arms)[0]
     begin = time.monotonic()
     with loaded({key: arms[0].binaries}, lambda _: lambda _share, _text: None, tmp_path, lambda _: None):
         kept_s = time.monotonic() - begin

@@ -54,23 +54,28 @@ def facts() -> DumpFacts:
 
 
 def test_what_a_dump_needs_is_read_and_its_rows_are_not() -> None:
-    found = facts()
-    assert (found.version, found.major, found.database, found.encoding) == ("17.2", 17, "My Shop", "UTF8")
-    assert found.extensions == {"pg_trgm", "timescaledb"}
-    assert found.roles == {"the owner", "reader", "revoked", "maker", "taker", "one", "two three", "setter"}
-    assert found.tablespaces == {"fast"}
-    assert found.locales == {"xx_XX.UTF-8", "sv_SE.utf8"}
-    assert found.preloaded == {"auto_explain", "nowhere"}
-    assert found.icu
-    assert found.statistics
-    assert found.complete
+    dump_facts = facts()
+    assert (dump_facts.version, dump_facts.major, dump_facts.database, dump_facts.encoding) == (
+        "17.2",
+        17,
+        "My Shop",
+        "UTF8",
+    )
+    assert dump_facts.extensions == {"pg_trgm", "timescaledb"}
+    assert dump_facts.roles == {"the owner", "reader", "revoked", "maker", "taker", "one", "two three", "setter"}
+    assert dump_facts.tablespaces == {"fast"}
+    assert dump_facts.locales == {"xx_XX.UTF-8", "sv_SE.utf8"}
+    assert dump_facts.preloaded == {"auto_explain", "nowhere"}
+    assert dump_facts.icu
+    assert dump_facts.statistics
+    assert dump_facts.complete
 
 
 def test_all_that_is_lacking_is_listed() -> None:
     binaries = find_binaries()
-    found = facts()
-    found.version = "99.1"
-    wrong = lacking(binaries, found)
+    dump_facts = facts()
+    dump_facts.version = "99.1"
+    wrong = lacking(binaries, dump_facts)
     text = "; ".join(wrong)
     assert f"it is of PostgreSQL 99.1, newer than {binaries.version}" in text
     assert "extension timescaledb not installed" in text

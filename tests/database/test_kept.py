@@ -47,9 +47,9 @@ def added(shop: Shop, *options: str) -> KeptDatabase:
     ]
     done = CliRunner().invoke(cli, [*command, "--size", "2GiB", *options], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    found = find_kept("shop")
-    assert found is not None
-    return found
+    database = find_kept("shop")
+    assert database is not None
+    return database
 
 
 def experiment(
@@ -72,8 +72,8 @@ def test_a_kept_database_is_found_by_its_source_starts_at_once_and_is_removed(
     kept = added(shop)
     assert (databases.stat().st_mode & 0o777, kept.folder.stat().st_mode & 0o777) == (0o700, 0o700)
     assert kept.size_bytes > 5 << 20
-    assert [one.name for one in kept_databases()] == ["shop"]
-    assert sum(one.stat().st_blocks * 512 for one in kept.folder.rglob("*")) < 200 << 20
+    assert [kept_database.name for kept_database in kept_databases()] == ["shop"]
+    assert sum(path.stat().st_blocks * 512 for path in kept.folder.rglob("*")) < 200 << 20
 
     for source, keys in (("shop", {}), (str(shop.dump("custom")), {"globals": str(shop.globals)})):
         notes: list[str] = []
@@ -108,9 +108,9 @@ def test_prepare_on_a_kept_database_begins_with_it_and_scripts_are_rehearsed(
         "SELECT * FROM audit.changes;\n"
     )
     prepare = "CREATE TABLE shop.prepared (); GRANT SELECT ON shop.prepared TO app"
-    found = experiment(tmp_path, "shop", script, prepare=prepare)
-    arms = emulated_arms(found, to_run=False)
-    key = dataset_keys(found, arms)[0]
+    result = experiment(tmp_path, "shop", script, prepare=prepare)
+    arms = emulated_arms(result, to_run=False)
+    key = dataset_keys(result, arms)[0]
     with loaded({key: arms[0].binaries}, lambda _: lambda _share, _text: None, tmp_path, lambda _: None) as made:
         images = made[key].images
         with pytest.raises(InputError) as caught:

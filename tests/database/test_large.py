@@ -51,7 +51,7 @@ def test_a_database_larger_than_memory_is_kept_and_compared(databases: Path, ima
     pgdyno("database", "add", source, "--name", "big", "--size", size, code=EXIT_OK)
     kept = find_kept("big")
     assert kept is not None and kept.size_bytes > 0.95 * GB * 1e9
-    on_disk = sum(one.stat().st_blocks * 512 for one in kept.folder.rglob("*"))
+    on_disk = sum(path.stat().st_blocks * 512 for path in kept.folder.rglob("*"))
     print(f"\n{kept.size_bytes / 1e9:.1f} GB, {on_disk / 1e9:.1f} GB on the disk; kept in {kept.seconds:.0f} s")
     volumes = [f"{name}:size={size}" for name in ("gp3", "io2bx")]
     run = ("-c", str(CLIENTS), "--duration", f"{SECONDS}s", "--warmup", "5s", "--memory", "512MiB", "-n", "1")

@@ -58,7 +58,7 @@ def test_a_torn_dump_is_refused(shop: Shop, tmp_path: Path, form: str) -> None:
     torn = tmp_path / "torn"
     if whole.is_dir():
         subprocess.run(["cp", "-r", whole, torn], check=True)
-        largest = max(torn.iterdir(), key=lambda one: one.stat().st_size)
+        largest = max(torn.iterdir(), key=lambda path: path.stat().st_size)
         largest.write_bytes(largest.read_bytes()[:-500])
     else:
         torn.write_bytes(whole.read_bytes()[:-40_000])
@@ -152,26 +152,26 @@ def test_a_password_in_the_source_is_refused_and_not_repeated(tmp_path: Path) ->
 
 def test_paths_are_relative_to_the_file_and_prepare_is_a_factor(tmp_path: Path) -> None:
     factor = '[factors]\n"workload.database.prepare" = ["", "index.sql", "CREATE INDEX ON t (a)"]\n'
-    found = experiment(tmp_path, lambda text: text + factor)
-    first, second, third = (arm.workload.own_database for arm in found.arms)
+    result = experiment(tmp_path, lambda text: text + factor)
+    first, second, third = (arm.workload.own_database for arm in result.arms)
     assert first is not None and second is not None and third is not None
     assert first.from_ == str(tmp_path / "shop.sql")
     assert first.prepare is None
     assert second.prepare is not None and second.prepare.text == "CREATE INDEX ON t ();\n"
     assert third.prepare is not None and third.prepare.text == "CREATE INDEX ON t (a)"
-    assert [arm.label for arm in found.arms] == ["as restored", "index.sql", "prepare CREATE INDEX ON t (a)"]
-    assert len({arm.workload.data_set() for arm in found.arms}) == 3
-    recorded = found.arms[1].workload.record()
+    assert [arm.label for arm in result.arms] == ["as restored", "index.sql", "prepare CREATE INDEX ON t (a)"]
+    assert len({arm.workload.data_set() for arm in result.arms}) == 3
+    recorded = result.arms[1].workload.record()
     assert recorded["database"]["prepare"] == "index.sql"
     assert "scale" not in recorded
 
 
 def test_a_record_has_the_place_of_a_server_alone(tmp_path: Path) -> None:
-    found = experiment(
+    result = experiment(
         tmp_path, lambda text: text.replace("shop.sql", "host=db user=me dbname=shop sslkey=/secret/key")
     )
-    assert "/secret/key" not in json.dumps(found.settings())
-    assert found.settings()["workload"]["database"]["from"] == "host=db dbname=shop user=me"
+    assert "/secret/key" not in json.dumps(result.settings())
+    assert result.settings()["workload"]["database"]["from"] == "host=db dbname=shop user=me"
 
 
 def test_a_changed_dump_is_another_data_set(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ def check(shop: Shop, cluster: Cluster, database: str = "shop") -> None:
     """The cluster's database equals the shop."""
     try:
         with cluster.running({"shared_buffers": "32MB"}):
-            found = fingerprint(cluster, database)
+            document = fingerprint(cluster, database)
     finally:
         cluster.close()
     wanted = of_source(shop.cluster)
     for what, value in wanted.items():
-        assert found[what] == value, what
+        assert document[what] == value, what
 
 
 @pytest.mark.parametrize("form", ["custom", "directory", "tar", "plain", "plain.gz"])
@@ -68,11 +68,11 @@ def test_a_dump_of_an_older_server_by_its_own_programs_comes_back_there_and_in_a
     result, newer = restored(tables, find_binaries(), place / "newer")
     try:
         with newer.running({}):
-            found = fingerprint(newer, result.database)
+            document = fingerprint(newer, result.database)
     finally:
         newer.close()
     wanted = of_source(older_shop.cluster)
-    assert {key: found[key] for key in ("rows", "sequences", "settings", "roles")} == {
+    assert {key: document[key] for key in ("rows", "sequences", "settings", "roles")} == {
         key: wanted[key] for key in ("rows", "sequences", "settings", "roles")
     }
 
@@ -89,7 +89,7 @@ def test_a_base_backup_keeps_bloat_and_loses_what_reaches_out(shop: Shop, place:
     assert "nowhere" in result.said
     assert (cluster.data_dir / "pg_wal").is_symlink()
     with cluster.running({"shared_buffers": "32MB"}):
-        settings = {one["name"]: one["setting"] for one in cluster.settings()}
+        settings = {setting["name"]: setting["setting"] for setting in cluster.settings()}
         pages = "SELECT pg_relation_size('shop.orders')"
         with cluster.connect() as mine, shop.cluster.connect(dbname="shop") as theirs:
             assert mine.execute(pages).fetchone() == theirs.execute(pages).fetchone()

@@ -68,7 +68,9 @@ def test_a_draw_has_both_versions_alike_every_limit_and_comes_out_the_same() -> 
     assert min(counted.values()) >= 3
 
 
-@pytest.mark.parametrize("stand", [one for one in draw(command.SEED, 1) if not one.older], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "stand", [item for item in draw(command.SEED, 1) if not item.older], ids=lambda item: item.name
+)
 def test_every_stand_can_be_run(stand: Stand) -> None:
     (arm,) = emulated_arms(Experiment.of(stand.document()), to_run=False)
     assert set(arm.volumes) == set(stand.volumes)
@@ -119,10 +121,10 @@ def test_a_wrong_answer_with_confidence_breaks_the_claim_in_any_view() -> None:
 
 
 def test_a_partial_record_says_so_with_its_digest() -> None:
-    one = Measured(command.RESULTS / "1-5c0ffee" / "one", facts(), None)
-    other = Measured(one.folder, facts(held=0.1), "requests waited for the limit in 10% of the time")
+    measured = Measured(command.RESULTS / "1-5c0ffee" / "one", facts(), None)
+    other = Measured(measured.folder, facts(held=0.1), "requests waited for the limit in 10% of the time")
     answers = [answer("volume_iops", view=view) for view in VIEWS] + [answer("locks", "low")]
-    text = page.render([one, other], answers, judge(answers), seed="1", rules=digest())
+    text = page.render([measured, other], answers, judge(answers), seed="1", rules=digest())
     assert "the engine `5c0ffee`." in text
     assert "**This record is partial**" in text
     assert digest() in text
@@ -158,9 +160,9 @@ def test_a_page_says_which_engine_made_how_many_of_its_scenarios(tmp_path: Path)
         for key, _, load in list(scenarios(STANDS))[:count]:
             (folder / key).mkdir(parents=True)
             (folder / key / "facts.json").write_text(facts(load.limit, key=key).model_dump_json())
-    found = command.measured(STANDS, [here, there])
-    assert [one.engine for one in found] == ["beef", "cafe", "cafe"]
-    text = page.render(found, [answer("volume_iops")], [], seed="1", rules=digest())
+    result = command.measured(STANDS, [here, there])
+    assert [item.engine for item in result] == ["beef", "cafe", "cafe"]
+    text = page.render(result, [answer("volume_iops")], [], seed="1", rules=digest())
     assert (
         "the engines `beef` (1 judged, at the median with 80% of the machine's CPU idle) and `cafe` (2 judged, " in text
     )
@@ -175,8 +177,8 @@ def test_a_record_is_thinned_to_the_looks_of_a_slower_watch(tmp_path: Path) -> N
         900,
     ]
     run = make_watch(tmp_path / "one" / WATCH, 1_764_061_200.0, full=True)
-    one = thinned(Measured(tmp_path / "one", facts(), None), 200, tmp_path / "fewer")
-    fewer = one.folder / run.relative_to(tmp_path / "one")
+    measured = thinned(Measured(tmp_path / "one", facts(), None), 200, tmp_path / "fewer")
+    fewer = measured.folder / run.relative_to(tmp_path / "one")
     looks = [len(set(pq.read_table(path / TABLE)["t_begin_ns"].to_pylist())) for path in (run, fewer)]
     assert looks == [200, 100]
     assert diagnose(fewer).binding.verdict == diagnose(run).binding.verdict

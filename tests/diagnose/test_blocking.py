@@ -79,21 +79,21 @@ def watched(server: Cluster, role: str, root: Path) -> Diagnosis:
 def test_a_row_that_a_forgotten_transaction_holds(server: Cluster, tmp_path: Path) -> None:
     hold = "BEGIN; UPDATE stock SET left_over = 1 WHERE n = 1"
     with storm(server, hold, "UPDATE stock SET left_over = 2 WHERE n = 1") as pid:
-        found = watched(server, "monitor", tmp_path)
+        diagnosis = watched(server, "monitor", tmp_path)
         weak = watched(server, "weak", tmp_path)
-    assert found.binding.verdict.limit == "locks"
-    (blocker,) = found.blockers
+    assert diagnosis.binding.verdict.limit == "locks"
+    (blocker,) = diagnosis.blockers
     assert (blocker.pid, blocker.application, blocker.user) == (pid, "forgotten", "postgres")
     assert blocker.is_idle
     assert blocker.lock == "a row of public.stock"
     assert blocker.waiting == WAITERS
     assert (blocker.transaction_s or 0.0) > 2.0
-    assert found.remedy is not None
-    assert f"pg_terminate_backend({pid})" in found.remedy.action
-    text = " ".join(lines(found))
+    assert diagnosis.remedy is not None
+    assert f"pg_terminate_backend({pid})" in diagnosis.remedy.action
+    text = " ".join(lines(diagnosis))
     assert "laboratory" not in text
-    assert document(found, None).blockers[0].statement == f"SELECT pg_terminate_backend({pid})"
-    (slow,) = [one for one in found.findings if one.rule == "log_min_duration_statement"]
+    assert document(diagnosis, None).blockers[0].statement == f"SELECT pg_terminate_backend({pid})"
+    (slow,) = [finding for finding in diagnosis.findings if finding.rule == "log_min_duration_statement"]
     assert slow.agrees, "statements that have not ended are long"
     assert f"{WAITERS} had not ended" in slow.figure
     _assert_concludes_nothing(weak)
@@ -101,10 +101,10 @@ def test_a_row_that_a_forgotten_transaction_holds(server: Cluster, tmp_path: Pat
 
 def _assert_concludes_nothing(weak: Diagnosis) -> None:
     assert weak.binding.verdict.limit not in ("client", "locks")
-    assert [one for one in weak.findings if one.rule == "log_min_duration_statement"] == []
+    assert [finding for finding in weak.findings if finding.rule == "log_min_duration_statement"] == []
     assert weak.blockers == weak.notes == ()
     assert "GRANT pg_monitor" in weak.missing[0]
-    assert any(one.startswith("statements of other roles") for one in weak.missing)
+    assert any(text.startswith("statements of other roles") for text in weak.missing)
 
 
 @pytest.mark.parametrize(
@@ -127,19 +127,19 @@ def test_what_is_held_is_named(server: Cluster, tmp_path: Path, hold: str, wait:
 def test_a_prepared_transaction_has_no_session_to_end(server: Cluster, tmp_path: Path) -> None:
     hold = "BEGIN; UPDATE stock SET left_over = 1 WHERE n = 1; PREPARE TRANSACTION 'left'"
     with storm(server, hold, "UPDATE stock SET left_over = 2 WHERE n = 1", "ROLLBACK PREPARED 'left'"):
-        found = watched(server, "monitor", tmp_path)
-    (blocker,) = found.blockers
+        diagnosis = watched(server, "monitor", tmp_path)
+    (blocker,) = diagnosis.blockers
     assert blocker.pid == 0
-    assert found.remedy is not None
-    assert "ROLLBACK PREPARED" in found.remedy.action
+    assert diagnosis.remedy is not None
+    assert "ROLLBACK PREPARED" in diagnosis.remedy.action
 
 
 def test_open_transactions_are_worth_a_line(server: Cluster, tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(8):
             stack.enter_context(server.connect()).execute("BEGIN; SELECT 1")
-        found = watched(server, "monitor", tmp_path)
-    assert found.binding.verdict.limit == "client"
-    (note,) = found.notes
+        diagnosis = watched(server, "monitor", tmp_path)
+    assert diagnosis.binding.verdict.limit == "client"
+    (note,) = diagnosis.notes
     assert note.startswith("8 of ")
-    assert blockers_of(open_run(found.run.path)) == ()
+    assert blockers_of(open_run(diagnosis.run.path)) == ()

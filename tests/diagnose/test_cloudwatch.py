@@ -78,31 +78,31 @@ def metrics(path: Path, watched: Path, late_s: float = 0.0, limited: float | Non
 
 
 def test_sql_alone_names_no_volume_and_says_what_would_show_it(watched: Path) -> None:
-    found = diagnose(watched)
-    assert found.binding.verdict.confidence != "high"
-    assert found.binding.verdict.limit != "volume_iops"
-    assert any("no block device" in text for text in found.missing)
+    diagnosis = diagnose(watched)
+    assert diagnosis.binding.verdict.confidence != "high"
+    assert diagnosis.binding.verdict.limit != "volume_iops"
+    assert any("no block device" in text for text in diagnosis.missing)
 
 
 def test_a_volume_at_its_limit_is_named_by_its_metrics(watched: Path, tmp_path: Path) -> None:
     file = metrics(tmp_path / "metrics.json", watched, limited=1.0)
-    found = diagnose(watched, purchase_of(["gp3"], None), sources_of({"--cloudwatch": [file]}))
-    verdict = found.binding.verdict
+    diagnosis = diagnose(watched, purchase_of(["gp3"], None), sources_of({"--cloudwatch": [file]}))
+    verdict = diagnosis.binding.verdict
     assert (verdict.limit, verdict.role, verdict.confidence) == ("volume_iops", "data", "high")
-    assert found.evidence[0] == "2,990 IOPS of 3,000 bought"
+    assert diagnosis.evidence[0] == "2,990 IOPS of 3,000 bought"
     assert (
-        found.evidence[-1]
+        diagnosis.evidence[-1]
         == "by CloudWatch's checks the IOPS limit of the data volume was exceeded in 100 % of the time"
     )
-    assert found.remedy is not None
-    assert found.remedy.usd_per_month is not None
-    assert sum(one.iops for one in found.consumers) == pytest.approx(2990, rel=0.01)
+    assert diagnosis.remedy is not None
+    assert diagnosis.remedy.usd_per_month is not None
+    assert sum(consumer.iops for consumer in diagnosis.consumers) == pytest.approx(2990, rel=0.01)
 
 
 def test_without_what_was_bought_no_limit_of_a_volume_is_named(watched: Path, tmp_path: Path) -> None:
-    found = diagnose(watched, None, sources_of({"--cloudwatch": [metrics(tmp_path / "metrics.json", watched)]}))
-    assert found.binding.verdict.limit == "volume_latency"
-    assert found.binding.verdict.confidence == "low"
+    diagnosis = diagnose(watched, None, sources_of({"--cloudwatch": [metrics(tmp_path / "metrics.json", watched)]}))
+    assert diagnosis.binding.verdict.limit == "volume_latency"
+    assert diagnosis.binding.verdict.confidence == "low"
 
 
 @pytest.mark.parametrize(("pages_per_s", "limit"), [(2300, "checkpoints"), (600, "volume_iops")])
@@ -123,8 +123,8 @@ def test_checkpoints_that_move_most_of_a_remote_volumes_bytes_are_named(
         rows = rows.set_column(place, name, pa.array(values, rows.schema.field(name).type))
     pq.write_table(rows, table)
     file = metrics(tmp_path / "metrics.json", watched, limited=1.0)
-    found = diagnose(watched, purchase_of(["gp3"], None), sources_of({"--cloudwatch": [file]}))
-    assert (found.binding.verdict.limit, found.binding.verdict.confidence) == (limit, "high")
+    diagnosis = diagnose(watched, purchase_of(["gp3"], None), sources_of({"--cloudwatch": [file]}))
+    assert (diagnosis.binding.verdict.limit, diagnosis.binding.verdict.confidence) == (limit, "high")
 
 
 def test_metrics_of_another_time_are_refused(watched: Path, tmp_path: Path) -> None:

@@ -29,13 +29,13 @@ def run(tmp_path: Path) -> Run:
     import pyarrow.parquet as pq
 
     made = make_experiment(tmp_path, Plan(arms=(GP3,), replicates=1, measure_s=20))
-    found = open_run(next(made.glob("runs/*")))
-    put(found, "probe/wal", {"wal_bytes": 20 * 60 << 20, "wal_fpi": 100, "wal_write": 100})
-    put(found, "probe/checkpointer", {"num_requested": 20, "num_timed": 0, "buffers_written": 100})
+    run = open_run(next(made.glob("runs/*")))
+    put(run, "probe/wal", {"wal_bytes": 20 * 60 << 20, "wal_fpi": 100, "wal_write": 100})
+    put(run, "probe/checkpointer", {"num_requested": 20, "num_timed": 0, "buffers_written": 100})
     settings = {"max_wal_size": "1024", "checkpoint_timeout": "300", "wal_compression": "off", "work_mem": "4096"}
     rows = [{"name": name, "setting": value} for name, value in settings.items()]
-    pq.write_table(from_rows("postgres/settings", rows), found.path / "postgres/settings.parquet")
-    return found
+    pq.write_table(from_rows("postgres/settings", rows), run.path / "postgres/settings.parquet")
+    return run
 
 
 def consumers(**shares: float) -> list[Consumer]:
@@ -44,13 +44,13 @@ def consumers(**shares: float) -> list[Consumer]:
 
 
 def test_max_wal_size_follows_from_the_wal_of_a_checkpoint_timeout(run: Run) -> None:
-    found = free_of(run, consumers(checkpoints=0.3, whole_pages=0.2))
+    frees = free_of(run, consumers(checkpoints=0.3, whole_pages=0.2))
     needed_gib = 60 / 1024 * 300 * WAL_MARGIN
-    (setting,) = found[0].settings
+    (setting,) = frees[0].settings
     assert (setting.name, setting.now) == ("max_wal_size", "1GB")
     assert needed_gib <= int(setting.proposed.removesuffix("GB")) < needed_gib + 1
-    assert found[0].ratio_max == pytest.approx(2.0), "half of the requests would be gone"
-    assert [one.settings[0].name for one in found[1:]] == ["wal_compression"]
+    assert frees[0].ratio_max == pytest.approx(2.0), "half of the requests would be gone"
+    assert [free.settings[0].name for free in frees[1:]] == ["wal_compression"]
 
 
 def test_checkpoints_that_nothing_forced_are_left_alone(run: Run) -> None:
@@ -63,6 +63,6 @@ def test_a_small_consumer_is_no_remedy(run: Run) -> None:
 
 
 def test_work_mem_is_named_with_its_value(run: Run) -> None:
-    (found,) = free_of(run, consumers(temporary_files=0.5))
-    assert "which is 4MB" in found.action
-    assert found.kind == "other"
+    (free,) = free_of(run, consumers(temporary_files=0.5))
+    assert "which is 4MB" in free.action
+    assert free.kind == "other"

@@ -40,14 +40,14 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 def remedy(*arguments: str | Path) -> dict[str, Any]:
     """What the limit asks for, as `pgdyno diagnose` has it: the last remedy, after those that cost nothing."""
-    found: dict[str, Any] = json.loads(pgdyno("diagnose", *arguments, "--json", code=0).out)["remedies"][-1]
-    return found
+    remedy: dict[str, Any] = json.loads(pgdyno("diagnose", *arguments, "--json", code=0).out)["remedies"][-1]
+    return remedy
 
 
 def best(*arguments: str | Path) -> dict[str, Any]:
     """The first volume that `pgdyno size` names."""
-    found: dict[str, Any] = json.loads(pgdyno("size", *arguments, "--json", code=0).out)["volumes"][0]
-    return found
+    best: dict[str, Any] = json.loads(pgdyno("size", *arguments, "--json", code=0).out)["volumes"][0]
+    return best
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_device_that_does_more_than_was_bought_leads_to_no_offer(tmp_path: Pat
     file = tmp_path / "cw.json"
     file.write_text(formats.cloudwatch(load(40_000), 60))
     document = json.loads(pgdyno("diagnose", "--cloudwatch", file, "--bought", "gp3:iops=4000", "--json", code=0).out)
-    assert all(one["spec"] is None and one["usd_per_month"] is None for one in document["remedies"])
+    assert all(remedy["spec"] is None and remedy["usd_per_month"] is None for remedy in document["remedies"])
 
 
 def test_room_on_credits_is_no_room(tmp_path: Path) -> None:
@@ -89,12 +89,15 @@ def test_room_on_credits_is_no_room(tmp_path: Path) -> None:
     )
     assert document["instance"]["carries"] is False and document["instance"]["headroom"] < 0.2
     needed = document["demand"]["needed_iops"]
-    assert all(one["iops"]["sustained"] >= needed and one["headroom"] >= 0.2 - 1e-6 for one in document["instances"])
+    assert all(
+        instance["iops"]["sustained"] >= needed and instance["headroom"] >= 0.2 - 1e-6
+        for instance in document["instances"]
+    )
     text = pgdyno("size", "--cloudwatch", file, "--size", "100GiB", "--instance", "c6gn.large", code=0).out
     assert "c6gn.large carries it on credits alone" in text
     default = json.loads(pgdyno("size", "--cloudwatch", file, "--size", "100GiB", "--json", code=0).out)["instances"]
-    assert all(one["vcpus"] >= 2 and one["memory_bytes"] >= one["vcpus"] * 4 << 30 for one in default)
-    assert {one["instance"].split(".")[0] for one in default}.isdisjoint({"t2", "t3", "t3a", "t4g", "a1", "c8gb"})
+    assert all(item["vcpus"] >= 2 and item["memory_bytes"] >= item["vcpus"] * 4 << 30 for item in default)
+    assert {item["instance"].split(".")[0] for item in default}.isdisjoint({"t2", "t3", "t3a", "t4g", "a1", "c8gb"})
 
 
 def recorded(root: Path, *arms: tuple[Any, str], instance: str | None = None) -> Path:
@@ -102,7 +105,7 @@ def recorded(root: Path, *arms: tuple[Any, str], instance: str | None = None) ->
     path = make_experiment(root, Plan(arms=tuple(arm for arm, _ in arms), replicates=2, measure_s=20))
     with Catalog() as catalog:
         specs = [dict(catalog.resolve(spec).document) for _, spec in arms]
-        types = {one["instance"]: one for one in catalog.instance_types()}
+        types = {instance_type["instance"]: instance_type for instance_type in catalog.instance_types()}
     for run in sorted(path.glob("runs/*")):
         record = json.loads((run / "run.json").read_text())
         record["world"]["volumes"]["data"]["spec"] = record["world"]["volume"] = specs[record["arm_index"]]
@@ -118,8 +121,8 @@ def recorded(root: Path, *arms: tuple[Any, str], instance: str | None = None) ->
 
 def arms_of(path: Path) -> list[dict[str, Any]]:
     """What `pgdyno report` has of each arm."""
-    found: list[dict[str, Any]] = json.loads(pgdyno("report", path, "--json", code=0).out)["arms"]
-    return found
+    arms: list[dict[str, Any]] = json.loads(pgdyno("report", path, "--json", code=0).out)["arms"]
+    return arms
 
 
 def test_compare_knows_what_it_has_measured_itself(tmp_path: Path) -> None:
@@ -138,13 +141,15 @@ def test_a_busy_cpu_gets_more_of_it_for_ever_and_a_class_of_rds_no_price_of_ec2(
     )
     (arm,) = arms_of(recorded(tmp_path / "rds", (busy, "rds-gp3:size=400GiB"), instance="r6g.large"))
     assert arm["binding"]["limit"] == "server_cpu"
-    found = arm["binding"]["remedy"]
-    assert found["spec"].startswith("db.") and found["usd_per_month"] is None
+    remedy = arm["binding"]["remedy"]
+    assert remedy["spec"].startswith("db.") and remedy["usd_per_month"] is None
     (arm,) = arms_of(recorded(tmp_path / "ec2", (busy, "gp3:size=400GiB"), instance="r6g.large"))
-    found = arm["binding"]["remedy"]
-    assert found["spec"].split(".")[0] not in {"t2", "t3", "t3a", "t4g"} and found["usd_per_month"] > 0
+    result = arm["binding"]["remedy"]
+    assert result["spec"].split(".")[0] not in {"t2", "t3", "t3a", "t4g"} and result["usd_per_month"] > 0
     with Catalog() as catalog:
-        bought = next(one for one in catalog.instance_types() if one["instance"] == found["spec"])
+        bought = next(
+            instance_type for instance_type in catalog.instance_types() if instance_type["instance"] == result["spec"]
+        )
     assert (
         bought["sustained_vcpus"] >= 2 * 0.93 * 1.2 and bought["memory_bytes"] >= 16 << 30 and bought["arch"] == "arm64"
     )

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.binding.limits import LIMITS
-from pgdyno.analysis.binding.verdict import Verdict
-from pgdyno.diagnose.alongside import Grid
+from pgdyno.analysis.binding.verdict import BindingVerdict
+from pgdyno.diagnose.alongside import TimeGrid
 from pgdyno.diagnose.bought import purchase_of
 from pgdyno.diagnose.diagnosis import diagnose_files
-from pgdyno.diagnose.noticed import Running
-from pgdyno.diagnose.published import Finding, findings_of, iops_needed
+from pgdyno.diagnose.noticed import RunningStatements
+from pgdyno.diagnose.published import RuleFinding, findings_of, iops_needed
 from pgdyno.diagnose.source import sources_of
-from pgdyno.diagnose.statements import Slow, Statement, top_of
+from pgdyno.diagnose.statements import Slow, StatementLoad, top_of
 from pgdyno.diagnose.words import lines
 
 from ..size import formats
@@ -51,8 +51,8 @@ def judged(file: Path, bought: str) -> Diagnosis:
     return diagnose_files(sources_of({"--cloudwatch": [str(file)]}), purchase_of([bought], None))
 
 
-def rule(found: Diagnosis, name: str) -> Finding:
-    return next(one for one in found.findings if one.rule == name)
+def rule(diagnosis: Diagnosis, name: str) -> RuleFinding:
+    return next(finding for finding in diagnosis.findings if finding.rule == name)
 
 
 def test_a_queue_at_a_limit_agrees_and_is_no_rate(tmp_path: Path) -> None:
@@ -60,24 +60,24 @@ def test_a_queue_at_a_limit_agrees_and_is_no_rate(tmp_path: Path) -> None:
     busy = [1800 * 60 * 0.0094] * 60, [1190 * 60 * 0.0094] * 60
     file = metrics(tmp_path / "a", load, VolumeQueueLength=[28.1] * 60, VolumeTotalReadTime=busy[0], VolumeTotalWriteTime=busy[1],
                    VolumeIOPSExceededCheck=[1.0] * 60)  # fmt: skip
-    found = judged(file, "gp3")
-    assert found.binding.verdict.limit == "volume_iops"
-    queue = rule(found, QUEUE_RULE)
+    diagnosis = judged(file, "gp3")
+    assert diagnosis.binding.verdict.limit == "volume_iops"
+    queue = rule(diagnosis, QUEUE_RULE)
     assert (queue.figure, queue.agrees) == ("28.1 requests in flight, against 3.00", True)
-    post = rule(found, "IOPS and disk queue length added up")
+    post = rule(diagnosis, "IOPS and disk queue length added up")
     assert post.source == "post"
     assert post.figure == "2,990 + 28.1 = 3,018 IOPS"
     assert not post.agrees, "in a minute of which all wanted more, at least twice as much was wanted"
     assert "a queue is not a rate" in post.why
-    assert rule(found, "IOPS and throughput below the provisioned").agrees
-    assert any("rules     VolumeQueueLength" in line for line in lines(found))
+    assert rule(diagnosis, "IOPS and throughput below the provisioned").agrees
+    assert any("rules     VolumeQueueLength" in line for line in lines(diagnosis))
 
 
 def test_a_long_queue_below_the_limit_is_latency(tmp_path: Path) -> None:
     file = metrics(tmp_path / "a", formats.Interval(500, 400, 4_000, 3_200), VolumeQueueLength=[9.0] * 60)
-    found = judged(file, "gp3")
-    queue = rule(found, QUEUE_RULE)
-    assert found.binding.verdict.limit is None
+    diagnosis = judged(file, "gp3")
+    queue = rule(diagnosis, QUEUE_RULE)
+    assert diagnosis.binding.verdict.limit is None
     assert not queue.agrees
     assert "the rule supposes 1 ms" in queue.why
 
@@ -98,7 +98,7 @@ def test_a_balance_that_falls_says_when_it_ends(tmp_path: Path) -> None:
     balance = rule(judged(file, "gp2:size=100GiB"), "BurstBalance")
     assert balance.figure == "60 % left, and at this rate it ends in 120 min"
     assert balance.agrees
-    assert not [one for one in judged(file, "gp2:size=100GiB").findings if one.rule == "burst duration"], (
+    assert not [finding for finding in judged(file, "gp2:size=100GiB").findings if finding.rule == "burst duration"], (
         "the balance tells more"
     )
 
@@ -115,10 +115,10 @@ def test_without_a_balance_the_burst_duration_is_from_a_full_bucket(tmp_path: Pa
 
 def test_statements_are_named_once_by_what_they_move_most() -> None:
     made = tuple(
-        Statement(number, 10, 1.0, read, wal, 0)
+        StatementLoad(number, 10, 1.0, read, wal, 0)
         for number, read, wal in ((1, 100, 0), (2, 0, 50), (3, 60, 60), (4, 0, 0))
     )
-    assert [one.queryid for one in top_of(made)] == [1, 2, 3]
+    assert [load.queryid for load in top_of(made)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -128,32 +128,34 @@ def test_statements_are_named_once_by_what_they_move_most() -> None:
         (Slow(1000.0, 0.0, 0, 0), "no statement took 1,000 ms or more on average (the setting logs all)"),
         (Slow(250.0, 250.0, 1, 1), "1 statement took 250 ms or more on average, in 1 call"),
         (
-            Slow(1000.0, -1.0, 0, 0, Running(6, 14_000.0)),
+            Slow(1000.0, -1.0, 0, 0, RunningStatements(6, 14_000.0)),
             "no statement took 1,000 ms or more on average; 6 had not ended, after up to 14 s (the setting is off)",
         ),
-        (Slow(1000.0, 1000.0, None, 0, Running(0, 3.0)), "no statement had run for 1,000 ms or more"),
+        (Slow(1000.0, 1000.0, None, 0, RunningStatements(0, 3.0)), "no statement had run for 1,000 ms or more"),
     ],
 )
 def test_slow_statements_are_said_as_they_were_seen(tmp_path: Path, slow: Slow, figure: str) -> None:
     load = formats.Interval(1800, 1190, 14_400, 9_520)
-    found = judged(metrics(tmp_path / "a", load, VolumeIOPSExceededCheck=[1.0] * 60), "gp3")
-    (said,) = [
-        one for one in findings_of(found.binding, {}, (), Grid(0.0, 1.0, 1), slow) if one.rule.startswith("log_min")
+    diagnosis = judged(metrics(tmp_path / "a", load, VolumeIOPSExceededCheck=[1.0] * 60), "gp3")
+    (finding,) = [
+        finding
+        for finding in findings_of(diagnosis.binding, {}, (), TimeGrid(0.0, 1.0, 1), slow)
+        if finding.rule.startswith("log_min")
     ]
-    assert said.figure == figure
-    assert said.agrees is slow.any, "the volume's IOPS bind"
+    assert finding.figure == figure
+    assert finding.agrees is slow.any, "the volume's IOPS bind"
 
 
 @pytest.mark.parametrize("limit", [*LIMITS, None])
 def test_no_rule_has_a_word_of_the_laboratory(tmp_path: Path, limit: Limit | None) -> None:
-    found = judged(metrics(tmp_path / "a", formats.Interval(500, 400, 4_000, 3_200)), "gp3")
+    diagnosis = judged(metrics(tmp_path / "a", formats.Interval(500, 400, 4_000, 3_200)), "gp3")
     shares = {} if limit is None else {limit: 1.0}
-    binding = replace(found.binding, verdict=Verdict(limit, None, "high" if limit else "unknown", shares))
+    binding = replace(diagnosis.binding, verdict=BindingVerdict(limit, None, "high" if limit else "unknown", shares))
     for slow in (Slow(1000.0, -1.0, 0, 0), Slow(1000.0, -1.0, 3, 5)):
-        for one in findings_of(binding, {}, (), Grid(0.0, 1.0, 1), slow):
-            assert "laboratory" not in one.why
-            assert ("nothing binds" in one.why) <= (limit == "client")
-            assert ("another thing binds" in one.why) is False
+        for finding in findings_of(binding, {}, (), TimeGrid(0.0, 1.0, 1), slow):
+            assert "laboratory" not in finding.why
+            assert ("nothing binds" in finding.why) <= (limit == "client")
+            assert ("another thing binds" in finding.why) is False
 
 
 def test_figures_that_nobody_gave_are_never_printed(tmp_path: Path) -> None:
@@ -163,16 +165,20 @@ def test_figures_that_nobody_gave_are_never_printed(tmp_path: Path) -> None:
     for count in (4, 5):
         file = metrics(tmp_path / "a", load, VolumeIOPSExceededCheck=[1.0] * 60)
         answer = json.loads(file.read_text())
-        kept = [one for one in answer["MetricDataResults"] if one["Label"].split()[1] in named[:count]]
+        kept = [
+            MetricDataResult
+            for MetricDataResult in answer["MetricDataResults"]
+            if MetricDataResult["Label"].split()[1] in named[:count]
+        ]
         assert len(kept) == count
         file.write_text(json.dumps({**answer, "MetricDataResults": kept}))
-        found = judged(file, "gp3")
-        assert found.binding.verdict.limit == "volume_iops"
-        text = " ".join(" ".join(lines(found)).split())
+        diagnosis = judged(file, "gp3")
+        assert diagnosis.binding.verdict.limit == "volume_iops"
+        text = " ".join(" ".join(lines(diagnosis)).split())
         assert " 0 ms" not in text, text
         assert "requests in flight" not in text
         assert "a request took" not in text
-        (device,) = {one.devices["data"] for one in found.binding.evidence.seconds}
+        (device,) = {item.devices["data"] for item in diagnosis.binding.evidence.seconds}
         assert (device.request_ms, device.queue_length, device.reading) == (None, None, None)
 
 
@@ -187,43 +193,43 @@ def test_figures_that_nobody_gave_are_never_printed(tmp_path: Path) -> None:
 def test_a_volume_that_does_far_more_than_was_bought_was_not_bought(
     tmp_path: Path, bought: str, load: formats.Interval, seen: float, unit: str
 ) -> None:
-    found = judged(metrics(tmp_path / "a", load), bought)
-    (wrong,) = found.wrong
+    diagnosis = judged(metrics(tmp_path / "a", load), bought)
+    (wrong,) = diagnosis.wrong
     assert (wrong.flag, wrong.unit, wrong.role) == ("--bought", unit, "data")
     assert wrong.seen == pytest.approx(seen, rel=0.01)
-    assert found.binding.verdict.limit is None
-    assert found.findings == ()
-    assert found.remedy is not None
-    assert found.remedy.spec is None
-    assert next(lines(found)).startswith("limit     --bought is wrong: ")
+    assert diagnosis.binding.verdict.limit is None
+    assert diagnosis.findings == ()
+    assert diagnosis.remedy is not None
+    assert diagnosis.remedy.spec is None
+    assert next(lines(diagnosis)).startswith("limit     --bought is wrong: ")
 
 
 def test_a_moment_above_what_was_bought_contradicts_nothing(tmp_path: Path) -> None:
     """By the kernel's count requests in sequence are several, and a bucket of tokens lets more through for a second."""
     rows = [formats.Interval(1800, 1190, 14_400, 9_520)] * 56 + [formats.Interval(9000, 6000, 72_000, 48_000)] * 4
     (tmp_path / "a").write_text(formats.iostat_12_7(rows, 1))
-    found = diagnose_files(
+    diagnosis = diagnose_files(
         sources_of({"--iostat": [str(tmp_path / "a")]}, [formats.DEVICE]), purchase_of(["gp3"], None)
     )
-    assert found.wrong == ()
+    assert diagnosis.wrong == ()
 
 
 def test_a_volume_that_takes_seconds_for_a_request_is_the_verdict_and_nothing_is_bought(tmp_path: Path) -> None:
     busy = [10 * 60 * 5.0] * 60
     file = metrics(tmp_path / "a", formats.Interval(10, 10, 80, 80), VolumeTotalReadTime=busy, VolumeTotalWriteTime=busy,
                    VolumeQueueLength=[100.0] * 60)  # fmt: skip
-    found = judged(file, "gp3")
-    assert (found.binding.verdict.limit, found.binding.verdict.confidence) == ("volume_latency", "low")
-    assert found.remedy is not None
-    assert found.remedy.spec is None
-    assert "sessions do not wait" not in " ".join(lines(found)), "they were not seen"
+    diagnosis = judged(file, "gp3")
+    assert (diagnosis.binding.verdict.limit, diagnosis.binding.verdict.confidence) == ("volume_latency", "low")
+    assert diagnosis.remedy is not None
+    assert diagnosis.remedy.spec is None
+    assert "sessions do not wait" not in " ".join(lines(diagnosis)), "they were not seen"
 
 
 def test_a_share_that_the_provider_counted_is_the_verdicts_share(tmp_path: Path) -> None:
     load = formats.Interval(1800, 1190, 14_400, 9_520)
-    found = judged(metrics(tmp_path / "a", load, VolumeIOPSExceededCheck=[0.75] * 60), "gp3")
-    assert found.binding.verdict.limit == "volume_iops"
-    assert found.binding.verdict.share == pytest.approx(0.75)
+    diagnosis = judged(metrics(tmp_path / "a", load, VolumeIOPSExceededCheck=[0.75] * 60), "gp3")
+    assert diagnosis.binding.verdict.limit == "volume_iops"
+    assert diagnosis.binding.verdict.share == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize(
@@ -238,10 +244,10 @@ def test_an_instance_with_too_little_memory_for_the_connections_is_named(
 ) -> None:
     """The volume is idle: no read misses the memory that sessions may take, so the rule does not agree with the verdict."""
     file = metrics(tmp_path / "a", formats.Interval(5, 4, 40, 32))
-    found = judged(file, "gp3")
+    diagnosis = judged(file, "gp3")
     settings = {"shared_buffers": str((2 << 30) // 8192), "max_connections": "500", "work_mem": "16777"}
     instance = purchase_of([], kind).instance
-    said = findings_of(found.binding, {}, (), Grid(0.0, 1.0, 1), None, instance, settings)
-    (memory,) = [one for one in said if one.rule == "memory for sorts, hashes and connections"]
+    findings = findings_of(diagnosis.binding, {}, (), TimeGrid(0.0, 1.0, 1), None, instance, settings)
+    (memory,) = [finding for finding in findings if finding.rule == "memory for sorts, hashes and connections"]
     assert memory.figure.endswith(figure)
     assert memory.agrees is agrees

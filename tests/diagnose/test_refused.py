@@ -19,7 +19,7 @@ from pgdyno.diagnose.target import target_of
 from pgdyno.diagnose.watch import watch
 from pgdyno.diagnose.words import watched_words
 from pgdyno.errors import HostError, InputError, RunInvalid
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres import remote
 from pgdyno.postgres.binaries import find_binaries
@@ -164,7 +164,7 @@ def standby() -> Iterator[Cluster]:
     """A server in recovery that takes connections: a copy of a data directory that waits for a primary."""
     folder = servers._folder()
     servers.initialise(folder / "data")
-    own = Cluster(find_binaries(), folder / "data", journal=Journal(folder / "state"))
+    own = Cluster(find_binaries(), folder / "data", journal=HostJournal(folder / "state"))
     signal = folder / "data" / "standby.signal"
     signal.touch()
     own.give(signal)
@@ -177,25 +177,25 @@ def standby() -> Iterator[Cluster]:
 
 
 def test_a_standby_is_diagnosed_as_one(standby: Cluster, tmp_path: Path) -> None:
-    found = judged(standby.dsn, tmp_path)
-    assert found.run.record.workload["standby"] is True
-    assert "a standby" in watched_words(found)
-    assert found.binding.verdict.limit == "client"
+    diagnosis = judged(standby.dsn, tmp_path)
+    assert diagnosis.run.record.workload["standby"] is True
+    assert "a standby" in watched_words(diagnosis)
+    assert diagnosis.binding.verdict.limit == "client"
 
 
 def test_a_role_without_pg_monitor_is_told_what_it_lacks(used: Cluster, tmp_path: Path) -> None:
     with used.connect():  # a session of another role, which may or may not be at work
-        found = judged(by(used, "sees_less"), tmp_path)
-    assert any("GRANT pg_monitor" in text for text in found.missing)
-    assert found.binding.verdict.limit != "client", "that nothing binds cannot be seen"
+        diagnosis = judged(by(used, "sees_less"), tmp_path)
+    assert any("GRANT pg_monitor" in text for text in diagnosis.missing)
+    assert diagnosis.binding.verdict.limit != "client", "that nothing binds cannot be seen"
 
 
 def test_times_that_the_server_does_not_take_are_unknown_and_never_zero(used: Cluster, tmp_path: Path) -> None:
     with used.connect() as connection:
         connection.execute("ALTER SYSTEM SET track_io_timing = off")
         connection.execute("SELECT pg_reload_conf()")
-    found = judged(by(used, "sees_all"), tmp_path)
-    table = open_run(found.run.path).table("probe/database")
+    diagnosis = judged(by(used, "sees_all"), tmp_path)
+    table = open_run(diagnosis.run.path).table("probe/database")
     assert set(table["blk_read_time_ms"].to_pylist()) == {None}
 
 
@@ -215,13 +215,13 @@ def test_all_databases_are_counted_whichever_is_connected(used: Cluster, tmp_pat
         with used.connect() as connection:
             query = "SELECT xact_commit > 100 FROM pg_stat_database WHERE datname = 'elsewhere'"
             assert wait_until(lambda: connection.execute(query).fetchone() == (True,), 60.0)
-        found = judged(by(used, "sees_all"), tmp_path)
+        diagnosis = judged(by(used, "sees_all"), tmp_path)
     finally:
         stop.set()
         thread.join()
         with used.connect() as connection:
             connection.execute("DROP DATABASE elsewhere")
-    assert found.run.record.account.succeeded > 20
+    assert diagnosis.run.record.account.succeeded > 20
 
 
 def test_the_watch_takes_no_lock_that_another_session_could_wait_for(used: Cluster, tmp_path: Path) -> None:

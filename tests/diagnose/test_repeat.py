@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from pgdyno.cli.main import cli
 from pgdyno.diagnose.calendar import calendar_of, runs_of
-from pgdyno.diagnose.repeat import MISSED_FILE, Schedule, repeated, schedule_of
+from pgdyno.diagnose.repeat import MISSED_FILE, WatchSchedule, repeated, schedule_of
 from pgdyno.errors import HostError, InputError
 from pgdyno.host.waiting import wait_until
 
@@ -34,9 +34,9 @@ DEADLINE_S = 120.0
     [("24h", 24.0), ("15:30", 1.0), ("14:00", 23.5), ("2026-11-25T16:30", 2.0), ("90min", 1.5)],
 )
 def test_the_end_is_a_time_of_day_a_date_or_a_length(until: str, hours: float) -> None:
-    found = schedule_of("1h", until, 60, NOW)
-    assert found.until_unix_s == pytest.approx(NOW + 3600 * hours)
-    assert (found.begin_unix_s, found.every_s) == (NOW, 3600)
+    schedule = schedule_of("1h", until, 60, NOW)
+    assert schedule.until_unix_s == pytest.approx(NOW + 3600 * hours)
+    assert (schedule.begin_unix_s, schedule.every_s) == (NOW, 3600)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_cannot_be_is_refused(every: str, until: str | None, message: str) 
 
 
 def test_watches_are_on_a_grid_and_those_whose_time_is_over_are_left_out() -> None:
-    schedule = Schedule(NOW, 600, None)
+    schedule = WatchSchedule(NOW, 600, None)
     assert schedule.next_after(0, NOW + 65) == 1
     assert schedule.next_after(1, NOW + 1850) == 4, "a machine that slept resumes at the next instant"
     assert schedule.due(4) == NOW + 2400
@@ -66,7 +66,7 @@ def test_a_server_that_does_not_answer_once_is_noted_and_the_next_watch_comes(tm
 
     calls: list[int] = []
     notes: list[str] = []
-    told: list[float] = []
+    values: list[float] = []
 
     def once() -> None:
         calls.append(len(calls))
@@ -74,14 +74,14 @@ def test_a_server_that_does_not_answer_once_is_noted_and_the_next_watch_comes(tm
             raise HostError("the server cannot be connected to", remedy="look at it")
 
     begin = time.time()
-    schedule = Schedule(begin, 0.05, begin + 0.14)
-    made = repeated(schedule, once, tmp_path, told.append, notes.append)
+    schedule = WatchSchedule(begin, 0.05, begin + 0.14)
+    made = repeated(schedule, once, tmp_path, values.append, notes.append)
     assert made == len(calls) - 1
     assert len(calls) >= 2
     assert "the server cannot be connected to" in notes[0]
     (line,) = (tmp_path / MISSED_FILE).read_text().splitlines()
     assert json.loads(line)["why"] == "the server cannot be connected to"
-    assert told, "it says when the next one is"
+    assert values, "it says when the next one is"
 
 
 def test_a_first_watch_that_fails_ends_it(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_first_watch_that_fails_ends_it(tmp_path: Path) -> None:
         raise HostError("the server cannot be connected to", remedy="look at it")
 
     with pytest.raises(HostError):
-        repeated(Schedule(0.0, 60.0, None), once, tmp_path, lambda _: None, lambda _: None)
+        repeated(WatchSchedule(0.0, 60.0, None), once, tmp_path, lambda _: None, lambda _: None)
     assert not (tmp_path / MISSED_FILE).exists()
 
 
@@ -133,9 +133,9 @@ def test_watches_of_a_server_collect_in_one_directory_until_ctrl_c(cluster: Clus
     assert len(runs_of(root)) == 2
     assert not list(root.glob("**/*.partial"))
     assert sum(len(hour.watches) for hour in calendar_of(root).hours) == 2
-    asked = CliRunner().invoke(cli, ["query", "--results", str(root), "SELECT count(*) AS runs FROM runs", "--json"])
-    assert asked.exit_code == 0, asked.output
-    assert '"runs": 2' in asked.stdout or "2" in asked.stdout
+    result = CliRunner().invoke(cli, ["query", "--results", str(root), "SELECT count(*) AS runs FROM runs", "--json"])
+    assert result.exit_code == 0, result.output
+    assert '"runs": 2' in result.stdout or "2" in result.stdout
     experiment = next(root.glob("*/experiment.json")).parent
     reported = CliRunner().invoke(cli, ["report", str(experiment), "--format", "md"])
     assert reported.exit_code == 0, reported.output

@@ -76,14 +76,14 @@ def answers(cluster: Cluster) -> bool:
     return False
 
 
-def assert_unanswered(found: Diagnosis, least_s: float) -> None:
-    verdict, silence = found.binding.verdict, found.silence
+def assert_unanswered(diagnosis: Diagnosis, least_s: float) -> None:
+    verdict, silence = diagnosis.binding.verdict, diagnosis.silence
     assert silence is not None
     assert (verdict.limit, verdict.confidence) == ("no_answer", "high")
     assert least_s <= silence.seconds <= silence.of_s
-    assert found.consumers == found.free == found.findings == ()
-    assert found.remedy is not None
-    assert found.remedy.spec is None
+    assert diagnosis.consumers == diagnosis.free == diagnosis.findings == ()
+    assert diagnosis.remedy is not None
+    assert diagnosis.remedy.spec is None
 
 
 def test_a_server_that_is_stopped_is_the_verdict_everywhere(server: Cluster, tmp_path: Path) -> None:
@@ -120,27 +120,27 @@ def test_a_server_that_freezes_and_does_not_come_back_is_the_verdict(
 ) -> None:
     monkeypatch.setattr(sql, "PATIENCE_S", 1.0)
     try:
-        found = watched(server, tmp_path, (3.0, lambda: send(server, signal.SIGSTOP)))
+        diagnosis = watched(server, tmp_path, (3.0, lambda: send(server, signal.SIGSTOP)))
     finally:
         send(server, signal.SIGCONT)
-    assert_unanswered(found, 1.5)
-    assert found.silence is not None
-    assert not found.silence.is_over
-    assert found.silence.event is None
+    assert_unanswered(diagnosis, 1.5)
+    assert diagnosis.silence is not None
+    assert not diagnosis.silence.is_over
+    assert diagnosis.silence.event is None
 
 
 def test_a_server_that_freezes_for_a_while_did_not_answer_for_that_while(server: Cluster, tmp_path: Path) -> None:
-    found = watched(
+    diagnosis = watched(
         server,
         tmp_path,
         (5.0, lambda: send(server, signal.SIGSTOP)),
         (2.5, lambda: send(server, signal.SIGCONT)),
         seconds=6.0,
     )
-    assert_unanswered(found, 2.0)
-    assert found.silence is not None
-    assert found.silence.is_over
-    assert found.silence.seconds < 4.5
+    assert_unanswered(diagnosis, 2.0)
+    assert diagnosis.silence is not None
+    assert diagnosis.silence.is_over
+    assert diagnosis.silence.seconds < 4.5
 
 
 def test_a_restart_in_mid_watch_is_the_verdict_however_short(server: Cluster, tmp_path: Path) -> None:
@@ -148,11 +148,11 @@ def test_a_restart_in_mid_watch_is_the_verdict_however_short(server: Cluster, tm
         server.stop("fast")
         server.start({})
 
-    found = watched(server, tmp_path, (3.0, restart))
-    assert_unanswered(found, 0.0)
-    assert found.silence is not None
-    assert found.silence.event == "restart"
-    assert of_diagnosis(found)
+    diagnosis = watched(server, tmp_path, (3.0, restart))
+    assert_unanswered(diagnosis, 0.0)
+    assert diagnosis.silence is not None
+    assert diagnosis.silence.event == "restart"
+    assert of_diagnosis(diagnosis)
 
 
 def test_a_crash_is_no_reset_of_statistics(server: Cluster, tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_a_crash_is_no_reset_of_statistics(server: Cluster, tmp_path: Path) -> N
             os.kill(row[0], signal.SIGKILL)
         assert wait_until(lambda: answers(server), 60.0)
 
-    found = watched(server, tmp_path, (3.0, crash))
-    assert_unanswered(found, 0.0)
-    assert found.silence is not None
-    assert found.silence.event == "crash"
+    diagnosis = watched(server, tmp_path, (3.0, crash))
+    assert_unanswered(diagnosis, 0.0)
+    assert diagnosis.silence is not None
+    assert diagnosis.silence.event == "crash"
 
 
 def test_a_session_of_the_watch_that_is_ended_is_no_silence(server: Cluster, tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_a_session_of_the_watch_that_is_ended_is_no_silence(server: Cluster, tmp
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgdyno probe'"
             )
 
-    found = watched(server, tmp_path, (3.0, end))
-    assert found.binding.verdict.limit != "no_answer"
-    assert silence_of(open_run(found.run.path)).spans == ()
+    diagnosis = watched(server, tmp_path, (3.0, end))
+    assert diagnosis.binding.verdict.limit != "no_answer"
+    assert silence_of(open_run(diagnosis.run.path)).spans == ()
 
 
 def test_connections_that_are_used_up_are_called_that(server: Cluster, tmp_path: Path) -> None:
@@ -200,16 +200,16 @@ def test_connections_that_are_used_up_are_called_that(server: Cluster, tmp_path:
 
     try:
         others.append(server.connect())
-        found = watched(server, tmp_path, (3.0, take))
-        assert found.binding.verdict.limit == "connections"
-        assert found.silence is not None
-        assert found.silence.is_full
+        diagnosis = watched(server, tmp_path, (3.0, take))
+        assert diagnosis.binding.verdict.limit == "connections"
+        assert diagnosis.silence is not None
+        assert diagnosis.silence.is_full
         with pytest.raises(HostError) as refused:
             watch(target_of(server.dsn), Purchase(), 1.0, tmp_path)
         others.pop().close()
         with pytest.raises(HostError) as sampled:
             watch(target_of(server.dsn), Purchase(), 1.0, tmp_path)
     finally:
-        for one in others:
-            one.close()
+        for connection in others:
+            connection.close()
     assert refused.value.code == sampled.value.code == "server.connections.taken"

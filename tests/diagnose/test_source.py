@@ -77,9 +77,9 @@ def page(
     return {**every, **renamed, "volume_queue_length": 15, "read_io_latency_histogram": {"num_bins": 0, "bins": []}}
 
 
-def as_text(one: dict[str, Any]) -> str:
+def as_text(document: dict[str, Any]) -> str:
     """As ``ebsnvme stats`` prints it."""
-    values = list(one.values())
+    values = list(document.values())
     return (
         "Total Ops\n  Read: {0}\n  Write: {3}\nTotal Bytes\n  Read: {1}\n  Write: {4}\nTotal Time (us)\n  Read: {2}\n  Write: {5}\n"
         "EBS Volume Performance Exceeded (us)\n  IOPS: {6}\n  Throughput: {7}\nEC2 Instance EBS Performance Exceeded (us)\n"
@@ -107,10 +107,10 @@ def test_each_program_shows_a_volume_at_its_limit_at_the_time_of_the_watch(
     flag = name.partition(" ")[0]
     file = tmp_path / "load"
     file.write_text(SYSSTAT[name](FULL, 1))
-    found = beside(at_begin, flag, file)
-    assert (found.binding.verdict.limit, found.binding.verdict.role) == ("volume_iops", "data")
-    assert all("data" in second.devices for second in found.binding.evidence.seconds[:20])
-    assert not any("no block device" in text for text in found.missing)
+    diagnosis = beside(at_begin, flag, file)
+    assert (diagnosis.binding.verdict.limit, diagnosis.binding.verdict.role) == ("volume_iops", "data")
+    assert all("data" in second.devices for second in diagnosis.binding.evidence.seconds[:20])
+    assert not any("no block device" in text for text in diagnosis.missing)
 
 
 @pytest.mark.usefixtures("utc")
@@ -156,15 +156,15 @@ def test_a_time_with_a_zone_is_that_time_wherever_it_is_read(
 def test_growth_of_an_exceeded_counter_proves_the_limit(at_begin: Path, tmp_path: Path, form: str) -> None:
     names = "ec2_instance" if form == "old names" else "ec2_instance_ebs"
     pages = [page(second, shares={"iops": 0.9}, names=names) for second in (0, 30)]
-    texts = [as_text(one) if form == "text" else json.dumps(one, indent=1) for one in pages]
+    texts = [as_text(page) if form == "text" else json.dumps(page, indent=1) for page in pages]
     file = series(tmp_path / "readings", formats.BEGIN, list(zip((0, 30), texts, strict=True)))
-    found = beside(at_begin, "--nvme", file)
-    verdict = found.binding.verdict
+    diagnosis = beside(at_begin, "--nvme", file)
+    verdict = diagnosis.binding.verdict
     assert (verdict.limit, verdict.role, verdict.confidence) == ("volume_iops", "data", "high")
-    assert found.evidence[-1] == (
+    assert diagnosis.evidence[-1] == (
         "by the volume's own counters (NVMe) the IOPS limit of the data volume was exceeded in 90 % of the time"
     )
-    device = found.binding.evidence.seconds[5].devices["data"]
+    device = diagnosis.binding.evidence.seconds[5].devices["data"]
     assert device.iops == pytest.approx(2990, rel=0.001)
     assert device.request_ms == pytest.approx(5.0, rel=0.001)
     assert device.queue_length == pytest.approx(14.95, rel=0.001), "IOPS times latency"
@@ -186,25 +186,25 @@ def test_counters_alone_say_which_limit_it_is(
     ops = 300.0 if bought.startswith("gp2") else 2000.0
     readings = [(second, json.dumps(page(second, ops, shares))) for second in range(0, 61, 10)]
     file = series(tmp_path / "readings", formats.BEGIN, readings)
-    found = diagnose_files(sources_of({"--nvme": [str(file)]}), purchase_of([bought], None))
-    assert found.binding.verdict.limit == limit
-    assert found.binding.verdict.confidence == ("high" if limit else "unknown")
-    screen = "\n".join(lines(found))
+    diagnosis = diagnose_files(sources_of({"--nvme": [str(file)]}), purchase_of([bought], None))
+    assert diagnosis.binding.verdict.limit == limit
+    assert diagnosis.binding.verdict.confidence == ("high" if limit else "unknown")
+    screen = "\n".join(lines(diagnosis))
     assert "not seen  the server: name it" in screen
     assert "\nread      NVMe of" in screen
     if limit is None:
         assert "did at most 12 % of its IOPS" in screen
         assert "no limit of the data volume was exceeded" in screen
-    assert document(found, None).target is None
-    assert document(found, None).watched.sources == [str(file)]
+    assert document(diagnosis, None).target is None
+    assert document(diagnosis, None).watched.sources == [str(file)]
 
 
 def test_without_what_was_bought_an_exceeded_counter_is_not_sure(tmp_path: Path) -> None:
     """A volume whose credits are gone exceeds the same counter as one that was bought too small."""
     readings = [(second, json.dumps(page(second, shares={"iops": 0.9}))) for second in range(0, 61, 10)]
     file = series(tmp_path / "readings", formats.BEGIN, readings)
-    found = diagnose_files(sources_of({"--nvme": [str(file)]}), purchase_of([], None))
-    assert (found.binding.verdict.limit, found.binding.verdict.confidence) == ("volume_iops", "low")
+    diagnosis = diagnose_files(sources_of({"--nvme": [str(file)]}), purchase_of([], None))
+    assert (diagnosis.binding.verdict.limit, diagnosis.binding.verdict.confidence) == ("volume_iops", "low")
 
 
 def test_counters_that_show_no_wait_contradict_what_was_said_to_be_bought(at_begin: Path, tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ def test_two_files_without_a_time_are_as_old_as_the_files(at_begin: Path, tmp_pa
         file.write_text(json.dumps(page(second, shares={"iops": 0.9})))
         os.utime(file, (0, formats.BEGIN.timestamp() + second))
         names.append(str(file))
-    found = diagnose(at_begin, purchase_of(["gp3"], None), sources_of({"--nvme": names}))
-    assert found.binding.verdict.limit == "volume_iops"
+    diagnosis = diagnose(at_begin, purchase_of(["gp3"], None), sources_of({"--nvme": names}))
+    assert diagnosis.binding.verdict.limit == "volume_iops"
 
 
 def test_of_a_series_with_an_interval_every_reading_but_the_first_is_a_difference(
@@ -232,9 +232,9 @@ def test_of_a_series_with_an_interval_every_reading_but_the_first_is_a_differenc
     file = tmp_path / "polled"
     file.write_text("Polling EBS stats every 10 sec(s); press Ctrl+C to stop\n" + "\n\n".join(texts) + "\n")
     os.utime(file, (0, formats.BEGIN.timestamp() + 30))
-    found = beside(at_begin, "--nvme", file)
-    assert found.binding.verdict.limit == "volume_iops"
-    (source,) = found.sources
+    diagnosis = beside(at_begin, "--nvme", file)
+    assert diagnosis.binding.verdict.limit == "volume_iops"
+    (source,) = diagnosis.sources
     assert [round(sample.ops_per_s) for sample in source.measured.samples] == [2990, 2990, 2990]
     assert source.span_s == pytest.approx((formats.BEGIN.timestamp(), formats.BEGIN.timestamp() + 30))
 
@@ -260,7 +260,9 @@ def test_of_a_series_with_an_interval_every_reading_but_the_first_is_a_differenc
 def test_readings_that_prove_nothing_are_refused(
     tmp_path: Path, readings: list[tuple[float, dict[str, Any]]], message: str, remedy: str
 ) -> None:
-    file = series(tmp_path / "readings", formats.BEGIN, [(second, json.dumps(one)) for second, one in readings])
+    file = series(
+        tmp_path / "readings", formats.BEGIN, [(second, json.dumps(document)) for second, document in readings]
+    )
     with pytest.raises(InputError) as refused:
         sources_of({"--nvme": [str(file)]})
     assert message in refused.value.message
@@ -268,10 +270,10 @@ def test_readings_that_prove_nothing_are_refused(
 
 
 def test_one_file_of_several_devices_is_shared_out_by_role(tmp_path: Path) -> None:
-    one = formats.iostat_12_7(FULL, 1)
+    iostat_12_7 = formats.iostat_12_7(FULL, 1)
     both = [
         line if not line.startswith(formats.DEVICE) else f"{line}\n{line.replace('nvme1n1', 'nvme2n1')}"
-        for line in one.splitlines()
+        for line in iostat_12_7.splitlines()
     ]
     file = tmp_path / "load"
     file.write_text("\n".join(both) + "\n")
@@ -292,8 +294,8 @@ def test_an_instances_checks_are_its_volumes_too(tmp_path: Path) -> None:
     answer["MetricDataResults"].append(checks)
     file = tmp_path / "metrics.json"
     file.write_text(json.dumps(answer))
-    found = diagnose_files(sources_of({"--cloudwatch": [str(file)]}), purchase_of(["gp3"], None))
-    assert (found.binding.verdict.limit, found.binding.verdict.confidence) == ("instance_bandwidth", "high")
+    diagnosis = diagnose_files(sources_of({"--cloudwatch": [str(file)]}), purchase_of(["gp3"], None))
+    assert (diagnosis.binding.verdict.limit, diagnosis.binding.verdict.confidence) == ("instance_bandwidth", "high")
 
 
 def test_rds_has_latencies_and_what_is_left_of_reserves(tmp_path: Path) -> None:
@@ -367,9 +369,9 @@ def test_what_a_file_lacks_is_said(tmp_path: Path) -> None:
     last["Timestamps"], last["Values"] = last["Timestamps"][6:], last["Values"][6:]
     path = tmp_path / "answer.json"
     path.write_text(json.dumps(answer))
-    found = diagnose_files(sources_of({"--cloudwatch": [str(path)]}), purchase_of(["gp3"], None))
-    said = "\n".join(lines(found))
-    assert "NextToken" in said and "VolumeReadOps ends at" in said.replace("\n          ", " ")
+    diagnosis = diagnose_files(sources_of({"--cloudwatch": [str(path)]}), purchase_of(["gp3"], None))
+    text = "\n".join(lines(diagnosis))
+    assert "NextToken" in text and "VolumeReadOps ends at" in text.replace("\n          ", " ")
 
 
 def test_of_devices_that_were_not_named_no_row_is_judged(tmp_path: Path) -> None:

@@ -85,14 +85,14 @@ def not_updated(counting: Cluster, request: pytest.FixtureRequest) -> Iterator[s
 
 
 def test_an_extension_that_was_not_updated_names_the_statement_that_does_it(not_updated: str, tmp_path: Path) -> None:
-    (said,) = [one for one in watched(not_updated, tmp_path).missing if one.startswith("which statements")]
-    assert "ALTER EXTENSION pg_stat_statements UPDATE" in said
+    (text,) = [text for text in watched(not_updated, tmp_path).missing if text.startswith("which statements")]
+    assert "ALTER EXTENSION pg_stat_statements UPDATE" in text
     refused = pgdyno("capture", "stats", not_updated, code=2)
     assert refused.error is not None
     assert refused.error.code == "statements.extension.old"
     with psycopg.connect(not_updated, autocommit=True) as connection:
         connection.execute("ALTER EXTENSION pg_stat_statements UPDATE")
-    assert not [one for one in watched(not_updated, tmp_path).missing if one.startswith("which statements")]
+    assert not [text for text in watched(not_updated, tmp_path).missing if text.startswith("which statements")]
 
 
 def test_texts_have_no_literals_where_the_server_left_them_in(counting: Cluster, tmp_path: Path) -> None:
@@ -135,16 +135,16 @@ def as_role(cluster: Cluster, role: str) -> str:
 
 @pytest.mark.usefixtures("busy")
 def test_the_statements_that_move_most_are_named_by_their_queryid(counting: Cluster, tmp_path: Path) -> None:
-    found = watched(as_role(counting, "monitor"), tmp_path)
-    by_wal = max(found.statements, key=lambda one: one.wal_bytes)
-    by_temp = max(found.statements, key=lambda one: one.temp_bytes)
+    diagnosis = watched(as_role(counting, "monitor"), tmp_path)
+    by_wal = max(diagnosis.statements, key=lambda statement: statement.wal_bytes)
+    by_temp = max(diagnosis.statements, key=lambda statement: statement.temp_bytes)
     assert by_wal.wal_bytes > 500 * 20
     assert by_temp.temp_bytes > 100_000
     assert by_wal.queryid != by_temp.queryid
-    assert all(one.query is None for one in found.statements)
-    assert set(open_run(found.run.path).table("probe/statements")["query"].to_pylist()) == {None}
-    assert any(line.startswith("statement queryid ") for line in lines(found))
-    slow = next(one for one in found.findings if one.rule == "log_min_duration_statement")
+    assert all(statement.query is None for statement in diagnosis.statements)
+    assert set(open_run(diagnosis.run.path).table("probe/statements")["query"].to_pylist()) == {None}
+    assert any(line.startswith("statement queryid ") for line in lines(diagnosis))
+    slow = next(finding for finding in diagnosis.findings if finding.rule == "log_min_duration_statement")
     assert "(the setting is off)" in slow.figure
 
 
@@ -152,21 +152,21 @@ def test_the_statements_that_move_most_are_named_by_their_queryid(counting: Clus
 def test_texts_are_kept_where_they_are_asked_for_and_passwords_never(counting: Cluster, tmp_path: Path) -> None:
     with counting.connect() as connection:
         connection.execute("CREATE ROLE other PASSWORD 'very secret'")
-    found = watched(as_role(counting, "monitor"), tmp_path, texts=True)
-    assert any("INSERT INTO notes" in (one.query or "") for one in found.statements)
-    kept = [text for text in open_run(found.run.path).table("probe/statements")["query"].to_pylist() if text]
+    diagnosis = watched(as_role(counting, "monitor"), tmp_path, texts=True)
+    assert any("INSERT INTO notes" in (statement.query or "") for statement in diagnosis.statements)
+    kept = [text for text in open_run(diagnosis.run.path).table("probe/statements")["query"].to_pylist() if text]
     assert not any("secret" in text for text in kept)
 
 
 @pytest.mark.usefixtures("busy")
 def test_a_role_that_may_not_see_other_roles_statements_has_none_of_them(counting: Cluster, tmp_path: Path) -> None:
-    found = watched(as_role(counting, "weak"), tmp_path)
-    assert not any(one.temp_bytes for one in found.statements)
+    diagnosis = watched(as_role(counting, "weak"), tmp_path)
+    assert not any(statement.temp_bytes for statement in diagnosis.statements)
 
 
 def test_a_role_that_may_not_use_the_extensions_schema_says_so(counting: Cluster, tmp_path: Path) -> None:
-    found = watched(as_role(counting, "outside"), tmp_path)
-    assert "which statements: permission denied for schema kept" in found.missing
+    diagnosis = watched(as_role(counting, "outside"), tmp_path)
+    assert "which statements: permission denied for schema kept" in diagnosis.missing
 
 
 @pytest.mark.usefixtures("busy")
@@ -178,31 +178,31 @@ def test_a_reset_during_the_watch_is_said(counting: Cluster, tmp_path: Path) -> 
                 connection.execute("SELECT kept.pg_stat_statements_reset()")
 
     done: list[bool] = []
-    found = diagnose(watch(target_of(as_role(counting, "monitor")), Purchase(), 2.0, tmp_path, reset))
+    diagnosis = diagnose(watch(target_of(as_role(counting, "monitor")), Purchase(), 2.0, tmp_path, reset))
     assert done
-    assert found.statements == ()
-    assert "which statements: pg_stat_statements was reset during the watch" in found.missing
+    assert diagnosis.statements == ()
+    assert "which statements: pg_stat_statements was reset during the watch" in diagnosis.missing
 
 
 @pytest.mark.needs_pgbouncer
 @pytest.mark.usefixtures("busy")
 def test_through_a_pooler_they_are_seen_and_nothing_stays(counting: Cluster, tmp_path: Path) -> None:
     with pgbouncer(counting) as pooler:
-        found = watched(pooler.dsn(), tmp_path)
+        diagnosis = watched(pooler.dsn(), tmp_path)
         assert pooler.leftovers() == [CLEAN] * pooler.pool_size
-    assert found.statements
+    assert diagnosis.statements
 
 
 def test_without_the_extension_there_is_nothing_to_say(cluster: Cluster, tmp_path: Path) -> None:
-    found = watched(cluster.dsn, tmp_path)
-    assert found.statements == ()
-    assert open_run(found.run.path).table("probe/statements").num_rows == 0
+    diagnosis = watched(cluster.dsn, tmp_path)
+    assert diagnosis.statements == ()
+    assert open_run(diagnosis.run.path).table("probe/statements").num_rows == 0
     with cluster.connect() as connection:  # there, and not loaded
         connection.execute("CREATE EXTENSION pg_stat_statements")
     try:
-        found = watched(cluster.dsn, tmp_path)
-        assert found.statements == ()
-        assert any("must be loaded via" in text for text in found.missing)
+        diagnosis = watched(cluster.dsn, tmp_path)
+        assert diagnosis.statements == ()
+        assert any("must be loaded via" in text for text in diagnosis.missing)
     finally:
         with cluster.connect() as connection:
             connection.execute("DROP EXTENSION pg_stat_statements")

@@ -72,8 +72,8 @@ def test_an_idle_server_is_bound_by_nothing_and_stays_as_it_was(monitor: str, cl
     path = watch(target_of(monitor), Purchase(), 2.0, tmp_path)
     with cluster.connect() as connection:
         assert connection.execute(_STATE).fetchone() == before
-    found = diagnose(path)
-    assert found.binding.verdict.limit == "client"
+    diagnosis = diagnose(path)
+    assert diagnosis.binding.verdict.limit == "client"
     record = open_run(path).record
     assert record.workload["role"] == "monitor"
     assert record.workload["pooler"] is False
@@ -83,21 +83,21 @@ def test_an_idle_server_is_bound_by_nothing_and_stays_as_it_was(monitor: str, cl
 
 
 def test_sessions_at_work_are_seen_by_a_role_with_pg_monitor(monitor: str, tmp_path: Path, busy: None) -> None:
-    found = diagnose(watch(target_of(monitor), Purchase(), 2.0, tmp_path))
-    seen = [second.sessions for second in found.binding.evidence.seconds if second.sessions is not None]
+    diagnosis = diagnose(watch(target_of(monitor), Purchase(), 2.0, tmp_path))
+    seen = [second.sessions for second in diagnosis.binding.evidence.seconds if second.sessions is not None]
     assert seen
-    assert max(one.all for one in seen) >= 1
-    assert found.run.record.account.succeeded > 0
-    assert found.binding.verdict.limit != "connections"
+    assert max(item.all for item in seen) >= 1
+    assert diagnosis.run.record.account.succeeded > 0
+    assert diagnosis.binding.verdict.limit != "connections"
 
 
 @pytest.mark.usefixtures("monitor")
 def test_a_role_that_may_not_see_the_others_says_so_and_never_that_nothing_binds(
     cluster: Cluster, tmp_path: Path, busy: None
 ) -> None:
-    found = diagnose(watch(target_of(cluster.dsn.replace("user=postgres", "user=weak")), Purchase(), 2.0, tmp_path))
-    assert found.binding.verdict.limit != "client"
-    assert "GRANT pg_monitor" in found.missing[0]
+    diagnosis = diagnose(watch(target_of(cluster.dsn.replace("user=postgres", "user=weak")), Purchase(), 2.0, tmp_path))
+    assert diagnosis.binding.verdict.limit != "client"
+    assert "GRANT pg_monitor" in diagnosis.missing[0]
 
 
 @pytest.mark.needs_pgbouncer
@@ -114,13 +114,13 @@ def test_nothing_is_left_behind_a_pooler_and_it_is_said(cluster: Cluster, tmp_pa
 @pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
 def test_a_pooler_in_any_mode_is_looked_through_and_hides_clients(cluster: Cluster, tmp_path: Path, mode: str) -> None:
     with pgbouncer(cluster, mode, pool_size=4) as pooler:
-        found = diagnose(watch(target_of(pooler.dsn()), Purchase(), 2.0, tmp_path))
+        diagnosis = diagnose(watch(target_of(pooler.dsn()), Purchase(), 2.0, tmp_path))
         if mode != "session":
             assert pooler.leftovers() == [CLEAN] * pooler.pool_size
-    assert found.run.record.workload["pooler"] is True
-    assert found.binding.verdict.confidence != "high" or found.binding.verdict.limit != "client"
-    assert not any(one is not None and one.limit == "client" and one.sure for one in found.binding.seconds)
-    text = " ".join(" ".join(lines(found)).split())
+    assert diagnosis.run.record.workload["pooler"] is True
+    assert diagnosis.binding.verdict.confidence != "high" or diagnosis.binding.verdict.limit != "client"
+    assert not any(limit is not None and limit.limit == "client" and limit.sure for limit in diagnosis.binding.seconds)
+    text = " ".join(" ".join(lines(diagnosis)).split())
     assert "nothing binds" not in text
     assert "nothing to buy" not in text
     assert "SHOW POOLS" in text
@@ -145,24 +145,24 @@ def test_a_pool_that_is_full_is_noticed_by_the_watchs_own_waits(cluster: Cluster
         for thread in threads:
             thread.start()
         try:
-            found = diagnose(watch(target, Purchase(), 5.0, tmp_path))
+            diagnosis = diagnose(watch(target, Purchase(), 5.0, tmp_path))
         finally:
             stop.set()
             for thread in threads:
                 thread.join()
-    text = " ".join(" ".join(lines(found)).split())
+    text = " ".join(" ".join(lines(diagnosis)).split())
     assert "nothing binds" not in text
     assert "nothing to buy" not in text
-    assert found.binding.verdict.confidence != "high"
-    waits = [one.pool_wait_ms for one in found.binding.evidence.seconds if one.pool_wait_ms is not None]
+    assert diagnosis.binding.verdict.confidence != "high"
+    waits = [item.pool_wait_ms for item in diagnosis.binding.evidence.seconds if item.pool_wait_ms is not None]
     assert max(waits) >= 50
 
 
 def test_each_older_server_can_be_watched(older_server: Cluster, tmp_path: Path) -> None:
-    found = diagnose(watch(target_of(older_server.dsn), Purchase(), 1.0, tmp_path))
-    assert found.run.record.postgres.version.startswith(str(target_of(older_server.dsn).server.major))
-    assert found.cost is not None
-    assert found.cost.samples > 1
+    diagnosis = diagnose(watch(target_of(older_server.dsn), Purchase(), 1.0, tmp_path))
+    assert diagnosis.run.record.postgres.version.startswith(str(target_of(older_server.dsn).server.major))
+    assert diagnosis.cost is not None
+    assert diagnosis.cost.samples > 1
 
 
 def test_the_command_prints_a_screen_and_a_document(monitor: str, tmp_path: Path) -> None:
@@ -171,10 +171,10 @@ def test_the_command_prints_a_screen_and_a_document(monitor: str, tmp_path: Path
         cli, ["diagnose", monitor, "--for", "5s", "--keep", str(kept), "--bought", "gp3", "--json"]
     )
     assert result.exit_code == 0, result.output
-    found = DiagnoseDocument.model_validate(json.loads(result.stdout))
-    assert found.directory is not None
-    assert "gp3" in found.bought["data"]
-    screen = CliRunner().invoke(cli, ["diagnose", found.directory])
+    diagnose_document = DiagnoseDocument.model_validate(json.loads(result.stdout))
+    assert diagnose_document.directory is not None
+    assert "gp3" in diagnose_document.bought["data"]
+    screen = CliRunner().invoke(cli, ["diagnose", diagnose_document.directory])
     assert screen.stdout.startswith("limit     ")
     assert "PostgreSQL 18" in screen.stdout
 

@@ -15,8 +15,8 @@ def test_each_screen_stands_below_its_server_and_its_load() -> None:
 
 def test_the_guide_has_every_load_on_both_servers() -> None:
     section = GUIDE.read_text().partition(BEGIN)[2].partition(END)[0]
-    for one in ALL:
-        servers = ["PostgreSQL 15 of Debian's package"] + ([] if one.tls else ["The embedded PostgreSQL 18"])
+    for item in ALL:
+        servers = ["PostgreSQL 15 of Debian's package"] + ([] if item.tls else ["The embedded PostgreSQL 18"])
         for server in servers:
-            assert f"**{server}**, {one.title}:" in section
+            assert f"**{server}**, {item.title}:" in section
     assert section.count("limit     ") == section.count("```text") == 2 * len(ALL) - 1

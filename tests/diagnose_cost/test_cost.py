@@ -159,9 +159,9 @@ def test_the_probes_sessions_take_at_most_a_hundredth_of_a_core(
 ) -> None:
     before = state(crowded)
     with connected(crowded, sessions):
-        found = diagnose(watch(target_of(monitor(crowded)), Purchase(), WATCH_S, tmp_path))
+        diagnosis = diagnose(watch(target_of(monitor(crowded)), Purchase(), WATCH_S, tmp_path))
     assert state(crowded) == before
-    cost = found.cost
+    cost = diagnosis.cost
     assert cost is not None
     assert cost.server_cpu_share is not None
     print(f"\n{sessions} sessions, {TABLES} tables: {cost.server_cpu_share:.4f} of a core, {cost.samples} looks, {cost.lost} lost,"

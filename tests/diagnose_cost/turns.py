@@ -166,11 +166,11 @@ class Turns:
 
     def add(self, watch: Watch, seconds: float) -> float:
         """One more turn, which begins now. The load's bytes a second in it."""
-        cpu_ns, asked = watch.cpu_ns(), watch.asked()
+        cpu_ns, result = watch.cpu_ns(), watch.asked()
         then_s, then = time.monotonic(), moved_bytes()
         threading.Event().wait(seconds)
         now_s, now = time.monotonic(), moved_bytes()
-        self.asked += watch.asked() - asked
+        self.asked += watch.asked() - result
         self.cpu_ns += watch.cpu_ns() - cpu_ns
         self.seconds += now_s - then_s
         self.moved_bytes += now - then
@@ -186,15 +186,15 @@ class Turns:
 
     def __str__(self) -> str:
         """In a second: the watch's questions, and its CPU time."""
-        asked = ", ".join(f"{self.asked_per_s(name):.2f} questions for {name}" for name in PROBES)
+        text = ", ".join(f"{self.asked_per_s(name):.2f} questions for {name}" for name in PROBES)
         used = ", ".join(f"{name} {used_ns / self.seconds / 1e6:.2f}" for name, used_ns in self.cpu_ns.items())
-        return f"{asked}; {self.cpu_ms_per_s():.2f} ms of CPU ({used})"
+        return f"{text}; {self.cpu_ms_per_s():.2f} ms of CPU ({used})"
 
 
 def quartets(watch: Watch, count: int, turn_s: float) -> tuple[list[float], dict[bool, Turns]]:
     """Log of the transactions with the watch over those without, in each of so many quartets of turns; and the turns with
     and without it."""
-    draw, found = random.Random(SEED), []
+    draw, results = random.Random(SEED), []
     turns = {True: Turns(), False: Turns()}
     for _ in range(count):
         turned = draw.random() < 0.5
@@ -204,9 +204,9 @@ def quartets(watch: Watch, count: int, turn_s: float) -> tuple[list[float], dict
             watch.runs(on)
             threading.Event().wait(GAP_S * (1 + draw.random()))
             rates[on] += turns[on].add(watch, turn_s)
-        found.append(math.log(rates[True] / rates[False]))
+        results.append(math.log(rates[True] / rates[False]))
     watch.runs(True)
-    return found, turns
+    return results, turns
 
 
 def hodges_lehmann(values: list[float]) -> tuple[float, float, float]:
@@ -226,13 +226,13 @@ def _asking(cluster: Cluster) -> list[int]:
 
 def _of_session(leader: int) -> set[int]:
     """The processes of a process's session."""
-    found = set()
+    session = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it ended
             fields = path.read_text().rpartition(")")[2].split()
             if int(fields[3]) == leader:
-                found.add(int(path.parent.name))
-    return found
+                session.add(int(path.parent.name))
+    return session
 
 
 def _cpu_ns(pid: int) -> int:

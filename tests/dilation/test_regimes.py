@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.finding import Finding
+    from pgdyno.analysis.finding import CheckResult
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.bench]
 
@@ -49,8 +49,8 @@ REGIMES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("regime", ["commit", "read"])
 def test_slowed_time_is_right_or_says_by_how_much_it_may_not_be(tmp_path: Path, regime: str) -> None:
-    found = _run(tmp_path, REGIMES[regime])
-    for arm, ratio in zip(found.arms[1:], found.ratios, strict=True):
+    comparison = _run(tmp_path, REGIMES[regime])
+    for arm, ratio in zip(comparison.arms[1:], comparison.ratios, strict=True):
         assert ratio.estimate is not None
         off, excess = ratio.estimate.mean - 1, _excess(arm)
         print(f"{regime}-bound, dilation {arm.dilation}: TPS {off:+.1%}, at most {excess:+.1%} by the report")
@@ -65,10 +65,10 @@ def test_where_the_cpu_binds_a_core_does_what_so_many_would(tmp_path: Path) -> N
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("the driver needs a core beside the server's")
-    asked = REGIMES["cpu"]
-    driven = {**asked, "workload": {**asked["workload"], "driver_cpus": str(cpus[1])}}
-    found = _run(tmp_path, driven)
-    for arm, ratio in zip(found.arms[1:], found.ratios, strict=True):
+    cpu = REGIMES["cpu"]
+    driven = {**cpu, "workload": {**cpu["workload"], "driver_cpus": str(cpus[1])}}
+    comparison = _run(tmp_path, driven)
+    for arm, ratio in zip(comparison.arms[1:], comparison.ratios, strict=True):
         assert ratio.estimate is not None
         print(f"cpu-bound, dilation {arm.dilation}: {ratio.estimate.mean:.3f} times the TPS; {_said(arm)[0].figure}")
         assert all(finding.level == "warn" and CPU_BOUND in finding.figure for finding in _said(arm))
@@ -76,26 +76,26 @@ def test_where_the_cpu_binds_a_core_does_what_so_many_would(tmp_path: Path) -> N
         assert ratio.estimate.mean == pytest.approx(arm.dilation, rel=WITHIN), "as many times the throughput of one"
 
 
-def _said(arm: ArmSummary) -> list[Finding]:
+def _said(arm: ArmSummary) -> list[CheckResult]:
     """What the report says of the dilation, one finding of each replicate."""
-    said = [finding for replicate in arm.replicates for finding in replicate.findings if finding.check == "dilation"]
-    assert len(said) == len(arm.replicates), "a dilated run says so"
-    return said
+    results = [finding for replicate in arm.replicates for finding in replicate.findings if finding.check == "dilation"]
+    assert len(results) == len(arm.replicates), "a dilated run says so"
+    return results
 
 
 def _excess(arm: ArmSummary) -> float:
     """By how much the throughput of this closed loop may be too high, by the report's own figure."""
     known = [host_time(replicate.figures) for replicate in arm.replicates]
-    return max(one.excess for one in known if one is not None and one.excess is not None)
+    return max(time.excess for time in known if time is not None and time.excess is not None)
 
 
-def _run(root: Path, asked: dict[str, Any]) -> Comparison:
+def _run(root: Path, result: dict[str, Any]) -> Comparison:
     document = {
         "schema_version": 1,
         "name": "dilation",
         "replicates": 3,
-        **asked,
-        "workload": {**asked["workload"], "warmup": "3s", "duration": "10s"},
+        **result,
+        "workload": {**result["workload"], "warmup": "3s", "duration": "10s"},
         "factors": {"world.dilation": [1, 2, 4]},
     }
     comparison = summarise(run_experiment(Experiment.of(document), root=root, command=("make", "bench")))

@@ -52,35 +52,45 @@ VOLUMES = ["gp3:iops=16000,throughput=1000", "io2bx:iops=16000"]
 @pytest.mark.parametrize("regime", REGIMES)
 def test_what_slowed_runs_say_of_dilation_1_is_what_is_measured_there(tmp_path: Path, regime: str) -> None:
     """The line is near, or refused because what it takes for constant is not; and "at least" is not too much, with or without it."""
-    asked = REGIMES[regime]
+    values = REGIMES[regime]
     document = {
         "schema_version": 1,
         "name": "taken-to-one",
         "replicates": 3,
-        **asked,
-        "workload": {**asked["workload"], "engine": "pgbench", "clients": CLIENTS, "warmup": "0s", "duration": LONGEST},
+        **values,
+        "workload": {
+            **values["workload"],
+            "engine": "pgbench",
+            "clients": CLIENTS,
+            "warmup": "0s",
+            "duration": LONGEST,
+        },
         "factors": {"world.volume": VOLUMES, "world.dilation": [1, 4, 8]},
     }
-    found = summarise(run_experiment(Experiment.of(document), root=tmp_path, command=("make", "bench")))
-    slow, fast = found.undilated
+    comparison = summarise(run_experiment(Experiment.of(document), root=tmp_path, command=("make", "bench")))
+    slow, fast = comparison.undilated
     truths = []
-    for one in (slow, fast):
-        assert one.measured is not None
-        for replicate in one.measured.replicates:
-            assert bound_by_cpu(replicate.figures) is None, f"{regime}, {one.label}: too few cores to measure the truth"
-        truths.append(one.measured.headline.mean)
-        for arm in (one.measured, *one.arms):
+    for undilated in (slow, fast):
+        assert undilated.measured is not None
+        for replicate in undilated.measured.replicates:
+            assert bound_by_cpu(replicate.figures) is None, (
+                f"{regime}, {undilated.label}: too few cores to measure the truth"
+            )
+        truths.append(undilated.measured.headline.mean)
+        for arm in (undilated.measured, *undilated.arms):
             print(f"{regime}, {arm.label}: {_parts(arm)}")
-        for arm in one.arms:
+        for arm in undilated.arms:
             assert _least(arm) <= truths[-1] * (1 + WITHIN), f"{arm.label}: at least {_least(arm):,.0f}"
-        if one.because:
-            print(f"{regime}, {one.label}: not extrapolated, because {one.because}")
-            assert "is not one figure" in one.because
+        if undilated.because:
+            print(f"{regime}, {undilated.label}: not extrapolated, because {undilated.because}")
+            assert "is not one figure" in undilated.because
             continue
-        assert one.estimate is not None
-        assert one.noise is not None
-        print(f"{regime}, {one.label}: {_told(one.estimate, ',.0f')} TPS extrapolated, noise x {one.noise:.1f}")
-        assert _near(one.estimate, truths[-1], WITHIN)
+        assert undilated.estimate is not None
+        assert undilated.noise is not None
+        print(
+            f"{regime}, {undilated.label}: {_told(undilated.estimate, ',.0f')} TPS extrapolated, noise x {undilated.noise:.1f}"
+        )
+        assert _near(undilated.estimate, truths[-1], WITHIN)
     ratio, truth = fast.ratio_to(slow), truths[1] / truths[0]
     least = [_least(ours) / _least(theirs) for ours, theirs in zip(fast.arms, slow.arms, strict=True)]
     print(f"{regime}: {truth:.2f} times, by 'at least' {least[0]:.2f} from dilation 4 and {least[1]:.2f} from 8")
@@ -91,8 +101,8 @@ def test_what_slowed_runs_say_of_dilation_1_is_what_is_measured_there(tmp_path: 
 
 def _parts(arm: ArmSummary) -> str:
     """What a transaction takes: its volumes by their counters, the rest by the clock, and its CPU time."""
-    times = [host_time(one.figures) for one in arm.replicates]
-    response_ms, volumes_ms, cpu_ms = np.mean([_of(one) for one in times if one is not None], axis=0)
+    times = [host_time(replicate.figures) for replicate in arm.replicates]
+    response_ms, volumes_ms, cpu_ms = np.mean([_of(time_) for time_ in times if time_ is not None], axis=0)
     host_ms = (response_ms - volumes_ms) * arm.dilation
     return (
         f"{arm.headline.mean:,.0f} TPS, {response_ms:.3f} ms, {volumes_ms:.3f} of it at the volume and {host_ms:.3f} of the host's time;"
@@ -109,8 +119,8 @@ def _of(time: HostTime) -> tuple[float, float, float]:
 
 
 def _least(arm: ArmSummary) -> float:
-    found = [undilated_tps(one.figures) for one in arm.replicates]
-    return float(np.mean([one for one in found if one is not None]))
+    values = [undilated_tps(replicate.figures) for replicate in arm.replicates]
+    return float(np.mean([value for value in values if value is not None]))
 
 
 def _told(estimate: Estimate, form: str) -> str:

@@ -12,14 +12,14 @@ import sys
 
 def main(place: str) -> int:
     """Ask for one command; its descriptors are ours."""
-    asked = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))  # noqa: PTH109 (pathlib is an import)
+    result = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))  # noqa: PTH109 (pathlib is an import)
     server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     server.connect(place)
     server.sendmsg(
-        [struct.pack("<Q", len(asked))], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("3i", 0, 1, 2))]
+        [struct.pack("<Q", len(result))], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("3i", 0, 1, 2))]
     )
-    while asked:
-        asked = asked[server.send(asked) :]
+    while result:
+        result = result[server.send(result) :]
     answer = server.recv(4)
     if len(answer) < 4:
         os.write(2, b"docs: the process that runs the commands has gone\n")

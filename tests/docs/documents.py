@@ -40,7 +40,7 @@ def documents(root: Path = ROOT) -> list[Path]:
 def examples(path: Path, root: Path = ROOT) -> list[Example]:
     """The commands of one document. A mark that fits no command of its block is an error of the document."""
     name = path.relative_to(root).as_posix()
-    found: list[Example] = []
+    examples: list[Example] = []
     marks: dict[str, str] = {}
     language: str | None = None
     begun: tuple[int, str] | None = None
@@ -58,13 +58,13 @@ def examples(path: Path, root: Path = ROOT) -> list[Example]:
             begun = (at, text) if line.endswith("\\") else None
             if begun is None:
                 beginning = next((mark for mark in marks if text.startswith(mark)), None)
-                found.append(Example(name, at, text, marks.pop(beginning) if beginning is not None else ""))
-    return found
+                examples.append(Example(name, at, text, marks.pop(beginning) if beginning is not None else ""))
+    return examples
 
 
 def spans(path: Path, root: Path = ROOT) -> list[Example]:
     """Commands of pgdyno that stand in the text, between backquotes."""
-    found = []
+    spans = []
     inside = False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if _FENCE.match(line):
@@ -72,8 +72,8 @@ def spans(path: Path, root: Path = ROOT) -> list[Example]:
         elif not inside:
             texts = (text.removeprefix("sudo ").removeprefix(".venv/bin/") for text in _SPAN.findall(line))
             name = path.relative_to(root).as_posix()
-            found += [Example(name, number, text) for text in texts if text.startswith("pgdyno ")]
-    return found
+            spans += [Example(name, number, text) for text in texts if text.startswith("pgdyno ")]
+    return spans
 
 
 EXAMPLES = [example for path in documents() for example in examples(path)]

@@ -78,12 +78,12 @@ def serve(place: str) -> NoReturn:
 
 def _begin(connection: socket.socket, selector: selectors.BaseSelector) -> None:
     size, descriptors, _, _ = socket.recv_fds(connection, 8, 3)
-    asked, total = b"", struct.unpack("<Q", size)[0]
-    while len(asked) < total:
-        part = connection.recv(total - len(asked))
+    result, total = b"", struct.unpack("<Q", size)[0]
+    while len(result) < total:
+        part = connection.recv(total - len(result))
         assert part, "whoever asked has gone before it had asked"
-        asked += part
-    arguments, folder, environment = marshal.loads(asked)
+        result += part
+    arguments, folder, environment = marshal.loads(result)
     pid = os.fork()
     if pid == 0:
         _run(arguments, folder, environment, descriptors)

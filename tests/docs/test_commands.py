@@ -48,7 +48,7 @@ def of_pgdyno(example: Example) -> Iterator[list[str]]:
 
 
 def test_there_are_examples() -> None:
-    assert len([one for one in EXAMPLES if list(of_pgdyno(one))]) > 20, "the documents have lost their examples"
+    assert len([item for item in EXAMPLES if list(of_pgdyno(item))]) > 20, "the documents have lost their examples"
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
@@ -116,13 +116,13 @@ def test_commands_are_found_with_their_marks(tmp_path: Path) -> None:
         "<!-- not run: make x: it takes an hour -->\n\n```console\n$ make x y\n$ a \\\n  b\noutput\n```\n"
         "Text `sudo .venv/bin/pgdyno runs` and `ls`.\n```text\n$ no\n```\n```console\n$ make x\n```\n"
     )
-    found = documents.examples(page, tmp_path)
-    assert [(one.line, one.text, one.why_not) for one in found] == [
+    examples = documents.examples(page, tmp_path)
+    assert [(example.line, example.text, example.why_not) for example in examples] == [
         (4, "make x y", "it takes an hour"),
         (5, "a   b", ""),
         (14, "make x", ""),
     ]
-    assert [one.text for one in documents.spans(page, tmp_path)] == ["pgdyno runs"]
+    assert [span.text for span in documents.spans(page, tmp_path)] == ["pgdyno runs"]
 
 
 def test_a_mark_without_its_command_is_an_error(tmp_path: Path) -> None:

@@ -162,8 +162,8 @@ def _script(path: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SomebodysServer]:
-    with somebodys_server(tmp_path_factory.mktemp("server")) as found:
-        yield found
+    with somebodys_server(tmp_path_factory.mktemp("server")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +175,8 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, str]]:
-    with somebodys_bucket() as found:
-        yield found
+    with somebodys_bucket() as document:
+        yield document
 
 
 @pytest.fixture(scope="module")
@@ -232,10 +232,10 @@ def clone(
     environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "HOME": str(folder / "home")}
     environment["PGDYNO_DATABASE_DIR"] = str(folder / "databases")
     environment |= {"PGSERVICEFILE": str(server.services), datasets.PLACE: str(loaded), **bucket}
-    found = Clone(folder, environment, server, {}, seen)
-    yield found
-    for name in found.attached():
-        assert found.bash(f"pgdyno volume detach {name}").returncode == 0
+    clone = Clone(folder, environment, server, {}, seen)
+    yield clone
+    for name in clone.attached():
+        assert clone.bash(f"pgdyno volume detach {name}").returncode == 0
     shutil.rmtree(folder)
 
 
@@ -264,13 +264,15 @@ def measurement(example: Example) -> str | None:
     files = [word for word in words if word.endswith(".toml") and words[1] == "run"]
     if {"--help", "--resume", "|", ">", "&&"} & set(words) or not all((ROOT / file).is_file() for file in files):
         return plain
-    found = cli.get_command(click.Context(cli), words[1])
-    assert found is not None
+    command = cli.get_command(click.Context(cli), words[1])
+    assert command is not None
     with contextlib.chdir(ROOT):
-        asked = found.make_context(words[1], smaller(words[1:])[1:]).params
+        params = command.make_context(words[1], smaller(words[1:])[1:]).params
     # Of a key that is set twice the last one counts.
-    asked["assignments"] = sorted(dict(one.split("=", 1) for one in asked.get("assignments", ())).items())
-    return repr((words[1], sorted(asked.items())))
+    params["assignments"] = sorted(
+        dict(assignment.split("=", 1) for assignment in params.get("assignments", ())).items()
+    )
+    return repr((words[1], sorted(params.items())))
 
 
 def run(example: Example, clone: Clone) -> str | None:
@@ -297,10 +299,10 @@ DOCUMENTS = tuple(dict.fromkeys(example.document for example in EXAMPLES))
 
 def every_command_runs(document: str, clone: Clone) -> None:
     """Run a document's commands; what is left out is printed with its reason."""
-    found = [example for example in EXAMPLES if example.document == document]
-    left_out = {example: why for example in found if (why := why_left_out(example))}
-    failed = [what for example in found if example not in left_out if (what := run(example, clone)) is not None]
-    print(f"{document}: {len(found) - len(left_out)} of {len(found)} commands run")
+    results = [example for example in EXAMPLES if example.document == document]
+    left_out = {example: why for example in results if (why := why_left_out(example))}
+    failed = [what for example in results if example not in left_out if (what := run(example, clone)) is not None]
+    print(f"{document}: {len(results) - len(left_out)} of {len(results)} commands run")
     for example, why in left_out.items():
         print(f"  {example} not run: {example.text}: {why}")
     assert failed == [], "\n".join(failed)
@@ -326,5 +328,5 @@ def test_the_experiments_of_a_document_run_on_emulated_volumes(
 
 def test_few_commands_are_not_run_and_each_says_why() -> None:
     marked = [example for example in EXAMPLES if example.why_not]
-    assert len(marked) <= NOT_RUN_AT_MOST, "\n".join(f"{one}: {one.text}: {one.why_not}" for one in marked)
+    assert len(marked) <= NOT_RUN_AT_MOST, "\n".join(f"{item}: {item.text}: {item.why_not}" for item in marked)
     assert all(len(example.why_not.split()) > 2 for example in marked), "a reason is a phrase"

@@ -43,11 +43,15 @@ def test_a_page_that_was_edited_or_removed_or_has_lost_its_writer_is_found(
 
 def test_every_command_and_option_is_in_the_reference() -> None:
     text = reference.PAGES["cli.md"]()
-    found = list(contexts(click.Context(cli, info_name="pgdyno")))
-    assert len(found) > 8
-    for context in found:
+    results = list(contexts(click.Context(cli, info_name="pgdyno")))
+    assert len(results) > 8
+    for context in results:
         section = text.split(f"## {context.command_path}\n")[1].split("\n## ")[0]
-        options = (one for one in context.command.params if isinstance(one, click.Option) and not one.hidden)
+        options = (
+            parameter
+            for parameter in context.command.params
+            if isinstance(parameter, click.Option) and not parameter.hidden
+        )
         for name in (name for option in options for name in option.opts):
             assert name in section, f"{context.command_path} {name}"
         assert "```console\n$ " in section

@@ -44,33 +44,33 @@ def environment(dsn: str = "", extra: Mapping[str, str] | None = None) -> dict[s
 
     variables = {known.keyword.decode(): known.envvar.decode() for known in pq.Conninfo.get_defaults() if known.envvar}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG") or name == "PGDYNO_ENGINE"}
-    said = {variables[key]: str(value) for key, value in conninfo_to_dict(dsn).items() if key in variables}
-    return kept | said | dict(extra or {})
+    document = {variables[key]: str(value) for key, value in conninfo_to_dict(dsn).items() if key in variables}
+    return kept | document | dict(extra or {})
 
 
 def told(
-    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None, name: str = "pgdyno drive"
+    dsn: str, document: Mapping[str, Any], extra: Mapping[str, str] | None = None, name: str = "pgdyno drive"
 ) -> dict[str, Any]:
     """An order with its server: that of ``dsn``, with the keywords of libpq's that ``asked`` has in its place, or as it is."""
-    given = asked.get("server", {})
+    given = document.get("server", {})
     if "keepalive" in given:
-        return dict(asked)
+        return dict(document)
     parts = {"port": "5432"} | conninfo_to_dict(dsn) | given
     if "host" not in parts:
-        return dict(asked)
-    address = endpoint.Address(parts["host"], int(parts["port"]), parts.get("hostaddr", ""))
-    found = endpoint.described(
+        return dict(document)
+    address = endpoint.ServerAddress(parts["host"], int(parts["port"]), parts.get("hostaddr", ""))
+    text = endpoint.described(
         {"dbname": parts["user"]} | {keyword: str(value) for keyword, value in parts.items()},
         address,
         (extra or {}).get("PGPASSWORD", parts.get("password")),
         encrypted=parts.get("sslmode", "disable") != "disable",
     )
-    return {**asked, "server": found.named(name)}
+    return {**document, "server": text.named(name)}
 
 
-def drive(dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> Driven:
+def drive(dsn: str, document: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> Driven:
     """Run to the end."""
-    with driving(dsn, asked, extra) as process:
+    with driving(dsn, document, extra) as process:
         out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, err
     lines = [json.loads(line) for line in out.splitlines()]
@@ -79,10 +79,10 @@ def drive(dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = 
 
 
 def refused(
-    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None, *, code: int = 2
+    dsn: str, document: Mapping[str, Any], extra: Mapping[str, str] | None = None, *, code: int = 2
 ) -> dict[str, str]:
     """Run what ends with an error of the user, 2 before anything was begun; returns its message and remedy."""
-    with driving(dsn, asked, extra) as process:
+    with driving(dsn, document, extra) as process:
         _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == code, err
     error: dict[str, str] = json.loads(err.splitlines()[-1])["error"]
@@ -114,17 +114,17 @@ def telling(
 
 
 def driving(
-    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None
+    dsn: str, document: Mapping[str, Any], extra: Mapping[str, str] | None = None
 ) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
     """A driver that runs; it is ended with the block."""
-    return telling("drive", told(dsn, asked, extra), environment())
+    return telling("drive", told(dsn, document, extra), environment())
 
 
 def outcome(
-    dsn: str, asked: Mapping[str, Any], extra: Mapping[str, str] | None = None
+    dsn: str, document: Mapping[str, Any], extra: Mapping[str, str] | None = None
 ) -> tuple[int, list[dict[str, Any]], str]:
     """Run to whatever end: the exit code, the lines, and what went to standard error."""
-    with driving(dsn, asked, extra) as process:
+    with driving(dsn, document, extra) as process:
         out, err = process.communicate(timeout=TIMEOUT_S)
     return process.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
 
@@ -132,16 +132,16 @@ def outcome(
 def line(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     """The next line that a running driver says: the first is ``ready``, then one comes each second."""
     assert process.stdout is not None
-    said: dict[str, Any] = json.loads(process.stdout.readline())
-    return said
+    line: dict[str, Any] = json.loads(process.stdout.readline())
+    return line
 
 
 def summary_of(process: subprocess.Popen[bytes]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The seconds that a running driver still says, and its summary."""
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, err
-    lines = [json.loads(said) for said in out.splitlines()]
-    return [said["second"] for said in lines[:-1]], lines[-1]["summary"]
+    lines = [json.loads(line) for line in out.splitlines()]
+    return [line["second"] for line in lines[:-1]], lines[-1]["summary"]
 
 
 def settled(document: Mapping[str, Any]) -> int:

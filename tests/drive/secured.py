@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from pgdyno.host import preflight
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
@@ -87,7 +87,7 @@ def encrypted_server(pg_bin: Path) -> Iterator[Encrypted]:
             folder / "data",
             port=preflight.free_port(),
             tcp="127.0.0.1",
-            journal=Journal(folder / "state"),
+            journal=HostJournal(folder / "state"),
         )
         for path in (certificate, key):
             path.chmod(0o600)
@@ -110,8 +110,8 @@ def ask_for_passwords(cluster: Cluster) -> None:
             statement = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
             connection.execute(statement.format(sql.Identifier(role), sql.Literal(SECRET)))
         rules = cluster.data_dir / "pg_hba.conf"
-        asked = "".join(f"local all {role} {way}\n" for role, way in WAYS.items())
-        rules.write_text(asked + rules.read_text())
+        text = "".join(f"local all {role} {way}\n" for role, way in WAYS.items())
+        rules.write_text(text + rules.read_text())
         connection.execute("SELECT pg_reload_conf()")
     assert wait_until(lambda: all(_is_asked(cluster, role) for role in WAYS), PATIENCE_S), "it has read the rules"
 

@@ -121,6 +121,6 @@ def test_the_order_to_stop_ends_the_wait(dsn: str, is_told: bool) -> None:
 def test_a_share_has_its_part_of_the_rate(dsn: str) -> None:
     """Of 400 transactions a second of eight clients, three have 150."""
     share = {"clients_before": 4, "clients_all": 8, "threads_before": 1, "threads_all": 3}
-    asked = driven.spec(arrivals={"fixed": {"rate_per_s": 400.0}}, clients=3, share=share, duration_ms=2000)
-    summary = driven.drive(dsn, asked).summary
+    spec = driven.spec(arrivals={"fixed": {"rate_per_s": 400.0}}, clients=3, share=share, duration_ms=2000)
+    summary = driven.drive(dsn, spec).summary
     assert summary["scheduled_with_warmup"] == pytest.approx(300, abs=2)

@@ -34,55 +34,55 @@ def ledger(dsn: str) -> list[int]:
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
 def test_the_server_did_what_was_counted(dsn: str, protocol: str) -> None:
     before = ledger(dsn)
-    found = drive(dsn, spec("tpcb-like", protocol=protocol, threads=2, transactions_max=200))
+    result = drive(dsn, spec("tpcb-like", protocol=protocol, threads=2, transactions_max=200))
     rows, *sums = [after - old for after, old in zip(ledger(dsn), before, strict=True)]
-    assert rows == found.summary["succeeded"] > 0
+    assert rows == result.summary["succeeded"] > 0
     assert len(set(sums)) == 1, "history, accounts, tellers and branches changed alike"
-    assert found.summary["failed"] == 0
-    assert found.summary["scheduled_with_warmup"] == settled(found.summary)
+    assert result.summary["failed"] == 0
+    assert result.summary["scheduled_with_warmup"] == settled(result.summary)
 
 
 def test_seconds_add_up_and_the_warm_up_is_not_in_the_whole(dsn: str) -> None:
-    found = drive(dsn, spec("select-only,simple-update", warmup_ms=1000, duration_ms=2000, arrivals=PAUSED))
-    assert [second["warmup"] for second in found.seconds[:3]] == [True, False, False]
-    measured = [second for second in found.seconds if not second["warmup"]]
-    rest = found.summary["succeeded"] - sum(second["succeeded"] for second in measured)
+    result = drive(dsn, spec("select-only,simple-update", warmup_ms=1000, duration_ms=2000, arrivals=PAUSED))
+    assert [second["warmup"] for second in result.seconds[:3]] == [True, False, False]
+    measured = [second for second in result.seconds if not second["warmup"]]
+    rest = result.summary["succeeded"] - sum(second["succeeded"] for second in measured)
     assert 0 <= rest <= 4, "what ended after the last second was under way: at most one for each client"
-    whole = found.summary["scheduled_with_warmup"]
-    assert whole == settled(found.summary) + found.summary["settled_in_warmup"]
-    for number, script in enumerate(found.summary["scripts"]):
+    whole = result.summary["scheduled_with_warmup"]
+    assert whole == settled(result.summary) + result.summary["settled_in_warmup"]
+    for number, script in enumerate(result.summary["scripts"]):
         assert histogram.decode(script["response_us"]).get_total_count() == script["succeeded"] > 0
         parts = [histogram.decode(second["scripts"][number]["service_us"]) for second in measured]
         assert 0 <= script["succeeded"] - sum(part.get_total_count() for part in parts) <= 4
-    counts = [statement["count"] for statement in found.summary["statements"] if statement["count"]]
+    counts = [statement["count"] for statement in result.summary["statements"] if statement["count"]]
     assert len(counts) == 1 + 5, "statements of each script are counted apart"
 
 
 def test_a_poisson_schedule_has_its_rate_and_none_of_it_is_missing(dsn: str) -> None:
     rate, seconds = 2000, 2
-    found = drive(dsn, spec(arrivals={"poisson": {"rate_per_s": rate}}, duration_ms=seconds * 1000))
-    assert abs(settled(found.summary) - rate * seconds) < POISSON_SIGMAS * (rate * seconds) ** 0.5
-    assert settled(found.summary) == found.summary["scheduled_with_warmup"]
+    result = drive(dsn, spec(arrivals={"poisson": {"rate_per_s": rate}}, duration_ms=seconds * 1000))
+    assert abs(settled(result.summary) - rate * seconds) < POISSON_SIGMAS * (rate * seconds) ** 0.5
+    assert settled(result.summary) == result.summary["scheduled_with_warmup"]
 
 
 def test_a_fixed_schedule_is_exact(dsn: str) -> None:
-    found = drive(dsn, spec(arrivals={"fixed": {"rate_per_s": 500}}))
-    assert abs(settled(found.summary) - 500) <= 1
+    result = drive(dsn, spec(arrivals={"fixed": {"rate_per_s": 500}}))
+    assert abs(settled(result.summary) - 500) <= 1
 
 
 def test_a_schedule_whose_last_transaction_is_done_is_driven_until_its_time_is_over(dsn: str) -> None:
     """The last transaction is due half a second before the end, on each of two threads."""
-    asked = spec(arrivals={"fixed": {"rate_per_s": 0.8}}, threads=2, duration_ms=3000)
-    found = drive(dsn, asked)
-    assert found.summary["succeeded"] == settled(found.summary) == 2
-    assert (found.summary["end_ns"] - found.summary["begin_ns"]) / 1e9 >= 3.0
-    assert len(found.seconds) >= 3
+    answer = spec(arrivals={"fixed": {"rate_per_s": 0.8}}, threads=2, duration_ms=3000)
+    result = drive(dsn, answer)
+    assert result.summary["succeeded"] == settled(result.summary) == 2
+    assert (result.summary["end_ns"] - result.summary["begin_ns"]) / 1e9 >= 3.0
+    assert len(result.seconds) >= 3
 
 
 def test_a_stalled_server_shows_in_the_response_and_not_in_the_service_time(dsn: str) -> None:
     """A lock holds the one client that met it; the others' places in the schedule wait."""
-    asked = spec("simple-update", clients=1, arrivals={"fixed": {"rate_per_s": 200}}, duration_ms=3000)
-    with psycopg.connect(dsn) as blocker, driving(dsn, asked) as process:
+    result = spec("simple-update", clients=1, arrivals={"fixed": {"rate_per_s": 200}}, duration_ms=3000)
+    with psycopg.connect(dsn) as blocker, driving(dsn, result) as process:
         assert process.stdout is not None
         process.stdout.readline()
         blocker.execute("LOCK TABLE pgbench_history IN ACCESS EXCLUSIVE MODE")
@@ -100,13 +100,13 @@ def test_a_stalled_server_shows_in_the_response_and_not_in_the_service_time(dsn:
 
 
 def test_what_is_too_late_is_skipped_and_counted(dsn: str) -> None:
-    asked = spec(clients=1, arrivals={"fixed": {"rate_per_s": 200_000}}, late_max_ms=5, duration_ms=300)
-    found = drive(dsn, asked)
-    assert found.summary["skipped_late"] > 0
-    assert found.summary["skipped_late"] + found.summary["skipped_ended"] + found.summary["succeeded"] == settled(
-        found.summary
+    answer = spec(clients=1, arrivals={"fixed": {"rate_per_s": 200_000}}, late_max_ms=5, duration_ms=300)
+    result = drive(dsn, answer)
+    assert result.summary["skipped_late"] > 0
+    assert result.summary["skipped_late"] + result.summary["skipped_ended"] + result.summary["succeeded"] == settled(
+        result.summary
     )
-    assert abs(settled(found.summary) - 60_000) <= 1
+    assert abs(settled(result.summary) - 60_000) <= 1
 
 
 def test_one_seed_asks_for_the_same(dsn: str) -> None:
@@ -116,9 +116,9 @@ def test_one_seed_asks_for_the_same(dsn: str) -> None:
             drive(dsn, spec("simple-update", clients=1, seed=seed, duration_ms=300))
             return connection.execute("SELECT tid, bid, aid, delta FROM pgbench_history LIMIT 20").fetchall()
 
-    one = first(1)
-    assert len(one) == 20
-    assert first(1) == one != first(2)
+    result = first(1)
+    assert len(result) == 20
+    assert first(1) == result != first(2)
 
 
 def test_terminated_sessions_are_made_anew_and_counted(dsn: str) -> None:
@@ -155,10 +155,10 @@ def test_too_few_connections_and_an_absent_server_are_said(dsn: str) -> None:
 
 
 def test_idle_clients_keep_their_schedule_without_a_server() -> None:
-    asked = {"workload": "idle", "clients": 8, "duration_ms": 1000, "arrivals": {"fixed": {"rate_per_s": 50_000}}}
-    found = drive("", asked)
-    assert abs(settled(found.summary) - 50_000) <= 1
-    assert found.summary["lag_us"]["count"] == found.summary["succeeded"]
+    document = {"workload": "idle", "clients": 8, "duration_ms": 1000, "arrivals": {"fixed": {"rate_per_s": 50_000}}}
+    result = drive("", document)
+    assert abs(settled(result.summary) - 50_000) <= 1
+    assert result.summary["lag_us"]["count"] == result.summary["succeeded"]
 
 
 def test_a_script_of_the_users_runs_with_its_variables_and_answers(dsn: str) -> None:
@@ -168,20 +168,20 @@ def test_a_script_of_the_users_runs_with_its_variables_and_answers(dsn: str) -> 
         "\\startpipeline\nSELECT :balance + 1;\nSELECT 2;\n\\endpipeline\n"
     )
     workload = {"pgbench": {"scripts": [{"text": text, "name": "own.sql", "weight": 1}], "scale": 2}}
-    found = drive(dsn, spec(workload=workload, transactions_max=50))
-    assert found.summary["succeeded"] == 4 * 50
-    assert found.summary["scripts"][0]["name"] == "own.sql"
+    result = drive(dsn, spec(workload=workload, transactions_max=50))
+    assert result.summary["succeeded"] == 4 * 50
+    assert result.summary["scripts"][0]["name"] == "own.sql"
 
 
 def test_a_statement_behind_the_sync_of_a_pipeline_is_prepared_once(dsn: str) -> None:
     text = "\\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\n"
-    found = drive(dsn, spec(workload=own_script(text), transactions_max=3))
-    assert (found.summary["succeeded"], found.summary["failed"]) == (4 * 3, 0)
+    result = drive(dsn, spec(workload=own_script(text), transactions_max=3))
+    assert (result.summary["succeeded"], result.summary["failed"]) == (4 * 3, 0)
 
 
 def test_a_copy_that_wants_rows_ends_the_run_and_not_each_connection(dsn: str) -> None:
-    asked = spec(workload=own_script("COPY pgbench_history FROM STDIN;"))
-    assert "COPY wants rows" in refused(dsn, asked, code=1)["message"]
+    result = spec(workload=own_script("COPY pgbench_history FROM STDIN;"))
+    assert "COPY wants rows" in refused(dsn, result, code=1)["message"]
 
 
 def test_a_malformed_script_names_line_and_column(dsn: str) -> None:
@@ -190,23 +190,25 @@ def test_a_malformed_script_names_line_and_column(dsn: str) -> None:
 
 
 def test_the_last_thought_of_a_client_is_not_in_the_time_of_the_whole(dsn: str) -> None:
-    found = drive(dsn, spec("select-only", arrivals={"think": {"ms": 30_000}})).summary
-    assert found["succeeded"] == 4, "each client thinks longer than the run lasts"
-    assert (found["end_ns"] - found["begin_ns"]) / 1e9 < 20, "with the last thought it would be 30 s; 1 s was asked for"
+    summary = drive(dsn, spec("select-only", arrivals={"think": {"ms": 30_000}})).summary
+    assert summary["succeeded"] == 4, "each client thinks longer than the run lasts"
+    assert (summary["end_ns"] - summary["begin_ns"]) / 1e9 < 20, (
+        "with the last thought it would be 30 s; 1 s was asked for"
+    )
 
 
 def test_that_clients_begin_together_is_no_lateness_of_the_driver(dsn: str) -> None:
     """Validity is judged by what it was late for: in a closed loop it waits for nothing but answers."""
-    found = drive(dsn, spec("select-only", clients=20, duration_ms=300))
-    assert found.summary["wake_us"]["count"] == 0
+    result = drive(dsn, spec("select-only", clients=20, duration_ms=300))
+    assert result.summary["wake_us"]["count"] == 0
 
 
 def test_more_clients_than_the_usual_limit_of_open_files_are_connected(dsn: str) -> None:
     """The limit that a shell has of its own is lowered here, below what these clients need."""
-    asked = spec("select-only", clients=30, transactions_max=1)
+    result = spec("select-only", clients=30, transactions_max=1)
     done = subprocess.run(
         ["sh", "-c", 'ulimit -S -n 24; exec "$0" drive', str(_engine.checked())],
-        input=json.dumps(told(dsn, asked)).encode() + b"\n",
+        input=json.dumps(told(dsn, result)).encode() + b"\n",
         env=environment(),
         capture_output=True,
         timeout=TIMEOUT_S,

@@ -44,9 +44,9 @@ def scripts(*texts: str) -> dict[str, Any]:
     return {"pgbench": {"scripts": [{"text": text, "name": f"{n}.sql"} for n, text in enumerate(texts)], "scale": 1}}
 
 
-def ended(dsn: str, asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def ended(dsn: str, document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The summary and what ended it; its exit code is not that of an input that was refused."""
-    code, lines, err = outcome(dsn, asked)
+    code, lines, err = outcome(dsn, document)
     assert code == 1, err
     summary = lines[-1]["summary"]
     error = json.loads(err.splitlines()[-1])["error"]
@@ -60,8 +60,8 @@ def ended(dsn: str, asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_was_done_before_a_refused_statement_is_counted(keys: str, protocol: str, threads: int) -> None:
-    asked = spec(workload=scripts(OTHER, DRAWS), protocol=protocol, threads=threads, duration_ms=30_000)
-    summary, why = ended(keys, asked)
+    result = spec(workload=scripts(OTHER, DRAWS), protocol=protocol, threads=threads, duration_ms=30_000)
+    summary, why = ended(keys, result)
     assert summary["scripts"][1]["succeeded"] == rows(keys) > 0
     assert (why["script"], why["line"], why["sqlstate"]) == ("1.sql", 3, "23505")
     assert why["statement"].split() == ["INSERT", "INTO", "keys", "VALUES", "($1)"]
@@ -71,10 +71,10 @@ def test_what_was_done_before_a_refused_statement_is_counted(keys: str, protocol
 
 
 def test_errors_are_counted_when_it_is_asked_for(keys: str) -> None:
-    found = drive(keys, spec(workload=scripts(DRAWS), continue_on_error=True, transactions_max=200)).summary
-    assert found["ended_by"] is None
-    assert found["succeeded"] == rows(keys) > 0
-    assert found["errors"] == {"23505": found["failed"]}
+    summary = drive(keys, spec(workload=scripts(DRAWS), continue_on_error=True, transactions_max=200)).summary
+    assert summary["ended_by"] is None
+    assert summary["succeeded"] == rows(keys) > 0
+    assert summary["errors"] == {"23505": summary["failed"]}
 
 
 def test_the_statement_of_a_pipeline_that_was_refused_is_named(keys: str) -> None:
@@ -125,12 +125,12 @@ def test_a_script_that_cannot_go_on_ends_with_figures_too(keys: str, text: str, 
 
 def test_the_statements_of_a_pipeline_are_in_the_table(dsn: str) -> None:
     text = "\\startpipeline\nSELECT 1;\nSELECT pg_sleep(0.03);\n\\syncpipeline\nSELECT 3;\n\\endpipeline\nSELECT 4;\n"
-    found = drive(dsn, spec(workload=own_script(text), clients=2, transactions_max=3)).summary
-    assert found["succeeded"] == 6
-    counts = {one["name"]: one["count"] for one in found["statements"] if one["count"]}
+    summary = drive(dsn, spec(workload=own_script(text), clients=2, transactions_max=3)).summary
+    assert summary["succeeded"] == 6
+    counts = {statement["name"]: statement["count"] for statement in summary["statements"] if statement["count"]}
     assert counts == {"SELECT 1": 6, "SELECT pg_sleep(0.03)": 6, "SELECT 3": 6, "SELECT 4": 6}
-    assert found["queries"]["other"] == 24
-    took = {one["name"]: one["service_us"] for one in found["statements"] if one["count"]}
+    assert summary["queries"]["other"] == 24
+    took = {statement["name"]: statement["service_us"] for statement in summary["statements"] if statement["count"]}
     slept_us = histogram.decode(took["SELECT pg_sleep(0.03)"]).get_min_value()
     assert slept_us >= 30_000 * 0.99, "from when the pipeline was sent; a histogram keeps three digits"
     assert histogram.decode(took["SELECT 4"]).get_min_value() < 30_000
@@ -138,9 +138,9 @@ def test_the_statements_of_a_pipeline_are_in_the_table(dsn: str) -> None:
 
 def test_a_sleep_is_longer_in_a_dilated_world(dsn: str) -> None:
     text = "\\set n 10\n\\sleep 10 ms\n\\sleep :n ms\n"
-    asked = spec(workload=own_script(text), clients=1, transactions_max=2)
+    result = spec(workload=own_script(text), clients=1, transactions_max=2)
     for dilation, least_us in ((1, 20_000), (5, 100_000)):
-        script = drive(dsn, asked | {"dilation": dilation}).summary["scripts"][0]
+        script = drive(dsn, result | {"dilation": dilation}).summary["scripts"][0]
         assert histogram.decode(script["service_us"]).get_min_value() >= least_us * 0.99
 
 
@@ -148,8 +148,8 @@ def test_a_sleep_is_longer_in_a_dilated_world(dsn: str) -> None:
 def test_a_null_that_was_taken_is_a_null_again(keys: str, protocol: str) -> None:
     """pgbench keeps an empty text, which the simple protocol would leave out of the statement."""
     text = "SELECT NULL::int AS n \\gset\nINSERT INTO late VALUES (:n);\n"
-    found = drive(keys, spec(workload=own_script(text), protocol=protocol, clients=1, transactions_max=3))
-    assert found.summary["succeeded"] == 3
+    result = drive(keys, spec(workload=own_script(text), protocol=protocol, clients=1, transactions_max=3))
+    assert result.summary["succeeded"] == 3
     assert rows(keys, "late WHERE n IS NULL") == 3
 
 

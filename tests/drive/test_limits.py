@@ -136,9 +136,11 @@ def test_a_load_that_gets_too_little_ends_with_the_reason(
     tmp_path.chmod(0o755)
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(gzip.compress(b"".join(b"%d\n" % number for number in range(100_000))))
-    asked = {"table": "limited", "format": {"csv": {}}, "sources": [{"path": str(path), "name": "rows"}]}
+    document = {"table": "limited", "format": {"csv": {}}, "sources": [{"path": str(path), "name": "rows"}]}
     with limit(count, tmp_path):
-        process = telling("load", told(cluster.dsn, asked | {"connections": 8, "chunk_bytes": 65_536}), environment())
+        process = telling(
+            "load", told(cluster.dsn, document | {"connections": 8, "chunk_bytes": 65_536}), environment()
+        )
         with process as loading:
             _, err = loading.communicate(timeout=TIMEOUT_S)
     assert loading.returncode == EXIT_HOST, err
@@ -155,6 +157,6 @@ def test_a_command_that_is_stopped_and_continued_ends_as_if_it_had_not_been(dsn:
             os.waitid(os.P_PID, process.pid, os.WSTOPPED)
             process.send_signal(signal.SIGCONT)
             os.waitid(os.P_PID, process.pid, os.WCONTINUED)
-        _, found = summary_of(process)
-    assert found["failed"] == found["connections_lost"] == 0
-    assert found["succeeded"] > 0
+        _, result = summary_of(process)
+    assert result["failed"] == result["connections_lost"] == 0
+    assert result["succeeded"] > 0

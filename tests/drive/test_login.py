@@ -32,15 +32,15 @@ def test_sessions_are_encrypted(encrypted: Encrypted, mode: str, protocol: str) 
     server = encrypted.server | {"sslmode": mode}
     if mode == "verify-full":
         server["sslrootcert"] = str(encrypted.root)
-    asked = short(server=server, workload=own_script(ENCRYPTED), protocol=protocol)
-    found = drive("", asked, encrypted.password)
-    assert found.summary["succeeded"] == 4 * 5
-    assert found.ready["server_version"].startswith(encrypted.cluster.version.split(".")[0])
+    document = short(server=server, workload=own_script(ENCRYPTED), protocol=protocol)
+    result = drive("", document, encrypted.password)
+    assert result.summary["succeeded"] == 4 * 5
+    assert result.ready["server_version"].startswith(encrypted.cluster.version.split(".")[0])
 
 
 def test_without_tls_the_same_query_says_so(encrypted: Encrypted) -> None:
-    asked = short(server=encrypted.server, workload=own_script(ENCRYPTED))
-    code, _, err = outcome("", asked, encrypted.password)
+    document = short(server=encrypted.server, workload=own_script(ENCRYPTED))
+    code, _, err = outcome("", document, encrypted.password)
     assert code != 0
     assert "division by zero" in err
 
@@ -77,14 +77,14 @@ def to(cluster: Cluster, **more: str) -> dict[str, str]:
 @pytest.mark.parametrize("role", WAYS)
 def test_a_password_logs_in_by_every_way_of_the_servers(guarded: Cluster, role: str) -> None:
     server = to(guarded, user=role, dbname="postgres")
-    found = drive("", short(server=server), {"PGPASSWORD": SECRET})
-    assert found.summary["succeeded"] == 4 * 5
+    result = drive("", short(server=server), {"PGPASSWORD": SECRET})
+    assert result.summary["succeeded"] == 4 * 5
 
 
 @pytest.mark.parametrize("role", WAYS)
 def test_a_wrong_password_is_one_sentence_without_it(guarded: Cluster, role: str) -> None:
-    asked = short(server=to(guarded, user=role, dbname="postgres"))
-    code, lines, err = outcome("", asked, {"PGPASSWORD": WRONG})
+    document = short(server=to(guarded, user=role, dbname="postgres"))
+    code, lines, err = outcome("", document, {"PGPASSWORD": WRONG})
     assert (code, lines) == (2, [])
     assert err.count("\n") == 1
     assert f'(28P01): password authentication failed for user \\"{role}\\"' in err
@@ -93,23 +93,23 @@ def test_a_wrong_password_is_one_sentence_without_it(guarded: Cluster, role: str
 
 
 def test_a_missing_password_is_said(guarded: Cluster) -> None:
-    asked = short(server=to(guarded, user="scrammer", dbname="postgres"))
-    error = refused("", asked)
+    document = short(server=to(guarded, user="scrammer", dbname="postgres"))
+    error = refused("", document)
     assert "asks for a password of scrammer" in error["message"]
 
 
 def test_no_secret_is_in_the_process_list_or_in_the_output(guarded: Cluster) -> None:
-    asked = spec(
+    result = spec(
         workload=own_script("SELECT 1;"),
         server=to(guarded, user="scrammer", dbname="postgres"),
         arrivals={"fixed": {"rate_per_s": 50}},
     )
-    with driving("", asked, {"PGPASSWORD": SECRET}) as process:
-        said = [line(process)]
+    with driving("", result, {"PGPASSWORD": SECRET}) as process:
+        results = [line(process)]
         seen = [Path(f"/proc/{process.pid}/{name}").read_bytes() for name in ("cmdline", "environ")]
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert said[0]["ready"]["clients"] == 4
+    assert results[0]["ready"]["clients"] == 4
     for text in (*seen, out, err):
         assert os.fsencode(SECRET) not in text
 
@@ -125,8 +125,8 @@ def test_a_server_without_tls_is_not_talked_to_in_clear() -> None:
                 connection.sendall(b"N")
                 return request + connection.recv(1024)
 
-        heard = pool.submit(answer)
+        submit = pool.submit(answer)
         server = {"host": "127.0.0.1", "port": str(listener.getsockname()[1]), "user": "u", "sslmode": "require"}
         error = refused("", short(server=server), {"PGPASSWORD": SECRET})
-        assert heard.result(20) == b"\x00\x00\x00\x08\x04\xd2\x16\x2f", "nothing but the request for TLS"
+        assert submit.result(20) == b"\x00\x00\x00\x08\x04\xd2\x16\x2f", "nothing but the request for TLS"
     assert "does not offer TLS" in error["message"]

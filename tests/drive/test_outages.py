@@ -53,13 +53,13 @@ def stopped(processes: list[int]) -> Iterator[None]:
 
 def steady(duration_ms: int, **more: Any) -> dict[str, Any]:
     """A schedule that goes on whatever the server does."""
-    asked = spec("tpcb-like", clients=CLIENTS, arrivals={"fixed": {"rate_per_s": RATE_PER_S}})
-    return asked | {"duration_ms": duration_ms} | more
+    result = spec("tpcb-like", clients=CLIENTS, arrivals={"fixed": {"rate_per_s": RATE_PER_S}})
+    return result | {"duration_ms": duration_ms} | more
 
 
 def test_a_server_that_stops_for_two_seconds_shows_in_the_response_time(dsn: str) -> None:
-    asked = spec("select-only", clients=8, arrivals={"fixed": {"rate_per_s": RATE_PER_S}}, duration_ms=10_000)
-    with driving(dsn, asked) as process:
+    result = spec("select-only", clients=8, arrivals={"fixed": {"rate_per_s": RATE_PER_S}}, duration_ms=10_000)
+    with driving(dsn, result) as process:
         for _ in range(4):  # ready, and three seconds
             line(process)
         backends = sessions(dsn)
@@ -67,11 +67,11 @@ def test_a_server_that_stops_for_two_seconds_shows_in_the_response_time(dsn: str
         with stopped(backends):
             line(process)
             line(process)
-        _, found = summary_of(process)
-    assert settled(found) == found["scheduled_with_warmup"]
-    assert abs(found["succeeded"] - 10 * RATE_PER_S) <= 1, "all were made up for"
-    response = histogram.decode(found["scripts"][0]["response_us"])
-    service = histogram.decode(found["scripts"][0]["service_us"])
+        _, answer = summary_of(process)
+    assert settled(answer) == answer["scheduled_with_warmup"]
+    assert abs(answer["succeeded"] - 10 * RATE_PER_S) <= 1, "all were made up for"
+    response = histogram.decode(answer["scripts"][0]["response_us"])
+    service = histogram.decode(answer["scripts"][0]["service_us"])
     assert response.get_value_at_percentile(99) >= STALL_RESPONSE_US
     assert service.get_value_at_percentile(99) < SERVICE_US_MAX
     assert service.get_max_value() >= STALL_RESPONSE_US, "those under way had it in their service time too"
@@ -92,12 +92,12 @@ def test_a_restarted_server_is_found_again_and_its_absence_counted(own: Cluster)
             if lost == CLIENTS and second["connections_lost"] == 0 and second["succeeded"] > 0:
                 break  # it works again
         process.send_signal(signal.SIGTERM)
-        _, found = summary_of(process)
-    assert found["connections_lost"] == CLIENTS
-    assert found["errors"].get("connection", 0) == found["failed"] <= CLIENTS, "those that were under way"
-    assert found["down_ns"] > 0
-    assert settled(found) == found["scheduled_with_warmup"]
-    assert settled(found) >= whole_seconds * RATE_PER_S - 1, "the schedule went on without a server"
+        _, result = summary_of(process)
+    assert result["connections_lost"] == CLIENTS
+    assert result["errors"].get("connection", 0) == result["failed"] <= CLIENTS, "those that were under way"
+    assert result["down_ns"] > 0
+    assert settled(result) == result["scheduled_with_warmup"]
+    assert settled(result) >= whole_seconds * RATE_PER_S - 1, "the schedule went on without a server"
 
 
 def test_a_server_that_is_killed_and_stays_away_ends_no_account(own: Cluster) -> None:
@@ -106,14 +106,14 @@ def test_a_server_that_is_killed_and_stays_away_ends_no_account(own: Cluster) ->
         line(process)
         own.kill()
         try:
-            _, found = summary_of(process)
+            _, result = summary_of(process)
         finally:
             own.start({})
-    assert found["connections_lost"] == CLIENTS
-    assert settled(found) == found["scheduled_with_warmup"]
-    assert abs(settled(found) - 3 * RATE_PER_S) <= 1
-    assert found["skipped_ended"] >= RATE_PER_S, "what nobody could be asked for after the first second"
-    assert found["succeeded"] > 0
+    assert result["connections_lost"] == CLIENTS
+    assert settled(result) == result["scheduled_with_warmup"]
+    assert abs(settled(result) - 3 * RATE_PER_S) <= 1
+    assert result["skipped_ended"] >= RATE_PER_S, "what nobody could be asked for after the first second"
+    assert result["succeeded"] > 0
 
 
 def ledger(dsn: str) -> list[int]:
@@ -128,14 +128,14 @@ def test_a_killed_driver_leaves_whole_transactions_and_true_seconds(dsn: str) ->
     before = ledger(dsn)
     with driving(dsn, steady(60_000)) as process:
         line(process)
-        said = [line(process)["second"] for _ in range(2)]
+        result = [line(process)["second"] for _ in range(2)]
         process.kill()
         rest = process.stdout.read() if process.stdout else b""
-    said += [json.loads(more)["second"] for more in rest.split(b"\n")[:-1]]
+    result += [json.loads(more)["second"] for more in rest.split(b"\n")[:-1]]
     assert wait_until(lambda: not sessions(dsn), PATIENCE_S), "the server notices"
     rows, deltas, balances = (after - old for after, old in zip(ledger(dsn), before, strict=True))
     assert deltas == balances, "whole transactions"
-    counted = sum(second["succeeded"] for second in said)
+    counted = sum(second["succeeded"] for second in result)
     assert counted <= rows <= counted + RATE_PER_S + CLIENTS, "and at most those of the second that it did not tell"
 
 
@@ -145,34 +145,34 @@ def test_a_driver_that_is_told_to_stop_accounts_for_all_that_it_began(dsn: str) 
         line(process)
         line(process)
         process.send_signal(signal.SIGTERM)
-        _, found = summary_of(process)
-    assert settled(found) == found["scheduled_with_warmup"]
+        _, result = summary_of(process)
+    assert settled(result) == result["scheduled_with_warmup"]
     rows, deltas, balances = (after - old for after, old in zip(ledger(dsn), before, strict=True))
-    assert rows == found["succeeded"] >= RATE_PER_S // 2
+    assert rows == result["succeeded"] >= RATE_PER_S // 2
     assert deltas == balances
 
 
 def test_a_driver_that_is_told_to_stop_does_not_wait_for_what_is_due_later(dsn: str) -> None:
     """The clients have taken transactions from the schedule that are due after 30, 60, 90 and 120 s."""
-    asked = steady(600_000, arrivals={"fixed": {"rate_per_s": 1 / 30}}, drain_ms=500)
-    with driving(dsn, asked) as process:
+    document = steady(600_000, arrivals={"fixed": {"rate_per_s": 1 / 30}}, drain_ms=500)
+    with driving(dsn, document) as process:
         line(process)
         line(process)
         process.send_signal(signal.SIGTERM)
-        _, found = summary_of(process)
-    assert found["failed"] == found["skipped_ended"] == 0
-    assert settled(found) == found["scheduled_with_warmup"]
+        _, result = summary_of(process)
+    assert result["failed"] == result["skipped_ended"] == 0
+    assert settled(result) == result["scheduled_with_warmup"]
 
 
 def test_a_server_that_never_answers_is_given_up_after_the_time_to_drain(dsn: str) -> None:
-    asked = spec(workload=own_script("SELECT 1;"), arrivals={"fixed": {"rate_per_s": RATE_PER_S}})
-    with driving(dsn, asked | {"duration_ms": 2000, "drain_ms": 200}) as process:
+    result = spec(workload=own_script("SELECT 1;"), arrivals={"fixed": {"rate_per_s": RATE_PER_S}})
+    with driving(dsn, result | {"duration_ms": 2000, "drain_ms": 200}) as process:
         line(process)
         with stopped(sessions(dsn)):
-            _, found = summary_of(process)
-    assert settled(found) == found["scheduled_with_warmup"]
-    assert found["errors"] == {"connection": found["failed"]}
-    assert found["failed"] == CLIENTS
+            _, answer = summary_of(process)
+    assert settled(answer) == answer["scheduled_with_warmup"]
+    assert answer["errors"] == {"connection": answer["failed"]}
+    assert answer["failed"] == CLIENTS
 
 
 def test_what_waits_in_a_pipeline_is_not_taken_for_done_when_its_session_is_lost(dsn: str) -> None:
@@ -182,10 +182,10 @@ def test_what_waits_in_a_pipeline_is_not_taken_for_done_when_its_session_is_lost
         with psycopg.connect(dsn, autocommit=True) as connection:
             for pid in sessions(dsn):
                 connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
-        _, found = summary_of(process)
-    assert found["connections_lost"] == CLIENTS
-    assert found["succeeded"] == 0
-    assert found["errors"] == {"connection": CLIENTS}
+        _, result = summary_of(process)
+    assert result["connections_lost"] == CLIENTS
+    assert result["succeeded"] == 0
+    assert result["errors"] == {"connection": CLIENTS}
 
 
 @contextlib.contextmanager
@@ -220,13 +220,13 @@ def test_a_role_that_may_not_log_in_any_more_ends_the_run_with_the_reason(
         put_out(cluster, "ALTER ROLE revoked NOLOGIN")
         out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, err
-    found = json.loads(out.splitlines()[-1])["summary"]
-    assert found["ended_by"]["code"] == json.loads(err.splitlines()[-1])["error"]["code"] == "drive.reconnect.refused"
-    assert found["ended_by"]["data"] == {"sqlstate": "28000"}
-    assert set(found["reconnects_failed"]) == {"28000"}
-    assert found["reconnect_error"]
-    assert settled(found) == found["scheduled_with_warmup"]
-    assert found["succeeded"] > 0
+    summary = json.loads(out.splitlines()[-1])["summary"]
+    assert summary["ended_by"]["code"] == json.loads(err.splitlines()[-1])["error"]["code"] == "drive.reconnect.refused"
+    assert summary["ended_by"]["data"] == {"sqlstate": "28000"}
+    assert set(summary["reconnects_failed"]) == {"28000"}
+    assert summary["reconnect_error"]
+    assert settled(summary) == summary["scheduled_with_warmup"]
+    assert summary["succeeded"] > 0
 
 
 def test_a_server_without_room_is_asked_again_more_and_more_seldom_until_it_has_some(
@@ -241,40 +241,40 @@ def test_a_server_without_room_is_asked_again_more_and_more_seldom_until_it_has_
         while line(process)["second"]["succeeded"] == 0:
             pass
         process.send_signal(signal.SIGTERM)
-        _, found = summary_of(process)
+        _, result = summary_of(process)
     assert sum(second["connections_lost"] for second in seconds) == CLIENTS
     # 50, 100, 200, 400 and 800 ms, and then each second; without a back-off it were 80 in four seconds.
-    assert 3 <= found["reconnects_failed"]["53300"] <= 14
-    assert "53300" in found["reconnect_error"]
-    assert found["ended_by"] is None
-    assert settled(found) == found["scheduled_with_warmup"]
+    assert 3 <= result["reconnects_failed"]["53300"] <= 14
+    assert "53300" in result["reconnect_error"]
+    assert result["ended_by"] is None
+    assert settled(result) == result["scheduled_with_warmup"]
 
 
 @pytest.mark.parametrize("arrivals", ["fixed", "poisson"])
 def test_a_backlog_of_millions_does_not_hold_up_the_end(dsn: str, arrivals: str) -> None:
     """A million a second are due for each thread, and all together the server answers some thousands."""
-    asked = spec(clients=50, threads=50, duration_ms=60_000, arrivals={arrivals: {"rate_per_s": 5e7}})
-    with driving(dsn, asked) as process:
+    result = spec(clients=50, threads=50, duration_ms=60_000, arrivals={arrivals: {"rate_per_s": 5e7}})
+    with driving(dsn, result) as process:
         for _ in range(4):
             line(process)
         told_s = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        _, found = summary_of(process)
+        _, answer = summary_of(process)
         took_s = time.monotonic() - told_s
     assert took_s < PATIENCE_S / 2
-    assert found["skipped_ended"] > 50_000_000
-    assert settled(found) == found["scheduled_with_warmup"]
+    assert answer["skipped_ended"] > 50_000_000
+    assert settled(answer) == answer["scheduled_with_warmup"]
 
 
 def test_what_waits_for_a_lock_does_not_hold_up_a_driver_that_is_told_to_stop(dsn: str, cluster: Cluster) -> None:
     """The time to drain is a minute here; after a signal it is five seconds."""
     with psycopg.connect(cluster.dsn) as holder:
         holder.execute("SELECT pg_advisory_lock(4711)")
-        asked = spec(workload=own_script("SELECT pg_advisory_lock(4711);"), clients=2, duration_ms=60_000)
-        with driving(dsn, asked) as process:
+        result = spec(workload=own_script("SELECT pg_advisory_lock(4711);"), clients=2, duration_ms=60_000)
+        with driving(dsn, result) as process:
             line(process)
             line(process)
             process.send_signal(signal.SIGTERM)
             out, _ = process.communicate(timeout=PATIENCE_S)
-    found = json.loads(out.splitlines()[-1])["summary"]
-    assert found["errors"] == {"connection": 2}
+    summary = json.loads(out.splitlines()[-1])["summary"]
+    assert summary["errors"] == {"connection": 2}

@@ -50,9 +50,9 @@ def record(ratio: float = 0.7, grown_kib: int = 0, per_core_s: int = 900_000) ->
 
 
 def test_a_ratio_is_the_geometric_mean_with_its_interval() -> None:
-    found = compare([pair("a", 8.0, 10.0), pair("a", 12.5, 10.0)])
-    assert found.ratio == pytest.approx(1.0)
-    assert found.low < 0.1 < 10.0 < found.high, "two pairs that differ by half say little"
+    result = compare([pair("a", 8.0, 10.0), pair("a", 12.5, 10.0)])
+    assert result.ratio == pytest.approx(1.0)
+    assert result.low < 0.1 < 10.0 < result.high, "two pairs that differ by half say little"
     same = compare([pair("a", 8.0, 10.0)] * 3)
     assert (same.low, same.ratio, same.high) == pytest.approx((0.8, 0.8, 0.8))
 
@@ -75,12 +75,12 @@ def test_what_was_left_out_is_said_and_not_judged() -> None:
     whole = record()
     part = whole.model_copy(
         update={
-            "pairs": [one for one in whole.pairs if one.load != "oltp_read_write"],
+            "pairs": [pair for pair in whole.pairs if pair.load != "oltp_read_write"],
             "left_out": ["oltp_read_write: sysbench is not installed"],
         }
     )
     judged = claim.judge(part)
-    assert "CPU of oltp_read_write" not in {one.name for one in judged}
+    assert "CPU of oltp_read_write" not in {item.name for item in judged}
     assert "Left out: oltp_read_write: sysbench is not installed." in page.render(part, judged)
 
 

@@ -55,27 +55,27 @@ def total(dsn: str) -> int:
 
 
 def fighting(script: str, **more: Any) -> dict[str, Any]:
-    asked = spec(workload=own_script(script), server=QUICK_DETECTION, clients=4, transactions_max=50)
-    return asked | {"duration_ms": 50_000} | more
+    result = spec(workload=own_script(script), server=QUICK_DETECTION, clients=4, transactions_max=50)
+    return result | {"duration_ms": 50_000} | more
 
 
 @pytest.mark.parametrize(
     ("script", "error", "changes"), [(SERIALIZABLE, "serialization", 1), (CROSSING, "deadlock", 2)]
 )
 def test_conflicts_are_counted_by_their_class(counters: str, script: str, error: str, changes: int) -> None:
-    found = drive(counters, fighting(script)).summary
-    assert found["failed"] > 0
-    assert found["errors"] == {error: found["failed"]}
-    assert found["retries"] == 0
-    assert settled(found) == found["scheduled_with_warmup"] == 4 * 50
-    assert total(counters) == changes * found["succeeded"], "what failed changed nothing"
+    summary = drive(counters, fighting(script)).summary
+    assert summary["failed"] > 0
+    assert summary["errors"] == {error: summary["failed"]}
+    assert summary["retries"] == 0
+    assert settled(summary) == summary["scheduled_with_warmup"] == 4 * 50
+    assert total(counters) == changes * summary["succeeded"], "what failed changed nothing"
 
 
 @pytest.mark.parametrize(("script", "changes"), [(SERIALIZABLE, 1), (CROSSING, 2)])
 def test_conflicts_are_tried_again_until_they_succeed(counters: str, script: str, changes: int) -> None:
-    found = drive(counters, fighting(script, tries_max=0)).summary
-    assert found["retries"] > 0
-    assert (found["failed"], found["errors"], found["succeeded"]) == (0, {}, 4 * 50)
+    summary = drive(counters, fighting(script, tries_max=0)).summary
+    assert summary["retries"] > 0
+    assert (summary["failed"], summary["errors"], summary["succeeded"]) == (0, {}, 4 * 50)
     assert total(counters) == changes * 4 * 50, "each succeeded once"
 
 
@@ -85,20 +85,20 @@ def test_the_time_of_a_failed_try_is_in_the_latency(counters: str) -> None:
         "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT sum(value) FROM counters;\n"
         "UPDATE counters SET value = value + 1 WHERE id = 1;\nEND;\n"
     )
-    asked = fighting(script, clients=1, transactions_max=1, tries_max=2)
+    document = fighting(script, clients=1, transactions_max=1, tries_max=2)
     waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno drive' AND wait_event_type = 'Lock'"
     with psycopg.connect(counters) as blocker, psycopg.connect(counters, autocommit=True) as observer:
         blocker.execute("UPDATE counters SET value = value + 1 WHERE id = 1")
-        with driving(counters, asked) as process:
+        with driving(counters, document) as process:
             assert "ready" in line(process)
             assert wait_until(lambda: observer.execute(waits).fetchone() == (1,), PATIENCE_S), "it waits"
             line(process)  # until a second is over
             blocker.commit()
-            _, found = summary_of(process)
-    assert (found["succeeded"], found["retries"], found["failed"]) == (1, 1, 0)
-    script_time = histogram.decode(found["scripts"][0]["service_us"])
+            _, result = summary_of(process)
+    assert (result["succeeded"], result["retries"], result["failed"]) == (1, 1, 0)
+    script_time = histogram.decode(result["scripts"][0]["service_us"])
     assert script_time.get_min_value() >= HELD_US, "the lock was held for the driver's first second"
-    ends = next(statement for statement in found["statements"] if statement["name"] == "END")
+    ends = next(statement for statement in result["statements"] if statement["name"] == "END")
     assert ends["count"] == 1, "the first try ended otherwise"
     assert histogram.decode(ends["service_us"]).get_max_value() < HELD_US
     assert total(counters) == 2

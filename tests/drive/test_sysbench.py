@@ -74,21 +74,21 @@ def sysbench(test: str, options: dict[str, Any] | None = None, **more: Any) -> d
     """A run of a test, by one client unless it is told otherwise, so that nobody is in its way."""
     on_k = test.startswith("select_random")
     workload = {"test": test, "tables": 1 if on_k else TABLES, "rows": ROWS} | (options or {})
-    asked = spec(workload={"sysbench": workload}, clients=1, duration_ms=1000)
-    del asked["protocol"]
-    return asked | more
+    result = spec(workload={"sysbench": workload}, clients=1, duration_ms=1000)
+    del result["protocol"]
+    return result | more
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_each_transaction_has_the_queries_of_the_original(tables: str, test: str) -> None:
-    found = drive(tables, sysbench(test, transactions_max=COUNTED)).summary
-    count = found["succeeded"]
+    summary = drive(tables, sysbench(test, transactions_max=COUNTED)).summary
+    count = summary["succeeded"]
     assert count > 0
-    assert (found["failed"], found["retries"]) == (0, 0)
+    assert (summary["failed"], summary["retries"]) == (0, 0)
     read, write, other = TESTS[test]
-    assert found["queries"] == {"read": read * count, "write": write * count, "other": other * count}
-    assert found["qps"] == pytest.approx((read + write + other) * found["tps"])
-    assert found["scripts"][0]["name"] == test
+    assert summary["queries"] == {"read": read * count, "write": write * count, "other": other * count}
+    assert summary["qps"] == pytest.approx((read + write + other) * summary["tps"])
+    assert summary["scripts"][0]["name"] == test
     left = rows(tables) - TABLES * ROWS
     if test in ADDED:
         assert left == count
@@ -99,10 +99,12 @@ def test_each_transaction_has_the_queries_of_the_original(tables: str, test: str
 
 
 def test_statements_of_all_tables_are_one_line_of_the_statistics(tables: str) -> None:
-    found = drive(tables, sysbench("oltp_read_write", transactions_max=COUNTED)).summary
-    points = next(one for one in found["statements"] if one["name"] == "SELECT c FROM sbtestN WHERE id=$1")
-    assert (points["count"], points["class"]) == (10 * found["succeeded"], "read")
-    assert len(found["statements"]) == 9 + 3
+    summary = drive(tables, sysbench("oltp_read_write", transactions_max=COUNTED)).summary
+    points = next(
+        statement for statement in summary["statements"] if statement["name"] == "SELECT c FROM sbtestN WHERE id=$1"
+    )
+    assert (points["count"], points["class"]) == (10 * summary["succeeded"], "read")
+    assert len(summary["statements"]) == 9 + 3
 
 
 def test_options_are_sysbenchs(tables: str) -> None:
@@ -113,17 +115,17 @@ def test_options_are_sysbenchs(tables: str) -> None:
         "skip_trx": True,
         "rand_type": "uniform",
     }
-    found = drive(tables, sysbench("oltp_read_write", options, transactions_max=COUNTED)).summary
-    count = found["succeeded"]
-    assert found["queries"] == {"read": 2 * count, "write": 2 * count, "other": 0}
+    summary = drive(tables, sysbench("oltp_read_write", options, transactions_max=COUNTED)).summary
+    count = summary["succeeded"]
+    assert summary["queries"] == {"read": 2 * count, "write": 2 * count, "other": 0}
 
 
 @pytest.mark.parametrize(("test", "prepared"), [("oltp_point_select", True), ("oltp_insert", False)])
 def test_statements_are_sent_as_the_original_sends_them(tables: str, test: str, prepared: bool) -> None:
     """The server shows what came last: text with the values in it, or with their places."""
     last = "SELECT query FROM pg_stat_activity WHERE application_name = 'pgdyno drive' AND query LIKE '%sbtest%'"
-    asked = sysbench(test, arrivals={"fixed": {"rate_per_s": 20}}, duration_ms=3000)
-    with psycopg.connect(tables, autocommit=True) as observer, driving(tables, asked) as process:
+    document = sysbench(test, arrivals={"fixed": {"rate_per_s": 20}}, duration_ms=3000)
+    with psycopg.connect(tables, autocommit=True) as observer, driving(tables, document) as process:
         line(process)
         assert wait_until(lambda: observer.execute(last).fetchone() is not None, PATIENCE_S)
         row = observer.execute(last).fetchone()
@@ -134,13 +136,13 @@ def test_statements_are_sent_as_the_original_sends_them(tables: str, test: str, 
 def test_conflicts_are_begun_again_as_sysbench_does(tables: str) -> None:
     """Eight clients on twenty rows meet deadlocks, and keys that another one has just put back."""
     options = {"tables": 1, "rows": 20, "rand_type": "uniform"}
-    asked = sysbench("oltp_write_only", options, clients=8, duration_ms=2000)
-    found = drive(tables, asked | {"server": {"options": "-c deadlock_timeout=5ms"}}).summary
-    assert found["succeeded"] > 0
-    assert found["retries"] > 0
-    assert found["failed"] <= 8, "only those that the end met"
-    assert found["errors"].keys() <= {"23505", "deadlock"}
-    assert settled(found) == found["scheduled_with_warmup"]
+    document = sysbench("oltp_write_only", options, clients=8, duration_ms=2000)
+    summary = drive(tables, document | {"server": {"options": "-c deadlock_timeout=5ms"}}).summary
+    assert summary["succeeded"] > 0
+    assert summary["retries"] > 0
+    assert summary["failed"] <= 8, "only those that the end met"
+    assert summary["errors"].keys() <= {"23505", "deadlock"}
+    assert settled(summary) == summary["scheduled_with_warmup"]
     assert rows(tables) == TABLES * ROWS, "each row that went came again"
 
 

@@ -32,9 +32,9 @@ def test_blocks_are_added_while_an_interval_lies_across_an_edge_of_the_band() ->
 
 def test_a_workload_that_is_measured_further_keeps_its_place() -> None:
     first, second = result(), result().model_copy(update={"workload": "legacy"})
-    found = record(first, second)
-    found.put(first.model_copy(update={"blocks": (*first.blocks, *blocks(2))}))
-    assert [(one.workload, len(one.blocks)) for one in found.results] == [("tpcb-like", 10), ("legacy", 8)]
+    answer = record(first, second)
+    answer.put(first.model_copy(update={"blocks": (*first.blocks, *blocks(2))}))
+    assert [(result.workload, len(result.blocks)) for result in answer.results] == [("tpcb-like", 10), ("legacy", 8)]
 
 
 def test_equal_drivers_hold_every_claim() -> None:
@@ -76,9 +76,9 @@ def test_a_part_of_a_per_cent_of_wal_is_chance() -> None:
 
 
 def test_the_page_shows_every_claim_and_what_is_missing() -> None:
-    found = record(result(), result(native=0.9))
-    judged = judge(found)
-    text = page.render(found, judged)
+    answer = record(result(), result(native=0.9))
+    judged = judge(answer)
+    text = page.render(answer, judged)
     for claim in judged:
         assert f"| {claim.name} | {claim.bar} |" in text
     assert text.count("**no**") == sum(not claim.holds for claim in judged) == 1
@@ -88,10 +88,10 @@ def test_the_page_shows_every_claim_and_what_is_missing() -> None:
 
 
 def test_a_record_goes_on_only_where_it_began(tmp_path: Path) -> None:
-    found, path = record(result()), tmp_path / "results" / "record.json"
+    answer, path = record(result()), tmp_path / "results" / "record.json"
     assert Record.load(path) is None
-    found.save(path)
+    answer.save(path)
     again = Record.load(path)
-    assert again == found, "nothing is lost on the way through a file"
-    assert found.goes_on(again)
-    assert not found.goes_on(again.model_copy(update={"build_hash": "another"}))
+    assert again == answer, "nothing is lost on the way through a file"
+    assert answer.goes_on(again)
+    assert not answer.goes_on(again.model_copy(update={"build_hash": "another"}))

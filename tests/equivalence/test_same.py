@@ -39,14 +39,14 @@ ONCE = f"{PREFIX}LOG:  statement: select count(*) from pgbench_branches"
 
 
 def test_statements_are_counted_for_each_transaction() -> None:
-    found = statements([ONCE, *LOG, *LOG, *LOG], 3)
-    assert found == {"BEGIN": 1, "UPDATE t SET a = a + ? WHERE b = ?": 1, "SELECT c FROM sbtest? WHERE id=?": 2}
+    result = statements([ONCE, *LOG, *LOG, *LOG], 3)
+    assert result == {"BEGIN": 1, "UPDATE t SET a = a + ? WHERE b = ?": 1, "SELECT c FROM sbtest? WHERE id=?": 2}
 
 
 def test_pgbenchs_scripts_of_tpcc_send_what_the_driver_sends() -> None:
-    (workload,) = (one for one in WORKLOADS if one.name == TPCC)
-    told = _engine.run_json(["drive", "--check"], workload.native(1, Length(2, transactions=1)))
-    sent = {name: plain(text) for name, text in zip(told["scripts"], told["statements"], strict=False)}
+    (workload,) = (item for item in WORKLOADS if item.name == TPCC)
+    json = _engine.run_json(["drive", "--check"], workload.native(1, Length(2, transactions=1)))
+    sent = {name: plain(text) for name, text in zip(json["scripts"], json["statements"], strict=False)}
     for name, _ in MIX:
         (statement,) = (line for line in (TPCC_SCRIPTS / f"{name}.sql").read_text().splitlines() if line.endswith(";"))
         named = re.sub(r"(?<!:):\w+", "?", statement)
@@ -54,14 +54,14 @@ def test_pgbenchs_scripts_of_tpcc_send_what_the_driver_sends() -> None:
 
 
 def test_a_drawn_mix_may_differ_by_chance_and_no_further() -> None:
-    one = Asked(statements={"a": 0.5, "b": 0.04}, commits=1, wal_bytes=4_000, drawn=1_000, weighed=40_000)
+    result = Asked(statements={"a": 0.5, "b": 0.04}, commits=1, wal_bytes=4_000, drawn=1_000, weighed=40_000)
     # Four standard errors of the difference: 8.9 points of the first, 3.5 of the second, 2.8 % of the WAL.
-    near = one.model_copy(update={"statements": {"a": 0.58, "b": 0.02}, "wal_bytes": 4_100})
-    assert differences(one, near) == []
-    assert len(differences(one, one.model_copy(update={"statements": {"a": 0.6, "b": 0.04}}))) == 1
-    assert len(differences(one, one.model_copy(update={"statements": {"a": 0.5}}))) == 1
-    assert len(differences(one, one.model_copy(update={"wal_bytes": 4_150}))) == 1
-    assert len(differences(one.model_copy(update={"drawn": 0}), near)) == 2
+    near = result.model_copy(update={"statements": {"a": 0.58, "b": 0.02}, "wal_bytes": 4_100})
+    assert differences(result, near) == []
+    assert len(differences(result, result.model_copy(update={"statements": {"a": 0.6, "b": 0.04}}))) == 1
+    assert len(differences(result, result.model_copy(update={"statements": {"a": 0.5}}))) == 1
+    assert len(differences(result, result.model_copy(update={"wal_bytes": 4_150}))) == 1
+    assert len(differences(result.model_copy(update={"drawn": 0}), near)) == 2
 
 
 def said(failed: int, errors: dict[str, int], lost: int = 0) -> str:
@@ -84,7 +84,7 @@ def test_values_do_not_make_a_statement_another(number: int, text: str) -> None:
     assert plain(with_values) == plain("INSERT INTO sbtest1 (k, c) VALUES ($1, $2)")
 
 
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda item: item.name)
 def test_both_drivers_are_told_the_same_length(
     workload: Workload, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -31,8 +31,8 @@ def program(seconds: float, out: Path) -> Callable[[], subprocess.Popen[bytes]]:
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         # On a busy machine it takes its time until it looks at the clock, and the first turn is short.
         assert process.stdout is not None
-        with process.stdout as said:
-            said.readline()
+        with process.stdout as text:
+            text.readline()
         return process
 
     return begin
@@ -43,7 +43,7 @@ def test_one_works_at_a_time_and_each_knows_how_long_it_waited(tmp_path: Path, m
     monkeypatch.setattr(turns, "TURN_S", 0.2)
     names = ["a", "b", "c"]
     taken = turns.take({name: program(2.5, tmp_path / name) for name in names}, random.Random(1))
-    assert [one.process.returncode for one in taken.values()] == [0, 0, 0]
+    assert [item.process.returncode for item in taken.values()] == [0, 0, 0]
     for name in names:
         passed_s, worked_s = map(float, (tmp_path / name).read_text(encoding="utf-8").split())
         # The tenths are what it takes to start Python, and to stop a program that waits for a CPU.

@@ -48,8 +48,8 @@ def test_the_distance_is_none_unless_it_is_asked_for() -> None:
 
 
 def test_a_distance_can_be_a_factor() -> None:
-    found = experiment(factors={"client.rtt_ms": [0, 0.5]})
-    assert [(arm.label, arm.client.rtt_ms) for arm in found.arms] == [("rtt_ms 0", 0), ("rtt_ms 0.5", 0.5)]
+    result = experiment(factors={"client.rtt_ms": [0, 0.5]})
+    assert [(arm.label, arm.client.rtt_ms) for arm in result.arms] == [("rtt_ms 0", 0), ("rtt_ms 0.5", 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_each_transaction_of_a_distant_client_takes_a_round_trip(state_dir: Path
     file = tmp_path / "trial.toml"
     file.write_text(TRIAL)
     run(str(file), "--results", str(tmp_path / "results"), "--keep-invalid")
-    found = open_experiment(next((tmp_path / "results").iterdir()))
-    near, far = sorted(found.runs, key=lambda one: one.record.arm_index)
-    for one in (near, far):
-        assert all(check.ok for check in one.record.checks), one.record.checks
+    experiment = open_experiment(next((tmp_path / "results").iterdir()))
+    near, far = sorted(experiment.runs, key=lambda run: run.record.arm_index)
+    for stored_run in (near, far):
+        assert all(check.ok for check in stored_run.record.checks), stored_run.record.checks
     assert (near.record.client.rtt_ms, near.record.client.relay) == (0, {})
     relay = far.record.client.relay
     assert (far.record.client.rtt_ms, relay["rtt_ns"]) == (RTT_MS, RTT_MS * 1e6)
@@ -92,11 +92,11 @@ def test_each_transaction_of_a_distant_client_takes_a_round_trip(state_dir: Path
     roles = set(far.table("probe/cpu")["role"].to_pylist())
     assert "relay" in roles
     assert "relay" not in near.table("probe/cpu")["role"].to_pylist()
-    for one in (near, far):
-        latency = one.table("workload/latency")
-        least_us = RTT_MS * 1000 if one is far else 0
+    for stored_run in (near, far):
+        latency = stored_run.table("workload/latency")
+        least_us = RTT_MS * 1000 if stored_run is far else 0
         assert min(latency["latency_us"].to_pylist()) >= least_us * 0.999, "a bucket is named by its lowest value"
-    text = (tmp_path / "results" / found.path.name / "report.html").read_text()
+    text = (tmp_path / "results" / experiment.path.name / "report.html").read_text()
     assert "client: local, 0 ms and behind 5 ms round trip (emulated)" in text
     assert left_in(state_dir) == []
 
@@ -111,19 +111,19 @@ def test_a_round_trip_that_no_login_would_outlast_is_refused() -> None:
 
 
 def test_one_driver_is_the_same_experiment_as_before_there_were_several() -> None:
-    one, also_one, four, same_four = (
+    result, also_one, four, same_four = (
         experiment(client=client, workload={"threads": 4})
         for client in ({}, {"drivers": 1}, {"drivers": 4}, {"drivers": [1, 1, 1, 1]})
     )
-    assert "drivers" not in one.identity()["client"]
-    assert one.identity() == also_one.identity()
-    assert four.identity() == same_four.identity() != one.identity()
+    assert "drivers" not in result.identity()["client"]
+    assert result.identity() == also_one.identity()
+    assert four.identity() == same_four.identity() != result.identity()
     assert four.arms[0].client.drivers == (1, 1, 1, 1)
 
 
 def test_the_number_of_drivers_can_be_a_factor() -> None:
-    found = experiment(factors={"client.drivers": [1, 4, [2, 1]]}, workload={"threads": 4, "clients": 8})
-    assert [arm.label for arm in found.arms] == ["drivers 1", "drivers 4", "drivers 2, 1"]
+    result = experiment(factors={"client.drivers": [1, 4, [2, 1]]}, workload={"threads": 4, "clients": 8})
+    assert [arm.label for arm in result.arms] == ["drivers 1", "drivers 4", "drivers 2, 1"]
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_drivers_that_share_a_load_come_to_one_record(state_dir: Path, tmp_path:
     shared = TRIAL.replace(f'"client.rtt_ms" = [0, {RTT_MS}]', '"client.drivers" = [1, 2]')
     file.write_text(shared.replace("clients = 1\n", "clients = 4\nthreads = 2\n"))
     run(str(file), "--results", str(tmp_path / "results"), "--keep-invalid")
-    found = open_experiment(next((tmp_path / "results").iterdir()))
-    one, two = sorted((each.record for each in found.runs), key=lambda record: record.arm_index)
-    assert (one.drivers, list(two.drivers)) == ({}, ["driver 1", "driver 2"])
-    for each in (one, two):
+    experiment = open_experiment(next((tmp_path / "results").iterdir()))
+    result, two = sorted((each.record for each in experiment.runs), key=lambda record: record.arm_index)
+    assert (result.drivers, list(two.drivers)) == ({}, ["driver 1", "driver 2"])
+    for each in (result, two):
         assert all(check.ok for check in each.checks), each.checks
     assert two.driver is not None
     assert two.driver.transactions == sum(each.transactions or 0 for each in two.drivers.values())
-    text = (tmp_path / "results" / found.path.name / "report.html").read_text()
+    text = (tmp_path / "results" / experiment.path.name / "report.html").read_text()
     assert "driven by pgdyno&#x27;s driver and 2 processes of pgdyno&#x27;s driver" in text.replace("&#39;", "&#x27;")
     assert left_in(state_dir) == []

@@ -33,9 +33,9 @@ def test_it_is_a_share_and_an_experiment_without_it_is_as_before() -> None:
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_the_server_is_as_busy_as_it_may_be(tmp_path: Path, share: float) -> None:
     arm = replace(IO2BX, server_share=0.45, cpu_share=share)
-    found = summarise(make_experiment(tmp_path, Plan(replicates=1).with_arms(arm)))
-    [replicate] = found.arms[0].replicates
+    comparison = summarise(make_experiment(tmp_path, Plan(replicates=1).with_arms(arm)))
+    [replicate] = comparison.arms[0].replicates
     seconds = evidence_of(replicate.figures).seconds
-    busy = [one.cpu.server_busy for one in seconds if one.cpu is not None and one.cpu.server_busy is not None]
+    busy = [item.cpu.server_busy for item in seconds if item.cpu is not None and item.cpu.server_busy is not None]
     assert sum(busy) / len(busy) == pytest.approx(0.45 / share, rel=0.05)
-    assert ("0-1, 50 % of their time" in html(found)) is (share == 0.5)
+    assert ("0-1, 50 % of their time" in html(comparison)) is (share == 0.5)

@@ -21,8 +21,8 @@ from pgdyno.store.record import (
     Account,
     Anchor,
     ExperimentRecord,
-    Phase,
     PostgresRecord,
+    RunPhase,
     RunRecord,
     Validity,
     WorldRecord,
@@ -62,14 +62,14 @@ def test_designs_have_the_arms_that_their_names_promise(counts: list[int]) -> No
 
 
 def test_an_unknown_design_and_a_budget_without_a_unit_are_refused(tmp_path: Path) -> None:
-    for line, said in (
+    for line, item in (
         ('design = "half"', "trial.toml:3: design: "),
         ("budget = 40", "trial.toml:3: budget: 40 has no"),
     ):
         text = FILE.replace("replicates = 2\n", f"replicates = 2\n{line}\n")
         with pytest.raises(InputError) as caught:
             written(tmp_path, text)
-        assert caught.value.message.startswith(f"{tmp_path}/{said}"), caught.value
+        assert caught.value.message.startswith(f"{tmp_path}/{item}"), caught.value
 
 
 def test_a_budget_changes_no_result_and_is_recorded(tmp_path: Path) -> None:
@@ -92,22 +92,22 @@ def test_an_experiment_is_not_continued_with_its_factors_in_another_order(tmp_pa
 
 
 def test_blocks_go_on_where_the_planned_ones_end() -> None:
-    found = experiment(replicates=2, factors={"workload.scale": [1, 2, 3]})
-    blocks = list(islice(found.blocks(), 5))
-    assert tuple(cell for block in blocks[:2] for cell in block) == found.cells
+    result = experiment(replicates=2, factors={"workload.scale": [1, 2, 3]})
+    blocks = list(islice(result.blocks(), 5))
+    assert tuple(cell for block in blocks[:2] for cell in block) == result.cells
     assert [cell.position for block in blocks for cell in block] == list(range(15))
     assert all(sorted(cell.arm.index for cell in block) == [0, 1, 2] for block in blocks)
 
 
-def directory(root: Path, asked: Experiment) -> Path:
+def directory(root: Path, experiment: Experiment) -> Path:
     """Where its runs would lie."""
     return write_experiment(
         root,
         ExperimentRecord(
             experiment_id="20261121T124500Z-run-000000", experiment_hash="5c0ffee0" * 8, kind="run", created_unix_ns=0,
-            command=("pgdyno", "run"), seed=asked.seed, arms=tuple(arm.label for arm in asked.arms),
-            factors=asked.factors, replicates=asked.replicates, file_schema_version=1, name=asked.file.name,
-            settings=asked.settings(),
+            command=("pgdyno", "run"), seed=experiment.seed, arms=tuple(arm.label for arm in experiment.arms),
+            factors=experiment.factors, replicates=experiment.replicates, file_schema_version=1, name=experiment.file.name,
+            settings=experiment.settings(),
         ),
     )  # fmt: skip
 
@@ -124,7 +124,7 @@ def make(path: Path, cell: Cell, tps: float) -> None:
             position=cell.position, seed=1, anchor=Anchor(monotonic_ns=0, unix_ns=0),
             world=WorldRecord(kind="real", host=HostRecord(cores=2, kernel="6", memory_bytes=1)), workload={},
             postgres=PostgresRecord(version="18", source="a test"),
-            phases=(Phase(name="measure", begin_ns=begin, end_ns=begin + 10 * SECOND_NS),),
+            phases=(RunPhase(name="measure", begin_ns=begin, end_ns=begin + 10 * SECOND_NS),),
             account=Account(scheduled=done, skipped=0, succeeded=done, failed=0), validity=Validity(valid=True),
             seconds={"start": 1.0, "measure": 9.0},
         )
@@ -136,10 +136,10 @@ def tps_of(cell: Cell) -> float:
     return 1000 * (1 + (0.2 if cell.arm.index == 2 else 0.001) * math.sin(7 * cell.position))
 
 
-def go_on(path: Path, asked: Experiment, budget_s: float, stop_after: int = 10**6) -> list[Cell]:
+def go_on(path: Path, experiment: Experiment, budget_s: float, stop_after: int = 10**6) -> list[Cell]:
     """Make further runs as long as ``budget_s`` allows, each taking :data:`RUN_S`."""
     made: list[Cell] = []
-    for cell in further(asked, path, lambda: budget_s - RUN_S * len(made), lambda _cell: RUN_S):
+    for cell in further(experiment, path, lambda: budget_s - RUN_S * len(made), lambda _cell: RUN_S):
         make(path, cell, tps_of(cell))
         made.append(cell)
         if len(made) == stop_after:
@@ -152,10 +152,10 @@ def asked() -> Experiment:
     return experiment(replicates=2, budget="10min", factors={"workload.scale": [1, 2, 3]})
 
 
-def begun(root: Path, asked: Experiment) -> Path:
+def begun(root: Path, experiment: Experiment) -> Path:
     """Its planned runs are made."""
-    path = directory(root, asked)
-    for cell in asked.cells:
+    path = directory(root, experiment)
+    for cell in experiment.cells:
         make(path, cell, tps_of(cell))
     return path
 

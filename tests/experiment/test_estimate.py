@@ -15,7 +15,7 @@ from pgdyno.cli.progress import Display
 from pgdyno.errors import HostError, InputError
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run as flow
-from pgdyno.flow.listener import Listener, Step
+from pgdyno.flow.listener import Listener, ProgressStep
 from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import command_to_resume, finished
 from pgdyno.flow.run import _due, execute
@@ -34,21 +34,21 @@ from tests.experiment.test_design import begun
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.flow.plan import Plan
+    from pgdyno.flow.plan import ExperimentPlan
     from pgdyno.world.resolved import ResolvedArm
 
 pytestmark = pytest.mark.usefixtures("engine")
 
 
-def planned(clients: int = 10, dilation: int = 1, volume: str = "gp3", **workload: object) -> Plan:
+def planned(clients: int = 10, dilation: int = 1, volume: str = "gp3", **workload: object) -> ExperimentPlan:
     """One run on a volume; it lasts a minute unless it ends before."""
-    asked = {"scale": 2, "clients": clients, "warmup": "0s", "duration": "60s", **workload}
-    return plan(experiment(world={"volume": volume, "dilation": dilation}, workload=asked), to_run=False)
+    document = {"scale": 2, "clients": clients, "warmup": "0s", "duration": "60s", **workload}
+    return plan(experiment(world={"volume": volume, "dilation": dilation}, workload=document), to_run=False)
 
 
-def seconds(found: Plan) -> float:
+def seconds(plan: ExperimentPlan) -> float:
     """What the only run of a replicate is said to take."""
-    return found.world.run_s(found.cells[0])
+    return plan.world.run_s(plan.cells[0])
 
 
 def test_a_run_of_some_time_takes_that_time() -> None:
@@ -59,15 +59,15 @@ def test_a_run_of_some_time_takes_that_time() -> None:
 
 @pytest.mark.parametrize(("volume", "iops"), [("gp3", 3000), ("io1:iops=500", 500), ("gp2:size=100GiB", 3000)])
 def test_a_run_of_so_many_transactions_takes_what_its_volume_needs_for_them(volume: str, iops: int) -> None:
-    found = planned(transactions=100, volume=volume)
-    assert seconds(found) == pytest.approx(10 * 100 * REQUESTS_PER_TRANSACTION / iops + OVERHEAD_S)
-    assert longest_s(found.cells[0]) == 60 + OVERHEAD_S
-    assert seconds(planned(transactions=100, volume=volume, dilation=2)) > seconds(found)
+    plan = planned(transactions=100, volume=volume)
+    assert seconds(plan) == pytest.approx(10 * 100 * REQUESTS_PER_TRANSACTION / iops + OVERHEAD_S)
+    assert longest_s(plan.cells[0]) == 60 + OVERHEAD_S
+    assert seconds(planned(transactions=100, volume=volume, dilation=2)) > seconds(plan)
 
 
 def test_it_takes_no_longer_than_it_may() -> None:
-    found = planned(transactions=1_000_000)
-    assert seconds(found) == longest_s(found.cells[0])
+    plan = planned(transactions=1_000_000)
+    assert seconds(plan) == longest_s(plan.cells[0])
 
 
 def interval_ms(dilation: int = 1, volume: str = "gp3", **workload: object) -> int:
@@ -85,18 +85,18 @@ def test_a_short_run_of_so_many_transactions_is_sampled_more_often() -> None:
 
 
 def test_queries_in_slowed_time_take_less_of_it_as_the_cpu_is_not_slowed() -> None:
-    asked = workload_of(seed=1, kind="tpch", scale_factor=0.2, clients=10)
-    assert asked.work_s(80_000, 8) == pytest.approx(asked.work_s(80_000) / 8)
+    workload = workload_of(seed=1, kind="tpch", scale_factor=0.2, clients=10)
+    assert workload.work_s(80_000, 8) == pytest.approx(workload.work_s(80_000) / 8)
     # What volumes limit takes the same number of slowed seconds.
-    assert asked.work_s(100, 8) == asked.work_s(100, 4) > 0.2 * 10 * 60_000 / 100
+    assert workload.work_s(100, 8) == workload.work_s(100, 4) > 0.2 * 10 * 60_000 / 100
 
 
 def test_queries_that_a_volume_limits_take_as_long_as_their_requests_or_their_bytes() -> None:
-    asked = workload_of(seed=1, kind="tpch", scale_factor=0.5, clients=2, queries=[9, 13, 16, 18, 21])
-    assert asked.work_s(3000, 1, 125.0) == pytest.approx(97.0), "runs of temp-volume.toml on gp3 took 90 to 111 s"
-    assert asked.work_s(6000, 1, 1000.0) == pytest.approx(97.0 / 2)
-    of_bytes = asked.work_s(16_000, 1, 125.0)
-    assert of_bytes == asked.work_s(32_000, 1, 125.0) == pytest.approx(2 * asked.work_s(16_000, 1, 250.0))
+    workload = workload_of(seed=1, kind="tpch", scale_factor=0.5, clients=2, queries=[9, 13, 16, 18, 21])
+    assert workload.work_s(3000, 1, 125.0) == pytest.approx(97.0), "runs of temp-volume.toml on gp3 took 90 to 111 s"
+    assert workload.work_s(6000, 1, 1000.0) == pytest.approx(97.0 / 2)
+    of_bytes = workload.work_s(16_000, 1, 125.0)
+    assert of_bytes == workload.work_s(32_000, 1, 125.0) == pytest.approx(2 * workload.work_s(16_000, 1, 250.0))
 
 
 def test_a_dry_run_says_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +121,7 @@ def test_a_dry_run_says_what_the_budget_leaves(tmp_path: Path, capsys: pytest.Ca
     assert pgdyno([*dry, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs_within_budget"] == len(document["runs"]) == 4
-    first_three = document["load_s"] + sum(one["seconds"] for one in document["runs"][:3])
+    first_three = document["load_s"] + sum(run["seconds"] for run in document["runs"][:3])
     assert pgdyno([*dry, "--json", "--budget", f"{first_three + 1}s"]) == 0
     assert json.loads(capsys.readouterr().out)["runs_within_budget"] == 3
     assert pgdyno([*dry, "--budget", f"{first_three + 1}s"]) == 0
@@ -154,12 +154,12 @@ def test_who_has_no_time_left_is_told_which_limit_to_raise(tmp_path: Path) -> No
     assert "--budget" in caught.value.remedy
     assert list(tmp_path.iterdir()) == []
 
-    said: list[str] = []
+    texts: list[str] = []
     for allowed in (Allowance(at_once_s=1.0), Allowance(in_all_s=600.0, spent_s=599.0)):
-        asked = replace(limited, directory=tmp_path)
-        assert list(_due(asked, tmp_path, allowed, Listener(note=said.append))) == []
-    assert f"--resume {tmp_path}`" in said[0]
-    assert f"--resume {tmp_path} --set budget=" in said[1]
+        result = replace(limited, directory=tmp_path)
+        assert list(_due(result, tmp_path, allowed, Listener(note=texts.append))) == []
+    assert f"--resume {tmp_path}`" in texts[0]
+    assert f"--resume {tmp_path} --set budget=" in texts[1]
 
 
 @pytest.mark.usefixtures("state_dir")
@@ -172,10 +172,10 @@ def test_runs_that_were_made_before_the_lock_was_taken_are_not_made_again(
     assert len(there) == 5
     before = plan(experiment(replicates=6), to_run=False)
     assert {cell.position for cell in before.cells} == set(range(6))
-    made: list[Plan] = []
+    made: list[ExperimentPlan] = []
     monkeypatch.setattr(flow, "_make", lambda planned, *_: made.append(planned))
     assert execute(replace(before, directory=directory), root=tmp_path, command=()) == directory
-    assert [{cell.position for cell in one.cells} for one in made] == [set(range(6)) - there]
+    assert [{cell.position for cell in plan.cells} for plan in made] == [set(range(6)) - there]
 
 
 def test_data_are_not_loaded_where_loading_would_use_up_what_is_left_of_the_budget(
@@ -184,8 +184,8 @@ def test_data_are_not_loaded_where_loading_would_use_up_what_is_left_of_the_budg
     """All planned runs are there, and took a minute; no further one could follow the load."""
     monkeypatch.setattr("pgdyno.flow.plan.require_same", lambda *_: None)  # made by no engine
     for budget, loads in (("62s", 0), ("10min", 3)):
-        asked = experiment(replicates=2, budget=budget, factors={"workload.scale": [1, 2, 3]})
-        again = plan(asked, resume=begun(tmp_path / budget, asked), to_run=False)
+        result = experiment(replicates=2, budget=budget, factors={"workload.scale": [1, 2, 3]})
+        again = plan(result, resume=begun(tmp_path / budget, result), to_run=False)
         assert again.cells == ()
         assert (again.further, len(again.preparation)) == (loads > 0, loads)
 
@@ -194,59 +194,59 @@ def test_the_way_on_names_the_flags_that_are_in_no_file(tmp_path: Path) -> None:
     file, directory = tmp_path / "a real.toml", tmp_path / "two words"
     file.write_text('schema_version = 1\n[world]\nkind = "real"\n')
     flags = {"seed": ("--seed", 7), "world.kind": ("--dsn", "real"), "world.dsn": ("--dsn", "host=db.example user=me")}
-    asked = read_experiment(file, ["workload.scale=1", "title=two words"], flags)
-    unopened = tuple(cast("ResolvedArm", SimpleNamespace(arm=arm)) for arm in asked.arms)
-    said = command_to_resume(Real(asked, unopened), directory)
+    experiment = read_experiment(file, ["workload.scale=1", "title=two words"], flags)
+    unopened = tuple(cast("ResolvedArm", SimpleNamespace(arm=arm)) for arm in experiment.arms)
+    text = command_to_resume(Real(experiment, unopened), directory)
     flagged = "--seed 7 --dsn DSN --set workload.scale=1 --set 'title=two words'"
-    assert said == f"`pgdyno run '{file}' --resume '{directory}' {flagged}`"
-    assert "db.example" not in said
+    assert text == f"`pgdyno run '{file}' --resume '{directory}' {flagged}`"
+    assert "db.example" not in text
 
 
 def test_what_is_left_counts_the_data_sets_that_are_loaded(capsys: pytest.CaptureFixture[str]) -> None:
-    found = plan(experiment(factors={"workload.scale": [1, 2]}), to_run=False)
-    first, second = (step.title for step in found.preparation)
-    with Display(found) as display:
+    result = plan(experiment(factors={"workload.scale": [1, 2]}), to_run=False)
+    first, second = (step.title for step in result.preparation)
+    with Display(result) as display:
         for title in (first, second, "load", "load.sql, replicate 1 of 3"):
-            display.step(Step(title, "", 0.0))
+            display.step(ProgressStep(title, "", 0.0))
     left = re.findall(r"about (.+) left", capsys.readouterr().err)
-    of_second = found.preparation[1].estimate_s
-    loading = [found.load_s, of_second, 0.0, 0.0]
-    assert left == [duration_words(found.cells_s + one) for one in loading]
+    of_second = result.preparation[1].estimate_s
+    loading = [result.load_s, of_second, 0.0, 0.0]
+    assert left == [duration_words(result.cells_s + value) for value in loading]
 
 
 def test_what_is_left_counts_each_run_by_its_own_length(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first of four runs is short, and took twice as long as was estimated: so will the longer ones."""
-    found = plan(experiment(factors={"workload.duration": ["5s", "600s"]}, replicates=2), to_run=False)
-    cells = tuple(sorted(found.cells, key=found.world.run_s))
-    first_s, *others_s = map(found.world.run_s, cells)
+    result = plan(experiment(factors={"workload.duration": ["5s", "600s"]}, replicates=2), to_run=False)
+    cells = tuple(sorted(result.cells, key=result.world.run_s))
+    first_s, *others_s = map(result.world.run_s, cells)
     assert others_s[-1] > 10 * first_s
     directory = make_experiment(tmp_path, Made(measure_s=20))
     path = next((directory / "runs").iterdir())
     clock = [1000.0]
     monkeypatch.setattr("pgdyno.cli.progress.time.monotonic", lambda: clock[0])
-    with Display(replace(found, cells=cells)) as display:
-        display.step(Step("first", "", 0.0))
+    with Display(replace(result, cells=cells)) as display:
+        display.step(ProgressStep("first", "", 0.0))
         clock[0] += 2 * first_s
         display.finished(cells[0], path)
-        display.step(Step("second", "", 0.0))
+        display.step(ProgressStep("second", "", 0.0))
     left = re.findall(r"about (.+) left", capsys.readouterr().err)
     assert left == [duration_words(first_s + sum(others_s)), duration_words(2 * sum(others_s))]
 
 
 def test_arms_without_room_are_refused_or_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pgdyno.host.preflight.memory_available_bytes", lambda: 512 << 20)
-    monkeypatch.setattr("pgdyno.world.emulated.emulated_arms", lambda asked, **_: emulated_arms(asked, to_run=False))
-    asked = experiment(factors={"instance.memory": ["128MiB", "1GiB"]}, replicates=1)
+    monkeypatch.setattr("pgdyno.world.emulated.emulated_arms", lambda item, **_: emulated_arms(item, to_run=False))
+    result = experiment(factors={"instance.memory": ["128MiB", "1GiB"]}, replicates=1)
     with pytest.raises(HostError, match="an instance of 1024 MiB needs 1,024 MiB of memory, and 512 MiB are available"):
-        plan(asked)
-    left = plan(asked, leave_out=True)
+        plan(result)
+    left = plan(result, leave_out=True)
     assert [cell.arm.label for cell in left.cells] == ["memory 128MiB"]
     assert list(left.refused) == [1]
-    assert plan(asked, only=[0]).refused == {}, "what is not run needs no room"
+    assert plan(result, only=[0]).refused == {}, "what is not run needs no room"
     with pytest.raises(HostError, match="an instance of 1024 MiB"):
-        plan(asked, only=[1], leave_out=True)
+        plan(result, only=[1], leave_out=True)
 
 
 @pytest.mark.parametrize(
@@ -266,12 +266,12 @@ def test_a_duration_is_told_in_its_two_largest_units(seconds: float, words: str)
 
 
 def test_a_budget_bounds_what_is_said_to_be_left(capsys: pytest.CaptureFixture[str]) -> None:
-    found = plan(experiment(replicates=100), to_run=False)
-    with Display(found, left_s=600.0) as display:
-        display.step(Step("gp3, replicate 1 of 100", "", 0.0))
+    result = plan(experiment(replicates=100), to_run=False)
+    with Display(result, left_s=600.0) as display:
+        display.step(ProgressStep("gp3, replicate 1 of 100", "", 0.0))
     assert "(about 10 min 00 s left)" in capsys.readouterr().err
-    with Display(replace(found, cells=found.cells[:1], further=True), left_s=600.0) as display:
-        display.step(Step("gp3, replicate 1 of 100", "", 0.0))
+    with Display(replace(result, cells=result.cells[:1], further=True), left_s=600.0) as display:
+        display.step(ProgressStep("gp3, replicate 1 of 100", "", 0.0))
     assert "(about 10 min 00 s left)" in capsys.readouterr().err, "further runs use up the budget"
 
 
@@ -302,8 +302,8 @@ def test_a_dry_run_says_what_memory_it_takes(
     for available_gib, refused in ((24, False), (2, True)):
         monkeypatch.setattr("pgdyno.host.memory.memory_available_bytes", lambda gib=available_gib: gib << 30)
         assert pgdyno(["run", str(file), "--dry-run"]) == 0
-        said = capsys.readouterr().out
+        out = capsys.readouterr().out
         assert (
-            f"up to {needed_gib:.1f} GiB of memory for data and a run, {available_gib}.0 GiB are available now" in said
+            f"up to {needed_gib:.1f} GiB of memory for data and a run, {available_gib}.0 GiB are available now" in out
         )
-        assert ("filling will be refused" in said) == refused
+        assert ("filling will be refused" in out) == refused

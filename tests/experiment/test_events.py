@@ -25,7 +25,7 @@ from pgdyno.store.record import Check
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.world import event_checks
 from pgdyno.world.fake import FAKE_MODIFIED_USD
-from pgdyno.world.timeline import Timeline
+from pgdyno.world.timeline import EventTimeline
 from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno
 from tests.support.pauses import assert_paused
@@ -91,11 +91,11 @@ def test_events_are_a_part_of_what_can_change_a_result_and_experiments_without_t
 def test_one_member_of_an_array_fails(engine: Path) -> None:
     slow = {"at": "1s", "do": "fail", "fault": "latency", "add": "10ms", "member": 3}
     duration = {"duration": "2s"}
-    asked = experiment(world={"volume": "raid10:4xgp3"}, workload=duration, event=[slow])
-    [one] = asked.file.event
+    result = experiment(world={"volume": "raid10:4xgp3"}, workload=duration, event=[slow])
+    [one] = result.file.event
     assert one.fault_document()["member"] == 3
     assert one.words == "fail data: latency 10 ms on member 3"
-    plan(asked, to_run=False)
+    plan(result, to_run=False)
     with pytest.raises(InputError, match=r"event\[1\]\.member: there is no member 3") as refused:
         plan(experiment(world={"volume": "2xgp3"}, workload=duration, event=[slow]), to_run=False)
     assert refused.value.remedy == "name one of 0 to 1"
@@ -103,23 +103,23 @@ def test_one_member_of_an_array_fails(engine: Path) -> None:
     assert "member" not in experiment(workload=duration, event=[whole]).identity()["event"][0]
 
 
-def happening(*asked: dict[str, Any], failing: str = "") -> tuple[Timeline, list[str], threading.Event]:
+def happening(*document: dict[str, Any], failing: str = "") -> tuple[EventTimeline, list[str], threading.Event]:
     """A timeline whose events are noted, and one of which fails; the last is set when one has been done."""
     done: list[str] = []
     ended = threading.Event()
 
-    def act(one: EventTable) -> str:
+    def act(table: EventTable) -> str:
         try:
-            if one.words == failing:
+            if table.words == failing:
                 raise HostError("the volume does not answer", remedy="attach another one")
-            done.append(one.words)
+            done.append(table.words)
             return "done"
         finally:
-            if len(done) == len(asked) or one.words == failing:
+            if len(done) == len(document) or table.words == failing:
                 ended.set()
 
-    events = [EventTable.model_validate(one) for one in asked]
-    return Timeline(events, act, SubjectClock(0, 2)), done, ended
+    events = [EventTable.model_validate(other) for other in document]
+    return EventTimeline(events, act, SubjectClock(0, 2)), done, ended
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_a_modification_that_cannot_happen_is_refused_before_anything_is_made(
     monkeypatch.setattr(event_checks.preflight, "may_exceed_resources", lambda: False)
     monkeypatch.setattr(event_checks.os, "geteuid", lambda: 0)
     optimizing = {} if len(events) == 2 else {"optimizing": "0s"}
-    asked = experiment(
+    result = experiment(
         world={"volume": world},
         workload={"duration": "20s", "engine": "native"},
         event=[{"at": at, "do": "modify", "spec": spec, **optimizing} for at, spec in events],
     )
     with pytest.raises(InputError) as refused:
-        plan(asked, to_run=False)
+        plan(result, to_run=False)
     assert refused.value.code == f"experiment.event.{code}"
     assert refused.value.data["key"] == f"event[{1 if len(events) < 3 else 5}].spec"
 
@@ -219,28 +219,28 @@ def test_events_are_printed_before_and_marked_on_every_figure_over_time_after(en
     first, second = (line for line in dry.splitlines() if line.startswith("in each run: "))
     assert first == "in each run: 10 s after measuring began, kill the server"
     assert second.endswith("30 s after measuring began, modify data to gp3:size=20GiB,iops=6000")
-    said = json.loads(pgdyno("run", str(file), "--dry-run", "--json").out)
-    assert [one["do"] for one in said["events"]] == ["kill", "modify"]
+    result = json.loads(pgdyno("run", str(file), "--dry-run", "--json").out)
+    assert [event["do"] for event in result["events"]] == ["kill", "modify"]
 
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
-    found = summarise(next(tmp_path.glob("*-trial-*")))
-    run = found.arms[0].replicates[0].figures.run
-    assert [one.planned_s for one in events_of(run)] == [10.0, 30.0]
-    assert [one.words for one in series_of(run).events] == [
+    comparison = summarise(next(tmp_path.glob("*-trial-*")))
+    run = comparison.arms[0].replicates[0].figures.run
+    assert [event.planned_s for event in events_of(run)] == [10.0, 30.0]
+    assert [event.words for event in series_of(run).events] == [
         "kill the server",
         "modify data to gp3:size=20GiB,iops=6000",
     ]
     over_time = {
-        one.name: json.dumps(one.make(900, PAPER))
-        for one in drawings(found)
-        if "over time" in one.title.lower() or one.name == "timeline"
+        drawing.name: json.dumps(drawing.make(900, PAPER))
+        for drawing in drawings(comparison)
+        if "over time" in drawing.title.lower() or drawing.name == "timeline"
     }
     assert set(over_time) >= {"timeline", "sweep-over-time"}
     for name, drawn in over_time.items():
         assert "kill the server, from 10.0 to 10.1 s" in drawn, name
-    for text in (html(found), markdown(found), table(found)):
+    for text in (html(comparison), markdown(comparison), table(comparison)):
         assert "10 s: kill the server" in text
-    (killed, modified) = document(found).arms[0].events
+    (killed, modified) = document(comparison).arms[0].events
     assert (killed.kind, modified.target, modified.begin_s) == ("kill", "data", [pytest.approx(30.0, abs=0.01)])
 
 
@@ -251,16 +251,16 @@ def test_the_first_lines_say_what_happened_and_no_price_is_that_of_the_first_vol
     happens = event(at="2s", do="cut") + event(at="5s", do="modify", spec="io2bx:size=10GiB,iops=1000")
     file.write_text(ONE_ARM.format(kind="fake", seconds=60) + happens + event(at="10s", do="kill"))
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
-    found = summarise(next(tmp_path.glob("*-trial-*")))
-    assert found.verdict.startswith("With 3 events, the server down for 0.200 of 60.0 s: ")
-    assert found.arms[0].usd_per_month is None
-    assert "$" not in found.verdict
-    for text in (html(found), table(found), markdown(found)):
+    comparison = summarise(next(tmp_path.glob("*-trial-*")))
+    assert comparison.verdict.startswith("With 3 events, the server down for 0.200 of 60.0 s: ")
+    assert comparison.arms[0].usd_per_month is None
+    assert "$" not in comparison.verdict
+    for text in (html(comparison), table(comparison), markdown(comparison)):
         assert "With 3 events" in text
         assert "per dollar a month" not in text
         assert "data: modified while measuring" in text
-    assert "All checks of the run passed" in html(found) or not found.valid
-    [arm] = document(found).arms
+    assert "All checks of the run passed" in html(comparison) or not comparison.valid
+    [arm] = document(comparison).arms
     assert arm.usd_per_month is None
 
 
@@ -272,16 +272,16 @@ def test_a_modified_volume_has_both_prices_and_the_work_before_and_after(engine:
         + event(at="40s", do="kill")
     )
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
-    found = summarise(next(tmp_path.glob("*-trial-*")))
-    [arm] = found.arms
+    comparison = summarise(next(tmp_path.glob("*-trial-*")))
+    [arm] = comparison.arms
     first, second = arm.usd_per_month_of_parts
     assert first == arm.data.usd_per_month
     assert second == FAKE_MODIFIED_USD
     assert second != first
-    [modified, killed] = document(found).arms[0].events
+    [modified, killed] = document(comparison).arms[0].events
     assert modified.usd_per_month == FAKE_MODIFIED_USD
     assert killed.usd_per_month is None
-    [run] = [one.figures.run for one in arm.replicates]
+    [run] = [replicate.figures.run for replicate in arm.replicates]
     counted = run.table("workload/throughput").to_pylist()
     begin_ns = run.record.measure.begin_ns
 
@@ -296,7 +296,7 @@ def test_a_modified_volume_has_both_prices_and_the_work_before_and_after(engine:
     # An event of this world lasts a tenth of a second, so that the second in which it began belongs to neither side.
     assert modified.before_per_s == [pytest.approx(rate(0, 20))]
     assert modified.after_per_s == [pytest.approx(rate(21, 40))]
-    for text in (html(found), table(found), markdown(found)):
+    for text in (html(comparison), table(comparison), markdown(comparison)):
         assert "before" in text
         assert "$42" in text
 
@@ -327,17 +327,17 @@ def test_a_server_survives_all_events_of_a_run_with_every_row_and_a_refused_one_
     )
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
     (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
-    found = events_of(run)
-    assert [one.kind for one in found] == ["modify", "fail", "heal", "fail", "kill"]
-    assert all(one.begin_s >= one.planned_s and one.seconds > 0 for one in found)
-    assert "gp3:size=10GiB,iops=5000" in found[0].result
-    assert [one.result for one in found[1:]] == ["2 in force", "0 left", "1 in force", "recovered"]
+    events = events_of(run)
+    assert [event.kind for event in events] == ["modify", "fail", "heal", "fail", "kill"]
+    assert all(event.begin_s >= event.planned_s and event.seconds > 0 for event in events)
+    assert "gp3:size=10GiB,iops=5000" in events[0].result
+    assert [event.result for event in events[1:]] == ["2 in force", "0 left", "1 in force", "recovered"]
     checks = {check.name: check for check in run.record.checks}
     assert all(check.ok for check in checks.values()), checks
     assert "on purpose: kill the server" in checks["clients_lasted"].detail
     assert run.record.driver is not None
     assert (run.record.driver.connections_lost or 0) >= 4, "four clients"
-    assert_paused(run, found[3], 3.0)
+    assert_paused(run, events[3], 3.0)
 
     again = event(at="2s", do="modify", spec="gp3:size=10GiB,iops=5000", rule="2023")
     file.write_text(

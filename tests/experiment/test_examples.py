@@ -54,14 +54,14 @@ def test_the_examples_are_found() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_an_example_can_be_run_and_is_short(path: Path, engine: Path) -> None:
-    found = read_experiment(path)
-    assert found.file.title, "an example says what it is about"
-    for arm in found.arms:
+    experiment = read_experiment(path)
+    assert experiment.file.title, "an example says what it is about"
+    for arm in experiment.arms:
         for spec in arm.world.placement.values():
             assert catalog.resolve(spec).size_bytes > 0
-    whole_s = sum(longest_s(cell) for cell in found.cells)
+    whole_s = sum(longest_s(cell) for cell in experiment.cells)
     assert whole_s < LONGER.get(path.stem, MINUTES_MAX) * 60
-    assert len({arm.label for arm in found.arms}) == len(found.arms)
+    assert len({arm.label for arm in experiment.arms}) == len(experiment.arms)
 
 
 @pytest.fixture(scope="module")

@@ -71,11 +71,11 @@ REAL = 'schema_version = 1\n[world]\nkind = "real"\n'
 )
 def test_a_mistake_is_named(old: str, new: str, said: str, tmp_path: Path) -> None:
     assert FILE.count(old) >= 1
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         written(tmp_path, FILE.replace(old, new, 1))
-    assert said in found.value.message
-    assert str(tmp_path) in found.value.message
-    assert found.value.remedy
+    assert said in raises.value.message
+    assert str(tmp_path) in raises.value.message
+    assert raises.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -97,18 +97,18 @@ def test_a_mistake_is_named(old: str, new: str, said: str, tmp_path: Path) -> No
 def test_a_real_server_is_neither_made_nor_set_and_its_password_is_not_here(
     more: str, said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         written(tmp_path, REAL + more)
-    assert said in found.value.message
-    assert "hush" not in found.value.message + found.value.remedy
+    assert said in raises.value.message
+    assert "hush" not in raises.value.message + raises.value.remedy
 
 
 @pytest.mark.parametrize("assignment", ["world.dsn=host=db password=hush", 'world={kind="real",dsn="password=hush"}'])
 def test_a_password_on_the_command_line_is_refused_and_not_repeated(assignment: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a password does not belong in a file") as found:
+    with pytest.raises(InputError, match="a password does not belong in a file") as raises:
         written(tmp_path, REAL, assignment)
-    assert found.value.message.startswith(f"--set {assignment.partition('=')[0]}=...: ")
-    assert "hush" not in found.value.message + found.value.remedy
+    assert raises.value.message.startswith(f"--set {assignment.partition('=')[0]}=...: ")
+    assert "hush" not in raises.value.message + raises.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_what_the_command_line_sets_wins_and_is_named(tmp_path: Path) -> None:
         'factors.world.volume=["gp3"]',
         "postgres.parameters.jit=off",
     )
-    found = written(tmp_path, FILE, *set_here)
-    assert [arm.label for arm in found.arms] == ["gp3"]
-    arm = found.arms[0]
+    result = written(tmp_path, FILE, *set_here)
+    assert [arm.label for arm in result.arms] == ["gp3"]
+    arm = result.arms[0]
     assert (arm.workload.measure_s, arm.workload.clients, arm.postgres.parameters) == (5.0, 2, {"jit": "off"})
     with pytest.raises(InputError, match=r"^--set workload.clients=0: workload.clients: it should be"):
         written(tmp_path, FILE, "workload.clients=0")
@@ -147,10 +147,10 @@ def test_what_a_factor_sets_is_not_set_in_vain(assignment: str, tmp_path: Path) 
     key = assignment.partition("=")[0]
     factor = "world.volumes" if key.startswith("world.volumes.") else key
     text = FILE.replace('"world.volume"', f'"{factor}"')
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         written(tmp_path, text, assignment)
-    assert found.value.message.startswith(f"--set {assignment}: {factor} is a factor")
-    assert f"--set 'factors.{factor}=[" in found.value.remedy
+    assert raises.value.message.startswith(f"--set {assignment}: {factor} is a factor")
+    assert f"--set 'factors.{factor}=[" in raises.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_another_service_is_another_server(tmp_path: Path) -> None:
     """Of a connection string only what names the server is recorded; a service names one."""
-    one, other = (
+    result, other = (
         written(tmp_path, f'schema_version = 1\n[world]\nkind = "real"\ndsn = "service={name}"\n')
         for name in ("bank", "shop")
     )
-    assert one.identity() != other.identity()
-    assert one.settings()["world"]["dsn"] == "service=bank"
+    assert result.identity() != other.identity()
+    assert result.settings()["world"]["dsn"] == "service=bank"

@@ -43,18 +43,18 @@ def test_every_report_says_right_after_the_recommendation_what_was_given_up_and_
     file = tmp_path / "trial.toml"
     file.write_text(TRIAL.format(kind="fake", seconds=60, levels='[], ["full_page_writes"]'))
     pgdyno("run", str(file), "--results", str(tmp_path), "--keep-invalid", code=0)
-    found = summarise(next(tmp_path.glob("*-trial-*")))
-    off = found.arms[1]
-    assert [arm.given_up for arm in found.arms] == [(), ("full_page_writes",)]
-    assert found.recommendation.arm in (None, 0), "durability is not given up for speed"
-    first, second = table(found, 100).split("\n\n")[:2]
+    comparison = summarise(next(tmp_path.glob("*-trial-*")))
+    off = comparison.arms[1]
+    assert [arm.given_up for arm in comparison.arms] == [(), ("full_page_writes",)]
+    assert comparison.recommendation.arm in (None, 0), "durability is not given up for speed"
+    first, second = table(comparison, 100).split("\n\n")[:2]
     assert SAID not in first
     assert second.replace("\n", " ").startswith(f"{SAID} in {off.label}.")
-    assert f"\n**{SAID}" in markdown(found)[: markdown(found).index("\n- **")]
-    page = html(found)
+    assert f"\n**{SAID}" in markdown(comparison)[: markdown(comparison).index("\n- **")]
+    page = html(comparison)
     assert SAID in page
     assert page.index('class="masthead"') < page.index("<h1") < page.index(SAID) < page.index('class="verdict"')
-    assert [arm.given_up for arm in document(found).arms] == [[], ["full_page_writes"]]
+    assert [arm.given_up for arm in document(comparison).arms] == [[], ["full_page_writes"]]
 
 
 @pytest.mark.needs_fuse
@@ -72,5 +72,5 @@ def test_the_server_runs_without_it_and_nothing_is_lost_where_no_write_is_torn(s
     (cut,) = run.record.power_cuts
     assert (cut.reading, cut.cuts, cut.failed, cut.by_check) == ("whole", 4, 0, {})
     assert not (run.path.parents[1] / "cuts").exists(), "no cut failed, so no recording is kept"
-    said = json.loads(pgdyno("report", str(next(tmp_path.glob("*-trial-*"))), "--format", "json").out)
-    assert said["arms"][0]["given_up"] == ["full_page_writes"]
+    document = json.loads(pgdyno("report", str(next(tmp_path.glob("*-trial-*"))), "--format", "json").out)
+    assert document["arms"][0]["given_up"] == ["full_page_writes"]

@@ -83,12 +83,12 @@ def test_a_run_is_judged_by_its_goal_and_a_report_by_another(engine: Path, tmp_p
     ran = pgdyno("run", written(tmp_path, "price<=$20"), "--results", tmp_path, "--keep-invalid", "--json", code=0)
     made = json.loads(ran.out)
     assert next(iter(made)) == "recommendation"
-    assert [one["condition"] for one in made["recommendation"]["goal"]] == ["price <= $20 a month"]
+    assert [item["condition"] for item in made["recommendation"]["goal"]] == ["price <= $20 a month"]
     result = next(tmp_path.glob("*-trial-*"))
     other = pgdyno("report", result, "--goal", "tps>=1000000000", "--json", code=0)
-    found = json.loads(other.out)["recommendation"]
-    assert found["action"] == "none"
-    assert [one["condition"] for one in found["goal"]] == ["tps >= 1000000000"]
+    recommendation = json.loads(other.out)["recommendation"]
+    assert recommendation["action"] == "none"
+    assert [item["condition"] for item in recommendation["goal"]] == ["tps >= 1000000000"]
     text = pgdyno("report", result, "--goal", "tps>=1000000000", code=0).out
     assert not text.startswith("Buy ")
     assert pgdyno("report", result, "--goal", "tps>=1", "--summary", code=2).error is not None

@@ -60,9 +60,9 @@ def test_a_kind_of_one_file_is_run_from_the_file_to_the_report(
     assert pgdyno(["run", str(path), "--results", str(tmp_path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [(arm["label"], arm["tps"]["n"]) for arm in document["arms"]] == [("jobs 5", 2), ("jobs 20", 2)]
-    (directory,) = (found for found in tmp_path.iterdir() if (found / "experiment.json").is_file())
+    (directory,) = (path for path in tmp_path.iterdir() if (path / "experiment.json").is_file())
     workloads = [run.record.workload for run in open_experiment(directory).runs]
-    assert {(one["kind"], one["engine"], one["jobs"], one["closed"]) for one in workloads} == {
+    assert {(workload["kind"], workload["engine"], workload["jobs"], workload["closed"]) for workload in workloads} == {
         ("queue", "native", 5, True),
         ("queue", "native", 20, True),
     }
@@ -72,7 +72,7 @@ def test_a_kind_of_one_file_is_run_from_the_file_to_the_report(
 
 @pytest.mark.usefixtures("queue")
 def test_a_kinds_mistakes_are_named_with_their_line(tmp_path: Path) -> None:
-    for old, new, said in (
+    for old, new, item in (
         ('kind = "queue"', 'kind = "queue"\njob = 2', "trial.toml:10: workload.job: there is no such key; did you mean `jobs`?"),
         ('kind = "queue"', 'kind = "queue"\nscale = 2', 'trial.toml:10: workload.scale: it is for kind = "pgbench" or "script"'),
         ('kind = "queue"', 'kind = "idle"\nrate_per_s = 5', 'jobs"[1]: it is for kind = "queue", and this is kind = "idle"'),
@@ -80,9 +80,9 @@ def test_a_kinds_mistakes_are_named_with_their_line(tmp_path: Path) -> None:
         ("clients = 4", 'protocol = "simple"', 'jobs"[1]: the simple protocol takes one job'),
         ("clients = 4", "clients = true", "trial.toml:10: workload.clients: it should be a number, not true"),
     ):  # fmt: skip
-        with pytest.raises(InputError) as found:
+        with pytest.raises(InputError) as raises:
             written(tmp_path, TRIAL.replace(old, new))
-        assert said in found.value.message
+        assert item in raises.value.message
     (first, _) = written(tmp_path, TRIAL, "workload.threads=2").arms
     assert native.document(first.workload, 0, 1000)["workload"] == {"queue": {"jobs": 5}}
 
@@ -107,19 +107,19 @@ duration = "2s"
 
 
 def test_the_kind_is_a_factor_and_each_arm_has_its_own_keys(tmp_path: Path) -> None:
-    found = written(tmp_path, KINDS)
-    assert [arm.workload.kind for arm in found.arms] == ["pgbench", "sysbench", "idle"]
-    told = [arm.workload.seeded(1).record() for arm in found.arms]
-    assert [set(one) & {"script", "tables", "range_size", "data_to_memory"} for one in told] == [
+    result = written(tmp_path, KINDS)
+    assert [arm.workload.kind for arm in result.arms] == ["pgbench", "sysbench", "idle"]
+    results = [arm.workload.seeded(1).record() for arm in result.arms]
+    assert [set(result) & {"script", "tables", "range_size", "data_to_memory"} for result in results] == [
         {"script", "data_to_memory"},
         {"tables", "range_size", "data_to_memory"},
         set(),
     ]
-    assert [one["rate_per_s"] for one in told] == [50, 50, 50]
+    assert [result["rate_per_s"] for result in results] == [50, 50, 50]
     # A record repeats it, and a key of any of its kinds makes it another experiment.
-    recorded = json.loads(json.dumps(found.settings()))
-    assert Experiment.of({"schema_version": 1, "name": found.name, **recorded}).whole() == found.whole()
-    assert written(tmp_path, KINDS.replace("tables = 3", "tables = 4")).whole() != found.whole()
+    recorded = json.loads(json.dumps(result.settings()))
+    assert Experiment.of({"schema_version": 1, "name": result.name, **recorded}).whole() == result.whole()
+    assert written(tmp_path, KINDS.replace("tables = 3", "tables = 4")).whole() != result.whole()
 
 
 @pytest.mark.usefixtures("engine")
@@ -141,6 +141,6 @@ def test_kinds_are_compared_in_one_experiment(tmp_path: Path) -> None:
     ],
 )
 def test_keys_of_no_level_and_factors_of_one_kind_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         written(tmp_path, KINDS.replace(old, new))
-    assert said in found.value.message
+    assert said in raises.value.message

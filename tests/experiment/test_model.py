@@ -14,23 +14,23 @@ from tests.experiment.documents import experiment
 
 
 def test_an_experiment_without_factors_has_one_arm_called_by_its_volume() -> None:
-    found = experiment()
-    assert [(arm.label, arm.levels) for arm in found.arms] == [("gp3", {})]
+    result = experiment()
+    assert [(arm.label, arm.levels) for arm in result.arms] == [("gp3", {})]
 
 
 def test_every_combination_is_an_arm_and_the_first_levels_make_the_reference() -> None:
-    found = experiment(
+    result = experiment(
         factors={"postgres.bin": ["", "/usr/lib/postgresql/15/bin"], "world.volumes.wal": ["", "gp3"]},
     )
-    assert [arm.label for arm in found.arms] == [
+    assert [arm.label for arm in result.arms] == [
         "embedded · no wal volume",
         "embedded · wal gp3",
         "PostgreSQL 15 · no wal volume",
         "PostgreSQL 15 · wal gp3",
     ]
-    assert [arm.world.placement for arm in found.arms[:2]] == [{"data": "gp3"}, {"data": "gp3", "wal": "gp3"}]
-    assert found.arms[3].levels == {"postgres.bin": "PostgreSQL 15", "world.volumes.wal": "gp3"}
-    assert found.factors == {
+    assert [arm.world.placement for arm in result.arms[:2]] == [{"data": "gp3"}, {"data": "gp3", "wal": "gp3"}]
+    assert result.arms[3].levels == {"postgres.bin": "PostgreSQL 15", "world.volumes.wal": "gp3"}
+    assert result.factors == {
         "postgres.bin": ("embedded", "PostgreSQL 15"),
         "world.volumes.wal": ("no wal volume", "gp3"),
     }
@@ -62,8 +62,8 @@ def test_a_table_as_a_level_leaves_what_another_factor_sets_in_it(names: tuple[s
         "world.volumes": [{"data": "gp3"}, {"data": "io2bx"}],
         "world.volumes.wal": ["", "gp3"],
     }
-    found = experiment(world={}, factors={name: levels[name] for name in names})
-    assert sorted(tuple(arm.world.placement.values()) for arm in found.arms) == [
+    result = experiment(world={}, factors={name: levels[name] for name in names})
+    assert sorted(tuple(arm.world.placement.values()) for arm in result.arms) == [
         ("gp3",),
         ("gp3", "gp3"),
         ("io2bx",),
@@ -73,10 +73,10 @@ def test_a_table_as_a_level_leaves_what_another_factor_sets_in_it(names: tuple[s
 
 def test_two_factors_do_not_set_the_same_volume() -> None:
     volumes = [{"data": "gp3"}, {"data": "gp3", "wal": "io2bx"}]
-    with pytest.raises(InputError, match=r"world.volumes.wal is also a factor") as found:
+    with pytest.raises(InputError, match=r"world.volumes.wal is also a factor") as raises:
         experiment(world={}, factors={"world.volumes": volumes, "world.volumes.wal": ["", "gp3"]})
-    assert 'factors."world.volumes"[2]' in found.value.message
-    assert "omit wal here" in found.value.remedy
+    assert 'factors."world.volumes"[2]' in raises.value.message
+    assert "omit wal here" in raises.value.remedy
 
 
 LEVELS = [
@@ -86,11 +86,11 @@ LEVELS = [
 
 
 def test_a_factor_with_a_name_of_its_own_sets_several_keys_at_once() -> None:
-    found = experiment(world={"volume": "gp3"}, factors={"cell": LEVELS, "workload.clients": [4, 8]})
-    assert found.factors["cell"] == ("2 vCPUs", "vcpus 8, dilation 4")
-    assert [arm.label for arm in found.arms][::2] == ["2 vCPUs · clients 4", "vcpus 8, dilation 4 · clients 4"]
-    assert [(arm.instance.vcpus, arm.world.dilation) for arm in found.arms] == [(2, 1), (2, 1), (8, 4), (8, 4)]
-    assert {arm.world.volume for arm in found.arms} == {"gp3"}, "what no level sets is as in the file"
+    result = experiment(world={"volume": "gp3"}, factors={"cell": LEVELS, "workload.clients": [4, 8]})
+    assert result.factors["cell"] == ("2 vCPUs", "vcpus 8, dilation 4")
+    assert [arm.label for arm in result.arms][::2] == ["2 vCPUs · clients 4", "vcpus 8, dilation 4 · clients 4"]
+    assert [(arm.instance.vcpus, arm.world.dilation) for arm in result.arms] == [(2, 1), (2, 1), (8, 4), (8, 4)]
+    assert {arm.world.volume for arm in result.arms} == {"gp3"}, "what no level sets is as in the file"
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_a_factor_with_a_name_of_its_own_sets_several_keys_at_once() -> None:
     ],
 )
 def test_what_is_wrong_in_a_level_of_several_keys_is_said(more: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         experiment(factors=more)
-    assert said in found.value.message
-    assert found.value.message.startswith("factors.cell")
+    assert said in raises.value.message
+    assert raises.value.message.startswith("factors.cell")
 
 
 @given(st.lists(st.text(max_size=8), unique=True, min_size=1), st.sampled_from(["postgres.bin", "world.volumes.wal"]))
@@ -127,8 +127,8 @@ def test_every_arm_runs_once_in_every_block_in_an_order_that_the_seed_decides(
     arms: int, replicates: int, seed: int
 ) -> None:
     tables = {"seed": seed, "replicates": replicates, "factors": {"workload.scale": list(range(1, arms + 1))}}
-    found = experiment(**tables)
-    cells = found.cells
+    result = experiment(**tables)
+    cells = result.cells
     assert [cell.position for cell in cells] == list(range(arms * replicates))
     assert [cell.block for cell in cells] == sorted(cell.block for cell in cells)
     for block in range(1, replicates + 1):
@@ -144,9 +144,9 @@ def test_more_replicates_begin_with_the_same_runs() -> None:
 
 
 def test_arms_of_a_block_share_their_seeds_and_blocks_do_not() -> None:
-    found = experiment(seed=7)
-    assert found.seed_of(1, "volume") != found.seed_of(2, "volume") != found.seed_of(2, "workload")
-    assert found.seed_of(1, "volume") == experiment(seed=7, title="another").seed_of(1, "volume")
+    result = experiment(seed=7)
+    assert result.seed_of(1, "volume") != result.seed_of(2, "volume") != result.seed_of(2, "workload")
+    assert result.seed_of(1, "volume") == experiment(seed=7, title="another").seed_of(1, "volume")
 
 
 def test_identity_is_what_can_change_a_result() -> None:

@@ -78,7 +78,7 @@ def test_they_are_a_part_of_what_was_asked_and_experiments_without_them_are_as_b
 
 
 def test_what_is_recorded_is_the_arms_own_but_for_what_keeps_a_recording_small(engine: Path) -> None:
-    found = experiment(
+    answer = experiment(
         world={
             "volumes": {"data": "gp3:iops=8000", "wal": "io2bx:iops=900,init=lazy"},
             "file_system": "xfs",
@@ -87,13 +87,13 @@ def test_what_is_recorded_is_the_arms_own_but_for_what_keeps_a_recording_small(e
         postgres={"given_up": ["full_page_writes"], "parameters": {"shared_buffers": "4GB", "wal_compression": True}},
         crash={"cuts": 10, "cache": "volatile"},
     )
-    (resolved,) = emulated_arms(found, to_run=False)
-    asked = asked_of(resolved)
-    assert asked.volume == "gp3:size=100GiB,iops=8000,throughput=125"
-    assert asked.wal_volume == "io2bx:size=100GiB,iops=900"
-    assert (asked.roles, asked.file_system, asked.mount_options) == (("data", "wal"), "xfs", "noatime")
-    assert (asked.cache, asked.given_up) == ("volatile", {"full_page_writes": "off"})
-    assert asked.settings == {"wal_compression": "on"}
+    (resolved,) = emulated_arms(answer, to_run=False)
+    result = asked_of(resolved)
+    assert result.volume == "gp3:size=100GiB,iops=8000,throughput=125"
+    assert result.wal_volume == "io2bx:size=100GiB,iops=900"
+    assert (result.roles, result.file_system, result.mount_options) == (("data", "wal"), "xfs", "noatime")
+    assert (result.cache, result.given_up) == ("volatile", {"full_page_writes": "off"})
+    assert result.settings == {"wal_compression": "on"}
     assert "shared_buffers" in SETTINGS
 
 
@@ -118,18 +118,18 @@ def test_they_are_planned_reported_and_resumed_and_a_failed_one_ends_with_its_ex
     assert "crashtest --replay made-up:pieces-4096:1:7 --shrink" in ended.err
     assert len(open_experiment(directory).runs) == 2
 
-    found = summarise(directory)
-    sound, torn = found.arms
-    assert [(one.reading, one.cuts, one.failed) for one in cuts_of(sound)] == [
+    comparison = summarise(directory)
+    sound, torn = comparison.arms
+    assert [(cut.reading, cut.cuts, cut.failed) for cut in cuts_of(sound)] == [
         ("pieces-4096", 200, 0),
         ("pieces-4096+strict", 200, 0),
     ]
-    assert [one.by_check for one in cuts_of(torn)] == [{"start": 20}, {"start": 20}]
-    for text in (html(found), markdown(found), table(found)):
+    assert [cut.by_check for cut in cuts_of(torn)] == [{"start": 20}, {"start": 20}]
+    for text in (html(comparison), markdown(comparison), table(comparison)):
         assert "ower cuts" in text
         assert "made-up:pieces-4096:1:7" in text
-    assert f"{sound.label}, pieces-4096: 0 of 200 power cuts lost" in " ".join(table(found).split())
-    first, second = document(found).arms
+    assert f"{sound.label}, pieces-4096: 0 of 200 power cuts lost" in " ".join(table(comparison).split())
+    first, second = document(comparison).arms
     assert first.power_cuts[0].excluded_1_in == pytest.approx(67.3, abs=0.1)
     assert (second.power_cuts[1].failed, second.power_cuts[1].excluded_1_in) == (20, None)
     assert second.power_cuts[0].first_failed[0].failures == {"start": "made up"}
@@ -146,13 +146,13 @@ def test_a_torn_page_is_found_and_its_recording_is_kept_for_a_replay(state_dir: 
     )
     pgdyno("run", file, "--results", tmp_path, "--keep-invalid", code=EXIT_CUT_FAILED)
     (run,) = open_experiment(next(tmp_path.glob("*-trial-*"))).runs
-    assert [(one.cuts, one.cache) for one in run.record.power_cuts] == [(100, "volatile")] * 2
-    torn = next(one for one in run.record.power_cuts if one.failed)
+    assert [(power_cut.cuts, power_cut.cache) for power_cut in run.record.power_cuts] == [(100, "volatile")] * 2
+    torn = next(power_cut for power_cut in run.record.power_cuts if power_cut.failed)
     again = json.loads(pgdyno("crashtest", "--replay", torn.first_failed[0].id, "--json", code=EXIT_CUT_FAILED).out)
     assert again["failures"] == torn.first_failed[0].failures
     alone = pgdyno("crashtest", file, "--results", tmp_path / "alone", "--json", code=EXIT_CUT_FAILED)
-    found = json.loads(alone.out)["arms"]
-    assert [(one["reading"], one["cuts"], one["cache"]) for one in found] == [
+    arms = json.loads(alone.out)["arms"]
+    assert [(arm["reading"], arm["cuts"], arm["cache"]) for arm in arms] == [
         ("pieces-4096", 100, "volatile"),
         ("pieces-4096+strict", 100, "volatile"),
     ]

@@ -51,19 +51,21 @@ def test_an_ordinary_role_measures_a_server_and_its_password_is_nowhere(server: 
 
     run(*arguments, "--yes-create", "--replicates", "1", "--json", "--only", "1", "--only", "3")
     (directory,) = results.iterdir()
-    found = open_experiment(directory)
-    assert [one.record.arm_index for one in found.runs] in ([0, 2], [2, 0])
-    for one in found.runs:
-        world = one.record.world
+    experiment = open_experiment(directory)
+    assert [run.record.arm_index for run in experiment.runs] in ([0, 2], [2, 0])
+    for stored_run in experiment.runs:
+        world = stored_run.record.world
         assert (world.kind, world.volumes, world.instance.memory_bytes) == ("real", {}, None)
         assert world.server is not None
         assert (world.server.dbname, world.server.user) == ("app", "bench")
-        assert all(check.ok for check in one.record.checks), one.record.checks
-        assert one.record.account.succeeded > 0
+        assert all(check.ok for check in stored_run.record.checks), stored_run.record.checks
+        assert stored_run.record.account.succeeded > 0
         assert {"probe/database", "probe/wait_events", "probe/cpu"} <= {
-            str(path.relative_to(one.path).with_suffix("")) for path in one.path.rglob("*.parquet")
+            str(path.relative_to(stored_run.path).with_suffix("")) for path in stored_run.path.rglob("*.parquet")
         }
-        assert any(not view.seen and view.why for view in one.record.visibility), "an ordinary role does not see it all"
+        assert any(not view.seen and view.why for view in stored_run.record.visibility), (
+            "an ordinary role does not see it all"
+        )
     for path in (entry for entry in directory.rglob("*") if entry.is_file()):
         content = path.read_bytes()
         assert SECRET.encode() not in content, path
@@ -83,10 +85,10 @@ def test_writes_are_counted_against_what_was_there_before(server: Cluster, tmp_p
     done = run(*arguments, "--replicates", "2", "--set", "workload.full_check=true", "--json")
     assert json.loads(done.out)["arms"][0]["tps"]["n"] == 2
     (directory,) = (tmp_path / "results").iterdir()
-    for one in open_experiment(directory).runs:
-        assert all(check.ok for check in one.record.checks), one.record.checks
-        assert {"history_rows", "balances", "accounts_balance"} <= {check.name for check in one.record.checks}
-        assert one.record.command[0] == "pgdyno"
+    for stored_run in open_experiment(directory).runs:
+        assert all(check.ok for check in stored_run.record.checks), stored_run.record.checks
+        assert {"history_rows", "balances", "accounts_balance"} <= {check.name for check in stored_run.record.checks}
+        assert stored_run.record.command[0] == "pgdyno"
 
 
 def test_sysbenchs_tables_are_made_when_asked_and_used_again(server: Cluster, tmp_path: Path) -> None:
@@ -102,10 +104,10 @@ def test_sysbenchs_tables_are_made_when_asked_and_used_again(server: Cluster, tm
     )
     run(*arguments, "--yes-create")
     (directory,) = (tmp_path / "results").iterdir()
-    (one,) = open_experiment(directory).runs
-    assert one.record.account.succeeded > 0
-    assert all(check.ok for check in one.record.checks), one.record.checks
-    assert "sysbench_rows" in {check.name for check in one.record.checks}
+    (stored_run,) = open_experiment(directory).runs
+    assert stored_run.record.account.succeeded > 0
+    assert all(check.ok for check in stored_run.record.checks), stored_run.record.checks
+    assert "sysbench_rows" in {check.name for check in stored_run.record.checks}
     with server.connect(dbname="app") as connection:
         assert connection.execute("SELECT count(*) FROM sbtest2").fetchone() == (500,)
         connection.execute("DROP TABLE sbtest1")
@@ -163,8 +165,8 @@ def test_through_a_pooler_nothing_that_a_run_needs_stays(server: Cluster, tmp_pa
             run(*arguments, "--set", f'workload.engine="{engine}"', "--set", 'workload.script="tpcb-like"')
         assert pooler.leftovers("app") == [CLEAN] * pooler.pool_size
     for directory in (tmp_path / "results").iterdir():
-        for one in open_experiment(directory).runs:
-            assert all(check.ok for check in one.record.checks), one.record.checks
+        for stored_run in open_experiment(directory).runs:
+            assert all(check.ok for check in stored_run.record.checks), stored_run.record.checks
             assert "the CPU time of the probes' own sessions" in {
-                row.what for row in one.record.visibility if not row.seen
+                row.what for row in stored_run.record.visibility if not row.seen
             }

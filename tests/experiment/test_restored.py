@@ -31,8 +31,8 @@ def test_a_volume_is_restored_as_the_experiment_says_unless_it_says_itself_how(s
 
 def test_each_volume_of_an_arm_is_restored_and_its_data_set_is_filled_on_whole_ones() -> None:
     world = {"volumes": {"data": "gp3", "wal": "gp3:init=fsr"}}
-    found = experiment(world=world, factors={"world.restored": ["", "200MiB/s"]})
-    plain, restored = emulated_arms(found, to_run=False)
+    result = experiment(world=world, factors={"world.restored": ["", "200MiB/s"]})
+    plain, restored = emulated_arms(result, to_run=False)
     specs = {role: volume.spec for role, volume in restored.volumes.items()}
     assert specs["data"].endswith("init=200MiB/s")
     assert specs["wal"].endswith("init=fsr")

@@ -52,8 +52,8 @@ def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path
     run(*arguments, "--only", "2", "--budget", "30s")
     directory = next(tmp_path.glob("*-compare-gp3-io2bx-*"))
     first = open_experiment(directory)
-    assert {one.record.arm for one in first.runs} == {"io2bx:iops=8000"}
-    began = {one.path.name: one.record.anchor.unix_ns for one in first.runs}
+    assert {run.record.arm for run in first.runs} == {"io2bx:iops=8000"}
+    began = {run.path.name: run.record.anchor.unix_ns for run in first.runs}
 
     other = [*small("compare-gp3-io2bx", "replicates=2", "workload.clients=5"), "--resume", str(directory)]
     assert run(*other, "--dry-run", code=2).err.count("was a different experiment") == 1
@@ -69,14 +69,14 @@ def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path
 
     done = run("--resume", str(directory), "--keep-invalid", "--json")
     whole = open_experiment(directory)
-    assert [one.record.position for one in whole.runs] == [0, 1, 2, 3]
+    assert [run.record.position for run in whole.runs] == [0, 1, 2, 3]
     assert {name: began[name] for name in began} == {
-        one.path.name: one.record.anchor.unix_ns for one in whole.runs if one.path.name in began
+        run.path.name: run.record.anchor.unix_ns for run in whole.runs if run.path.name in began
     }
-    assert [(one.record.block, one.record.arm_index) for one in whole.runs] == list(whole.record.order)
-    assert {one.record.experiment_hash for one in whole.runs} == {whole.record.experiment_hash}
+    assert [(run.record.block, run.record.arm_index) for run in whole.runs] == list(whole.record.order)
+    assert {run.record.experiment_hash for run in whole.runs} == {whole.record.experiment_hash}
     assert whole.record.factors == {"world.volume": ("gp3", "io2bx:iops=8000")}
-    assert all(one.record.factors == {"world.volume": one.record.arm} for one in whole.runs)
+    assert all(run.record.factors == {"world.volume": run.record.arm} for run in whole.runs)
     assert json.loads(done.out)["arms"][0]["tps"]["n"] == 2
 
     nothing_left = run("--resume", str(directory), "--keep-invalid")
@@ -85,23 +85,23 @@ def test_an_example_runs_in_parts_and_ends_whole(state_dir: Path, tmp_path: Path
 
 def _interrupt_after_a_run(arguments: list[str]) -> str:
     command = [sys.executable, "-m", "pgdyno", "run", *arguments]
-    said = ""
+    result = ""
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            said += line
+            result += line
             if "run 1 of" in line:
                 process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130, said
-    return said
+        assert process.wait(60) == 130, result
+    return result
 
 
 @pytest.mark.needs_fuse
 def test_a_budget_in_which_nothing_fits_is_refused(state_dir: Path, tmp_path: Path) -> None:
-    asked = ("--results", tmp_path / "results", "--budget", "5s")
+    texts = ("--results", tmp_path / "results", "--budget", "5s")
     assert (
         "filling the data sets and the first run take about"
-        in pgdyno("run", *small("compare-gp3-io2bx"), *asked, code=2).err
+        in pgdyno("run", *small("compare-gp3-io2bx"), *texts, code=2).err
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -110,12 +110,12 @@ def test_a_budget_in_which_nothing_fits_is_refused(state_dir: Path, tmp_path: Pa
 def test_a_dry_run_says_what_would_be_done_and_changes_nothing(state_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "trial.toml"
     path.write_text(FILE)
-    said = pgdyno("run", path, "--dry-run", "--results", tmp_path / "results", code=0).out
-    assert "arm 2: io2bx" in said
-    assert "run 4: replicate 2" in said
+    out = pgdyno("run", path, "--dry-run", "--results", tmp_path / "results", code=0).out
+    assert "arm 2: io2bx" in out
+    assert "run 4: replicate 2" in out
     planned = json.loads(pgdyno("run", path, "--dry-run", "--json", "--only", "gp3", code=0).out)
-    assert [one["arm"] for one in planned["runs"]] == ["gp3", "gp3"]
-    assert planned["total_s"] > sum(one["seconds"] for one in planned["runs"])
+    assert [run["arm"] for run in planned["runs"]] == ["gp3", "gp3"]
+    assert planned["total_s"] > sum(run["seconds"] for run in planned["runs"])
     whole = {
         "name",
         "arms",
@@ -189,8 +189,8 @@ def test_versions_settings_file_systems_and_a_wal_volume_from_one_file(state_dir
     assert len(planned["arms"]) == len(planned["runs"]) == 16
     run(*arguments, "--only", "1", "--only", "16")
     directory = next(tmp_path.glob("*-postgres-versions-*"))
-    found = open_experiment(directory)
-    first, last = sorted(found.runs, key=lambda one: one.record.arm_index)
+    experiment = open_experiment(directory)
+    first, last = sorted(experiment.runs, key=lambda run: run.record.arm_index)
     assert first.record.arm == "embedded · tuned · ext4 · no wal volume"
     assert first.record.world.file_system == "ext4"
     assert list(first.record.world.volumes) == ["data"]
@@ -199,11 +199,11 @@ def test_versions_settings_file_systems_and_a_wal_volume_from_one_file(state_dir
     assert list(last.record.world.volumes) == ["data", "wal"]
     assert first.record.postgres.version.split(".")[0] == "18" != last.record.postgres.version.split(".")[0]
     settings = [
-        {row["name"]: row["source"] for row in one.table("postgres/settings").to_pylist()} for one in found.runs
+        {row["name"]: row["source"] for row in run.table("postgres/settings").to_pylist()} for run in experiment.runs
     ]
-    assert {one["random_page_cost"] for one in settings} == {"configuration file", "default"}
-    for one in (first, last):
-        assert all(check.ok for check in one.record.checks), one.record.checks
+    assert {setting["random_page_cost"] for setting in settings} == {"configuration file", "default"}
+    for stored_run in (first, last):
+        assert all(check.ok for check in stored_run.record.checks), stored_run.record.checks
     # A commit waits for a write of the WAL, and that is where it went.
     writes = {row["volume"]: row["write_ops"] for row in last.table("probe/volume").to_pylist()}
     assert writes["wal"] > last.record.account.succeeded / 4
@@ -223,8 +223,8 @@ def test_killed_it_is_continued_after_a_clean_up(state_dir: Path, tmp_path: Path
     directory = next(tmp_path.glob("*-wal-volume-*"))
     subprocess.run([sys.executable, "-m", "pgdyno", "doctor", "--clean"], check=True, capture_output=True, timeout=60)
     assert left_in(state_dir) == []
-    before = {one.path.name for one in open_experiment(directory).runs}
+    before = {run.path.name for run in open_experiment(directory).runs}
     run("--resume", str(directory), "--keep-invalid", "--only", "1", "--only", "3")
-    after = {one.path.name for one in open_experiment(directory).runs}
+    after = {run.path.name for run in open_experiment(directory).runs}
     assert before < after
     assert len(after) == 2

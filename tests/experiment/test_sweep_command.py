@@ -47,21 +47,21 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_sweep_survives_a_kill_in_the_middle(state_dir: Path, tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"
     file.write_text(SWEEP)
-    said = ""
+    result = ""
     command = [*PGDYNO, "run", str(file), "--results", str(tmp_path), "--keep-invalid"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            said += line
+            result += line
             if "run 1 of 4" in line:
                 process.send_signal(signal.SIGKILL)
                 break  # what it started may hold the pipe
         process.wait(60)
-    assert process.returncode == -signal.SIGKILL, f"it ended by itself:\n{said}"
+    assert process.returncode == -signal.SIGKILL, f"it ended by itself:\n{result}"
     directory = next(tmp_path.glob("*-sweep-*"), None)
-    assert directory is not None, said
-    began = {one.path.name: one.record.anchor.unix_ns for one in open_experiment(directory).runs}
-    assert 1 <= len(began) < 4, said
+    assert directory is not None, result
+    began = {run.path.name: run.record.anchor.unix_ns for run in open_experiment(directory).runs}
+    assert 1 <= len(began) < 4, result
     assert left_in(state_dir), "a killed command leaves its data set at least"
 
     done = run("run", "--resume", str(directory), "--keep-invalid", "--json")
@@ -69,10 +69,10 @@ def test_a_sweep_survives_a_kill_in_the_middle(state_dir: Path, tmp_path: Path) 
     assert "cleaned up after a command that was killed: " in done.stderr
     assert left_in(state_dir) == []
     whole = open_experiment(directory)
-    assert [one.record.position for one in whole.runs] == list(range(4))
-    assert began == {one.path.name: one.record.anchor.unix_ns for one in whole.runs if one.path.name in began}
-    for one in whole.runs:
-        assert one.record.account.succeeded == 30 * int(one.record.factors["workload.clients"])
-        assert one.record.measure.seconds > 0
+    assert [run.record.position for run in whole.runs] == list(range(4))
+    assert began == {run.path.name: run.record.anchor.unix_ns for run in whole.runs if run.path.name in began}
+    for stored_run in whole.runs:
+        assert stored_run.record.account.succeeded == 30 * int(stored_run.record.factors["workload.clients"])
+        assert stored_run.record.measure.seconds > 0
     assert len(json.loads(done.stdout)["arms"]) == 4
     assert 'id="sweep"' in (directory / "report.html").read_text()

@@ -47,27 +47,27 @@ def test_scripts_are_read_beside_the_file(folder: Path) -> None:
 
 
 def test_a_record_repeats_what_was_run_when_the_file_has_changed(folder: Path) -> None:
-    found = written(folder, FILE)
+    result = written(folder, FILE)
     (folder / "one.sql").write_text("SELECT 'other';\n")
-    recorded = json.loads(json.dumps(found.settings()))
-    again = Experiment.of({"schema_version": 1, "name": found.name, **recorded})
-    assert again.whole() == found.whole()
-    assert written(folder, FILE).whole() != found.whole()
+    recorded = json.loads(json.dumps(result.settings()))
+    again = Experiment.of({"schema_version": 1, "name": result.name, **recorded})
+    assert again.whole() == result.whole()
+    assert written(folder, FILE).whole() != result.whole()
 
 
 def test_scripts_are_a_factor(folder: Path) -> None:
     text = FILE.replace('files = ["one.sql@3", "two.sql"]\n', "")
     text += '[factors]\n"workload.files" = [["one.sql"], ["one.sql@3", "two.sql"]]\n'
-    found = written(folder, text)
-    assert [arm.label for arm in found.arms] == ["one.sql", "one.sql@3, two.sql"]
-    assert [len(arm.workload.files) for arm in found.arms] == [1, 2]
+    result = written(folder, text)
+    assert [arm.label for arm in result.arms] == ["one.sql", "one.sql@3, two.sql"]
+    assert [len(arm.workload.files) for arm in result.arms] == [1, 2]
 
 
 def test_drivers_are_a_factor(folder: Path) -> None:
     text = FILE.replace('engine = "native"\n', "") + '[factors]\n"workload.engine" = ["pgbench", "native"]\n'
-    found = written(folder, text)
-    assert [arm.label for arm in found.arms] == ["engine pgbench", "engine native"]
-    assert [arm.workload.driver for arm in found.arms] == ["pgbench", "native"]
+    result = written(folder, text)
+    assert [arm.label for arm in result.arms] == ["engine pgbench", "engine native"]
+    assert [arm.workload.driver for arm in result.arms] == ["pgbench", "native"]
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_drivers_are_a_factor(folder: Path) -> None:
     ],
 )
 def test_a_mistake_is_named(old: str, new: str, said: str, folder: Path) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         written(folder, FILE.replace(old, new))
-    assert said in found.value.message
+    assert said in raises.value.message
 
 
 def test_a_script_that_the_driver_cannot_read_is_refused_with_both_lines(folder: Path, engine: Path) -> None:
@@ -119,8 +119,8 @@ data_to_memory = 4.0
     ids=["pgbench", "half filled", "sysbench"],
 )
 def test_data_keep_their_ratio_to_the_instances_memory(tmp_path: Path, more: str, bytes_at_least: int) -> None:
-    (one,) = emulated_arms(written(tmp_path, SIZED + more), to_run=False)
-    assert one.arm.workload.data_set().size_bytes == pytest.approx(bytes_at_least, rel=0.01)
+    (arm,) = emulated_arms(written(tmp_path, SIZED + more), to_run=False)
+    assert arm.arm.workload.data_set().size_bytes == pytest.approx(bytes_at_least, rel=0.01)
     (smaller,) = emulated_arms(written(tmp_path, SIZED.replace("1GiB", "256MiB") + more), to_run=False)
     assert smaller.arm.workload.data_set().size_bytes == pytest.approx(bytes_at_least / 4, rel=0.01)
 
@@ -136,9 +136,9 @@ def test_data_keep_their_ratio_to_the_instances_memory(tmp_path: Path, more: str
     ],
 )
 def test_a_size_and_a_load_that_cannot_be_are_refused(tmp_path: Path, more: str, said: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         written(tmp_path, SIZED + more)
-    assert said in found.value.message
+    assert said in raises.value.message
 
 
 @pytest.mark.parametrize("key", ["data_to_memory = 2.0", "load.limited = true"])
@@ -150,16 +150,16 @@ def test_a_server_that_exists_has_its_own_memory_and_volumes(tmp_path: Path, key
 
 def test_options_are_a_factor(tmp_path: Path) -> None:
     text = SIZED.replace("data_to_memory = 4.0", 'kind = "sysbench"')
-    found = written(tmp_path, text + '[factors]\n"workload.options.range_size" = [10, 1000]\n')
-    assert [arm.label for arm in found.arms] == ["range_size 10", "range_size 1000"]
-    assert [arm.workload.options.range_size for arm in found.arms] == [10, 1000]
+    result = written(tmp_path, text + '[factors]\n"workload.options.range_size" = [10, 1000]\n')
+    assert [arm.label for arm in result.arms] == ["range_size 10", "range_size 1000"]
+    assert [arm.workload.options.range_size for arm in result.arms] == [10, 1000]
 
 
 def test_a_script_that_sleeps_is_not_given_to_a_driver_that_does_not_slow_it(folder: Path) -> None:
     (folder / "one.sql").write_text("SELECT 1;\n  \\sleep 10 ms\n")
     dilated = FILE.replace('volume = "gp3"', 'volume = "gp3"\ndilation = 4')
     assert written(folder, dilated).arms[0].workload.sleeps
-    with pytest.raises(InputError, match=r"workload\.files: pgbench does not slow the \\sleep") as found:
+    with pytest.raises(InputError, match=r"workload\.files: pgbench does not slow the \\sleep") as raises:
         written(folder, dilated.replace('"native"', '"pgbench"'))
-    assert "native" in found.value.remedy
+    assert "native" in raises.value.remedy
     assert written(folder, FILE.replace('"native"', '"pgbench"')).arms[0].workload.driver == "pgbench"

@@ -33,25 +33,25 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pgdyno.experiment import Cell
-    from pgdyno.flow.listener import Step
+    from pgdyno.flow.listener import ProgressStep
     from pgdyno.world import Measured, Ready, Run
 
 pytestmark = pytest.mark.usefixtures("engine")
 
 
 def test_arms_with_the_same_programs_and_settings_ask_them_once(trial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    texts: list[str] = []
     for function in (resolved.find_binaries, resolved.require_accepted):
 
         def noted(*arguments: Any, function: Callable[..., Any] = function) -> Any:
-            asked.append(function.__name__)
+            texts.append(function.__name__)
             return function(*arguments)
 
         monkeypatch.setattr(resolved, function.__name__, noted)
     trial.write_text(FAKE.replace("fake", "emulated") + '"workload.clients" = [4, 8]\n')
     arms = resolved.emulated_arms(read_experiment(trial), to_run=False)
     assert len(arms) == 4
-    assert sorted(asked) == ["find_binaries", "require_accepted"]
+    assert sorted(texts) == ["find_binaries", "require_accepted"]
 
 
 @pytest.fixture
@@ -62,16 +62,16 @@ def trial(tmp_path: Path) -> Path:
 
 
 def only_result(root: Path) -> Path:
-    (found,) = (path for path in root.iterdir() if (path / "experiment.json").is_file())
-    return found
+    (only_result,) = (path for path in root.iterdir() if (path / "experiment.json").is_file())
+    return only_result
 
 
 def test_an_experiment_on_a_made_up_world_is_whole_and_says_what_it_is(trial: Path, tmp_path: Path) -> None:
     document = json.loads(pgdyno("run", trial, "--results", tmp_path, "--json", code=0).out)
     assert [arm["tps"]["n"] for arm in document["arms"]] == [2, 2]
-    found = summarise(only_result(tmp_path))
-    assert found.valid
-    page = html(found)
+    comparison = summarise(only_result(tmp_path))
+    assert comparison.valid
+    page = html(comparison)
     assert "the figures of a fake world are made up" in page
     assert "fake volumes" in page
 
@@ -91,9 +91,11 @@ def test_an_experiment_in_parts_ends_as_a_whole_one(trial: Path, tmp_path: Path)
     assert {run.record.arm for run in open_experiment(directory).runs} == {"io2bx"}
     resumed = plan(recorded(directory), resume=directory)
     assert execute(resumed, root=tmp_path, command=()) == directory
-    found = open_experiment(directory)
-    assert [run.record.position for run in found.runs] == [0, 1, 2, 3]
-    assert [(run.record.block, run.record.arm_index) for run in found.runs] == list(found.record.order)
+    stored_experiment = open_experiment(directory)
+    assert [run.record.position for run in stored_experiment.runs] == [0, 1, 2, 3]
+    assert [(run.record.block, run.record.arm_index) for run in stored_experiment.runs] == list(
+        stored_experiment.record.order
+    )
     with pytest.raises(PgdynoError, match=r"was a different experiment: .*workload.clients is 5, was 4"):
         plan(read_experiment(trial, ["workload.clients=5"]), resume=directory)
 
@@ -104,8 +106,8 @@ def test_an_example_is_run_in_parts_by_the_command(state_dir: Path, tmp_path: Pa
     pgdyno("run", *example, "--set", "replicates=2", "--results", tmp_path, "--only", "2", "--budget", "10min", code=0)
     directory = only_result(tmp_path)
     first = open_experiment(directory)
-    assert {one.record.arm for one in first.runs} == {"io2bx:iops=8000"}
-    began = {one.path.name: one.record.anchor.unix_ns for one in first.runs}
+    assert {run.record.arm for run in first.runs} == {"io2bx:iops=8000"}
+    began = {run.path.name: run.record.anchor.unix_ns for run in first.runs}
 
     other = (*example, "--set", "replicates=2", "--set", "workload.clients=5", "--resume", directory)
     assert pgdyno("run", *other, "--dry-run", code=2).err.count("was a different experiment") == 1
@@ -115,11 +117,11 @@ def test_an_example_is_run_in_parts_by_the_command(state_dir: Path, tmp_path: Pa
 
     document = json.loads(pgdyno("run", "--resume", directory, "--json", code=0).out)
     whole = open_experiment(directory)
-    assert [one.record.position for one in whole.runs] == [0, 1, 2, 3]
-    assert began.items() <= {one.path.name: one.record.anchor.unix_ns for one in whole.runs}.items()
-    assert {one.record.experiment_hash for one in whole.runs} == {whole.record.experiment_hash}
+    assert [run.record.position for run in whole.runs] == [0, 1, 2, 3]
+    assert began.items() <= {run.path.name: run.record.anchor.unix_ns for run in whole.runs}.items()
+    assert {run.record.experiment_hash for run in whole.runs} == {whole.record.experiment_hash}
     assert whole.record.factors == {"world.volume": ("gp3", "io2bx:iops=8000")}
-    assert all(one.record.factors == {"world.volume": one.record.arm} for one in whole.runs)
+    assert all(run.record.factors == {"world.volume": run.record.arm} for run in whole.runs)
     assert document["arms"][0]["tps"]["n"] == 2
     assert "run 1 of" not in pgdyno("run", "--resume", directory, code=0).err, "nothing is left"
 
@@ -131,7 +133,7 @@ def test_what_ends_a_resumed_experiment_before_its_first_run_leaves_it(
     killed = write_experiment(tmp_path, run.record_of(plan(read_experiment(trial)), ()))
     kept = (killed / "experiment.json").read_bytes()
 
-    def broken(_step: Step) -> None:
+    def broken(_step: ProgressStep) -> None:
         raise error
 
     with pytest.raises((Interrupted, HostError)) as caught:
@@ -147,7 +149,7 @@ def test_what_ends_a_resumed_experiment_before_its_first_run_leaves_it(
 def test_what_ends_a_new_experiment_before_its_first_run_leaves_nothing(
     error: BaseException, trial: Path, tmp_path: Path
 ) -> None:
-    def broken(_step: Step) -> None:
+    def broken(_step: ProgressStep) -> None:
         raise error
 
     with pytest.raises((KeyboardInterrupt, HostError)):
@@ -231,6 +233,6 @@ def test_a_world_is_added_by_one_class_and_its_registration(
 
 def test_a_world_that_does_not_exist_is_refused_by_name(trial: Path, tmp_path: Path) -> None:
     trial.write_text(FAKE.replace('"fake"', '"dream"'))
-    said = pgdyno("run", trial, code=2).err
-    assert "there is no world `dream`; there are emulated, real" in said
-    assert "fake" not in said
+    err = pgdyno("run", trial, code=2).err
+    assert "there is no world `dream`; there are emulated, real" in err
+    assert "fake" not in err

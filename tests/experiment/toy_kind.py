@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from pgdyno.workload.kind.base import Refusal
-from pgdyno.workload.kind.driven import Filled
+from pgdyno.workload.kind.driven import FilledKind
 from pgdyno.workload.tables import PgbenchTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Queue(Filled):
+class Queue(FilledKind):
     """`queue`: jobs that clients take from a table."""
 
     blamed: ClassVar[str] = "jobs"

@@ -80,12 +80,12 @@ class FaultyServer:
         """Acknowledged numbers that the table does not have, and numbers in it that are wrong or were never sent."""
         with self.cluster.connect() as connection:
             rows = connection.execute("SELECT id, body = repeat(md5(id::text), 30) FROM ledger").fetchall()
-        found = {number for number, whole in rows if whole}
+        results = {number for number, whole in rows if whole}
         # The next insert goes beyond what may or may not have been committed.
         doubtful = range(self.acknowledged + 1, self.sent + 1)
-        missing = sorted(set(range(1, self.acknowledged + 1)) - found - self._skipped)
+        missing = sorted(set(range(1, self.acknowledged + 1)) - results - self._skipped)
         wrong = sorted(number for number, whole in rows if not whole or number > self.sent)
-        self._skipped |= {number for number in doubtful if number not in found}
+        self._skipped |= {number for number in doubtful if number not in results}
         self.acknowledged = self.sent
         return missing + wrong
 

@@ -12,7 +12,7 @@ import pytest
 from pgdyno.errors import PgdynoError
 from pgdyno.experiment.event import EventTable
 from pgdyno.host import mounts, volume
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.world.acts import Acts
@@ -35,9 +35,9 @@ def event(**keys: object) -> EventTable:
 def rows(cluster: Cluster) -> int:
     """How many there are."""
     with cluster.connect() as connection:
-        found = connection.execute("SELECT count(*) FROM kept").fetchone()
-    assert found is not None
-    return int(found[0])
+        result = connection.execute("SELECT count(*) FROM kept").fetchone()
+    assert result is not None
+    return int(result[0])
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
@@ -45,7 +45,7 @@ def test_a_server_recovers_from_events_with_every_acknowledged_row(state: Path, 
     mount = state.parent / "mnt"
     with (
         volume.attached("gp3:size=1GiB", mount=mount, name="data", file_system=kind) as data,
-        contextlib.closing(Cluster(find_binaries(), mount / "pgdata", journal=Journal(state))) as cluster,
+        contextlib.closing(Cluster(find_binaries(), mount / "pgdata", journal=HostJournal(state))) as cluster,
     ):
         cluster.initdb()
         settings = {"shared_buffers": "16MB", "huge_pages": "off"}
@@ -71,7 +71,7 @@ def test_a_server_recovers_from_events_with_every_acknowledged_row(state: Path, 
             # The page cache survives the end of a server, and not a power cut.
             lost = not unsynced.exists() or unsynced.read_text() != "of the page cache"
             assert lost is (do == "cut")
-        assert [one.target for one in mounts.mounts_of(data.block_device)] == [mount]
+        assert [mount.target for mount in mounts.mounts_of(data.block_device)] == [mount]
 
         faster = event(do="modify", spec="gp3:size=1GiB,throughput=250", optimizing="0s", rule="2023")
         assert "throughput=250" in acts(faster)

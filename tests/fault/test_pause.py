@@ -48,12 +48,12 @@ def write_page(path: Path) -> None:
 
 def uninterruptible() -> set[str]:
     """Threads of this machine in state D at this moment (proc(5))."""
-    found = set()
+    uninterruptible = set()
     for stat in Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
             if stat.read_text(errors="replace").rpartition(")")[2].split()[0] == "D":
-                found.add(stat.parent.name)
-    return found
+                uninterruptible.add(stat.parent.name)
+    return uninterruptible
 
 
 def assert_nothing_hangs() -> None:
@@ -119,7 +119,11 @@ def test_a_pause_of_seventy_seconds_is_a_stalled_check(state: Path, capsys: pyte
         assert time.monotonic() - began >= 69
         assert run(["metrics", "cloudwatch", "data", "--metric", STALLED, "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
-        (result,) = [one for one in document["MetricDataResults"] if one["Label"].endswith(STALLED)]
+        (result,) = [
+            MetricDataResult
+            for MetricDataResult in document["MetricDataResults"]
+            if MetricDataResult["Label"].endswith(STALLED)
+        ]
         assert max(result["Values"]) == 1.0
     clean(state)
 
@@ -132,9 +136,9 @@ def statuses() -> Iterator[list[str]]:
 
     def watch() -> None:
         while not end.wait(1.0):
-            for one in volume.states().values():
-                if one["status"] not in (*seen[-1:], "insufficient-data"):
-                    seen.append(one["status"])
+            for state in volume.states().values():
+                if state["status"] not in (*seen[-1:], "insufficient-data"):
+                    seen.append(state["status"])
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -155,14 +159,16 @@ def test_a_run_whose_volume_pauses_for_seventy_seconds_says_so_everywhere(state:
     with statuses() as seen:
         pgdyno("run", file, "--results", tmp_path, "--keep-invalid", code=0)
     assert seen == ["ok", "impaired", "ok"]
-    (found,) = open_experiment(next(tmp_path.glob("*-paused-*"))).runs
-    (pause,) = events_of(found)
-    assert_paused(found, pause, PAUSE_S)
-    assert all(check.ok for check in found.record.checks), found.record.checks
-    document = json.loads(pgdyno("metrics", "cloudwatch", found.path, "--measured", "--json", code=0).out)
+    (run,) = open_experiment(next(tmp_path.glob("*-paused-*"))).runs
+    (pause,) = events_of(run)
+    assert_paused(run, pause, PAUSE_S)
+    assert all(check.ok for check in run.record.checks), run.record.checks
+    document = json.loads(pgdyno("metrics", "cloudwatch", run.path, "--measured", "--json", code=0).out)
     values = {
-        one["Label"]: [value for _, value in sorted(zip(one["Timestamps"], one["Values"], strict=True))]
-        for one in document["MetricDataResults"]
+        MetricDataResult["Label"]: [
+            value for _, value in sorted(zip(MetricDataResult["Timestamps"], MetricDataResult["Values"], strict=True))
+        ]
+        for MetricDataResult in document["MetricDataResults"]
     }
     assert values[STALLED] == [0.0, 1.0], "the third minute is not a whole one"
     assert (values["VolumeReadOps"][1], values["VolumeWriteOps"][1]) == (0, 0)

@@ -32,34 +32,42 @@ def attach(state_dir: Path) -> Iterator[Attach]:
         return attached[-1]
 
     yield one
-    for found in attached:
-        if found.alive:
-            found.detach()
+    for attached_volume in attached:
+        if attached_volume.alive:
+            attached_volume.detach()
 
 
-def credit(found: volume.AttachedVolume, percent: int) -> None:
+def credit(attached_volume: volume.AttachedVolume, percent: int) -> None:
     """Set how full the buckets are: at 0 what follows is the provisioned rate, at 100 there is a burst."""
-    command = ["volume", "credit", found.name, "--percent", str(percent), "--state-dir", str(found.state_dir)]
+    command = [
+        "volume",
+        "credit",
+        attached_volume.name,
+        "--percent",
+        str(percent),
+        "--state-dir",
+        str(attached_volume.state_dir),
+    ]
     _engine.run_json(command)
 
 
 def in_tries(measure: Callable[[], Measured], faults: Callable[[Measured], list[str]]) -> None:
     """Measure until there is no fault, at most :data:`TRIES` times; fail with the faults of every try."""
-    said = []
+    results = []
     for attempt in range(1, TRIES + 1):
         measured = measure()
-        found = faults(measured)
-        if not found:
+        result = faults(measured)
+        if not result:
             return
-        said.append(f"try {attempt}: {measured}: {'; '.join(found)}")
-    pytest.fail("\n".join(said), pytrace=False)
+        results.append(f"try {attempt}: {measured}: {'; '.join(result)}")
+    pytest.fail("\n".join(results), pytrace=False)
 
 
-def off(name: str, found: float, wanted: float, tolerance: float) -> list[str]:
+def off(name: str, value: float, wanted: float, tolerance: float) -> list[str]:
     """A fault if ``found`` is further from ``wanted`` than ``tolerance``, a share of it."""
-    error = found / wanted - 1
+    error = value / wanted - 1
     if abs(error) <= tolerance:
         return []
     return [
-        f"{name} is {found:.4g}, should be {wanted:.4g} within {100 * tolerance:g} %, is off by {100 * error:+.2f} %"
+        f"{name} is {value:.4g}, should be {wanted:.4g} within {100 * tolerance:g} %, is off by {100 * error:+.2f} %"
     ]

@@ -30,23 +30,23 @@ def side(iops: float, block_kib: int, latency_ns: np.ndarray[Any, Any]) -> Side:
 def point(cell: Cell, number: int = 0) -> Point:
     """A cell whose measurement is what the model says."""
     job = cell.job
-    asked = {"null": None}.get(cell.volume, 1000.0 if job.block_kib == 256 else 3000.0)
-    asked = 12_000.0 if cell.volume == kinds.FOUR or cell.instance else asked
+    result = {"null": None}.get(cell.volume, 1000.0 if job.block_kib == 256 else 3000.0)
+    value = 12_000.0 if cell.volume == kinds.FOUR or cell.instance else result
     rng = np.random.default_rng(number)
-    mean_ns = 600e3 if job.depth == 1 else job.depth / (asked or 1e5) * 1e9
+    mean_ns = 600e3 if job.depth == 1 else job.depth / (value or 1e5) * 1e9
     draws = 200_000 if cell.part == "rate" else 2_000
     latency = np.full(draws, mean_ns) if "fifo" in cell.volume else rng.gamma(2, mean_ns / 2, draws)
-    modelled = side(asked or 1e5, job.block_kib, latency)
+    modelled = side(value or 1e5, job.block_kib, latency)
     pgdyno = cell.world == "pgdyno"
     return Point(
         cell=cell,
         begin=BEGIN + timedelta(minutes=number),
-        asked_iops=asked,
+        asked_iops=value,
         measured=modelled.model_copy(update={"exact_ns": None}),
         modelled=modelled if measure.models(cell) else None,
         paired=paired() if measure.pairs(cell) else None,
         daemon=daemon() if pgdyno else None,
-        seconds=[second(index, asked or 1e5, job.block_kib) for index in range(job.seconds + job.ramp_s)],
+        seconds=[second(index, value or 1e5, job.block_kib) for index in range(job.seconds + job.ramp_s)],
     )
 
 

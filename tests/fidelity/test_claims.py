@@ -56,8 +56,8 @@ def test_a_record_as_the_model_says_holds_every_claim() -> None:
     ],
 )
 def test_what_is_wrong_breaks_its_claim_and_no_other(cells: list[Cell], how: str, broken: str) -> None:
-    found = judged(dict.fromkeys(cells, how))
-    assert [name for name, holds in found.items() if not holds] == [broken]
+    document = judged(dict.fromkeys(cells, how))
+    assert [name for name, holds in document.items() if not holds] == [broken]
 
 
 def test_a_shape_that_is_not_gamma_breaks_two_claims() -> None:
@@ -73,15 +73,15 @@ def test_a_shape_that_is_not_gamma_breaks_two_claims() -> None:
 def test_one_of_three_repetitions_does_not_decide_and_two_do() -> None:
     second, third = (next(iter(matrix.depth_1(repetition))) for repetition in (2, 3))
     assert all(judged({GP3_READ: "1.04"}).values())
-    found = judged({second: "1.04", third: "1.04"})
-    assert [name for name, holds in found.items() if not holds] == ["depth_1_gp3"]
+    document = judged({second: "1.04", third: "1.04"})
+    assert [name for name, holds in document.items() if not holds] == ["depth_1_gp3"]
 
 
 def test_io2bx_is_allowed_what_gp3_is_not() -> None:
     cells = [cell for repetition in (1, 2, 3) for cell in matrix.depth_1(repetition)]
-    found = judged(dict.fromkeys(cells, "1.04"))
-    assert not found["depth_1_gp3"]
-    assert found["depth_1_io2bx"]
+    document = judged(dict.fromkeys(cells, "1.04"))
+    assert not document["depth_1_gp3"]
+    assert document["depth_1_io2bx"]
 
 
 def test_a_second_with_steal_is_not_judged() -> None:

@@ -79,6 +79,6 @@ def test_a_device_on_another_file_than_asked_for_is_refused(bench: device.Bench)
 def test_a_throttle_without_limits_throttles_nothing(bench: device.Bench) -> None:
     if reason := device.missing("blk-throttle"):
         pytest.skip(reason)
-    with device.blk_throttle(bench, Limits(None, None, 1), read_share=1.0) as found:
+    with device.blk_throttle(bench, Limits(None, None, 1), read_share=1.0) as blk_throttle:
         # More than the limits above let through; a quiet machine does ten times as much.
-        assert fio.run(found.path, Job("random", "read", 4, 8, 1), launcher=found.launcher).iops > 4000
+        assert fio.run(blk_throttle.path, Job("random", "read", 4, 8, 1), launcher=blk_throttle.launcher).iops > 4000

@@ -32,9 +32,9 @@ SAVED_S = 1.0
 
 def run(attach: Attach, spec: str, job: Job, log: Path) -> tuple[fio.Measured, model.Modelled]:
     """What fio measured, and what the model says of the same requests when an ideal host sends them."""
-    found = attach(spec, submit_log=log)
-    measured = fio.run(found.block_device, job)
-    found.detach()
+    result = attach(spec, submit_log=log)
+    measured = fio.run(result.block_device, job)
+    result.detach()
     identical, grants = model.identical(log)
     assert identical == grants > 0, "a replay of the recorded arrivals gives other completions"
     return measured, model.predict(log, job, PERCENTILES)

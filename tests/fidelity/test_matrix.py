@@ -21,10 +21,10 @@ GP3 = Limits(iops=3000, bytes_per_s=125 << 20, unit_bytes=256 << 10)
 
 
 def test_every_pair_of_values_of_two_axes_occurs() -> None:
-    found = [(c.volume, (c.job.pattern, c.job.mix), c.job.block_kib, c.job.depth) for c in matrix.pairs()]
+    patterns = [(c.volume, (c.job.pattern, c.job.mix), c.job.block_kib, c.job.depth) for c in matrix.pairs()]
     axes = (matrix.VOLUMES, matrix.MODES, matrix.BLOCKS_KIB, matrix.DEPTHS)
     for a, b in combinations(range(4), 2):
-        assert {(cell[a], cell[b]) for cell in found} == {(x, y) for x in axes[a] for y in axes[b]}
+        assert {(cell[a], cell[b]) for cell in patterns} == {(x, y) for x in axes[a] for y in axes[b]}
 
 
 def test_the_record_takes_less_than_half_an_hour_and_no_two_cells_share_a_file() -> None:
@@ -73,22 +73,22 @@ def test_what_is_asked_of_a_type_is_what_its_provider_says(spec: str, job: Job, 
 
 
 def test_every_type_that_can_be_attached_is_measured_and_what_is_real_is_within_reach() -> None:
-    types = {one["type"] for one in _engine.run_json(["volume", "types"])["types"]} - {"null"}
+    types = {type_["type"] for type_ in _engine.run_json(["volume", "types"])["types"]} - {"null"}
     assert set(kinds.DEFAULTS) == types
     for cell in kinds.cells():
-        asked = Limits.of(catalog.resolve(cell.volume).document).asked_iops(cell.job)
-        assert asked is not None
+        value = Limits.of(catalog.resolve(cell.volume).document).asked_iops(cell.job)
+        assert value is not None
         if cell.job.depth > 1 and cell.instance is None:
-            assert asked / cell.dilation <= kinds.IOPS_UNDILATED, cell
-            assert asked / cell.dilation * cell.job.block_kib <= kinds.MIB_PER_S_UNDILATED << 10, cell
+            assert value / cell.dilation <= kinds.IOPS_UNDILATED, cell
+            assert value / cell.dilation * cell.job.block_kib <= kinds.MIB_PER_S_UNDILATED << 10, cell
 
 
 def test_a_type_with_more_than_the_undilated_is_measured_dilated_at_more() -> None:
     large = {cell.volume.partition(":")[0]: cell.dilation for cell in kinds.large()}
     assert all(dilation > 1 for dilation in large.values())
-    for one in _engine.run_json(["volume", "types"])["types"]:
-        most = (one["iops"] or {}).get("maximum") or 0
-        assert most <= 4 * kinds.IOPS_UNDILATED or one["type"] in large or one["type"] in SAME_AS, one["type"]
+    for type_ in _engine.run_json(["volume", "types"])["types"]:
+        most = (type_["iops"] or {}).get("maximum") or 0
+        assert most <= 4 * kinds.IOPS_UNDILATED or type_["type"] in large or type_["type"] in SAME_AS, type_["type"]
 
 
 def test_a_key_is_a_name_for_a_file() -> None:

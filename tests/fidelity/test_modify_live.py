@@ -63,20 +63,20 @@ def test_a_live_modification_takes_effect_at_once_and_nothing_waits_for_it(
     throughput = ",throughput=1000" if kind == "gp3" else ""
 
     def measure() -> Changed:
-        found = attach(before)
-        device, log = found.block_device, tmp_path / "latency"
+        result = attach(before)
+        device, log = result.block_device, tmp_path / "latency"
         first = requests_of(device)
-        credit(found, 0)
+        credit(result, 0)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(fio.run, device, JOB, log=log)
             assert wait_until(lambda: requests_of(device) - first >= CHANGE_AFTER or running.done(), DEADLINE_S)
-            asked = requests_of(device) - first
-            found.modify(f"{kind}:iops={AFTER_IOPS}{throughput}")
+            number = requests_of(device) - first
+            result.modify(f"{kind}:iops={AFTER_IOPS}{throughput}")
             answered = requests_of(device) - first
             running.result(DEADLINE_S)
-        found.detach()
-        completed_ms = sorted(one.at_ms for one in fio.read_log(log))
-        asked_ms, answered_ms, end_ms = completed_ms[asked], completed_ms[answered], completed_ms[-JOB.depth]
+        result.detach()
+        completed_ms = sorted(logged.at_ms for logged in fio.read_log(log))
+        asked_ms, answered_ms, end_ms = completed_ms[number], completed_ms[answered], completed_ms[-JOB.depth]
         gap_ms = max(after - before for before, after in pairwise(completed_ms))
         changed = Changed(
             rate(completed_ms, SETTLED_MS, asked_ms),

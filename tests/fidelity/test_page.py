@@ -76,8 +76,8 @@ def test_a_record_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.M
     points = synthetic.record()[:3]
     cells = [p.cell for p in points]
     begun = Record.resumed(tmp_path, cells)
-    for one in points[:2]:
-        begun.add(one)
+    for item in points[:2]:
+        begun.add(item)
     again = Record.resumed(tmp_path, cells)
     assert again.folder == begun.folder
     assert [cell for cell in cells if not again.has(cell)] == cells[2:]

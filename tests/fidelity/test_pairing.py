@@ -16,16 +16,16 @@ from tools.fidelity.submit_log import Requests
 EXACT = Paired(requests=3, close=3, median_error=0)
 
 
-def requests(*found: tuple[int, int]) -> Requests:
+def requests(*result: tuple[int, int]) -> Requests:
     """(offset, modelled latency) of each, a millisecond apart."""
-    submitted = np.arange(len(found), dtype=np.int64) * 10**6
-    offset, latency = (np.array([one[i] for one in found], dtype=np.int64) for i in (0, 1))
+    submitted = np.arange(len(result), dtype=np.int64) * 10**6
+    offset, latency = (np.array([item[i] for item in result], dtype=np.int64) for i in (0, 1))
     return Requests(submitted, submitted + latency, offset)
 
 
-def timed(*found: tuple[int, int]) -> list[Logged]:
+def timed(*result: tuple[int, int]) -> list[Logged]:
     """(offset, latency) of each."""
-    return [Logged(at_ms=0, latency_ns=latency, offset=offset) for offset, latency in found]
+    return [Logged(at_ms=0, latency_ns=latency, offset=offset) for offset, latency in result]
 
 
 def test_a_request_is_close_within_a_twentieth_of_its_own_time_in_the_volumes_clock() -> None:

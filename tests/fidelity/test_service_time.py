@@ -35,18 +35,18 @@ HOST_MS = 0.1
 @pytest.mark.parametrize("kind", PUBLISHED_MS)
 def test_append_and_fsync_take_the_published_time(kind: str, attach: Attach, tmp_path: Path) -> None:
     """Within 10 % either way: the requests come one after the other, so their modelled times add up."""
-    found = attach(kind, tmp_path / "volume")
+    result = attach(kind, tmp_path / "volume")
     low_ms, high_ms = PUBLISHED_MS[kind]
-    before_ns = _modelled_ns(found)
+    before_ns = _modelled_ns(result)
     took_ms = _append_and_fsync_ms(tmp_path / "volume")
-    modelled_ms = (_modelled_ns(found) - before_ns) / 1e6 / SYNCS
+    modelled_ms = (_modelled_ns(result) - before_ns) / 1e6 / SYNCS
     assert (low_ms - HOST_MS) * 0.9 <= modelled_ms <= high_ms * 1.1
     assert took_ms >= modelled_ms * EARLY, "answers left before their time"
-    assert found.alive
+    assert result.alive
 
 
-def _modelled_ns(found: AttachedVolume) -> int:
-    counters = found.stats()["counters"]
+def _modelled_ns(volume: AttachedVolume) -> int:
+    counters = volume.stats()["counters"]
     return int(counters["read_modelled_ns"] + counters["write_modelled_ns"])
 
 
@@ -66,13 +66,13 @@ def _append_and_fsync_ms(folder: Path) -> float:
 @pytest.mark.needs_fio
 def test_one_read_at_a_time_takes_the_tables_median(attach: Attach, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    found = attach("gp3", submit_log=log)
-    table = found.spec["params"]["service_time"]["read"]
+    result = attach("gp3", submit_log=log)
+    table = result.spec["params"]["service_time"]["read"]
     row = next(row for row in table["rows"] if row["size_bytes"] == 4096)
     median_ms = row["service_ns"][table["probability_ppm"].index(500_000)] / 1e6
     job = Job("random", "read", 4, 1, 3)
-    measured = fio.run(found.block_device, job)
-    found.detach()
+    measured = fio.run(result.block_device, job)
+    result.detach()
     modelled = model.predict(log, job, (50.0,))
     assert not off("p50", modelled.exact_ns[50.0] / 1e6, median_ms, 0.03)
     assert measured.latency_ms[50.0] >= median_ms * EARLY, "answers left before their time"

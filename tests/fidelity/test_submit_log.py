@@ -36,9 +36,9 @@ def test_requests_come_in_the_order_of_their_submits_with_their_own_grants(tmp_p
         *(record(SUBMIT, 100, 7), record(GRANT, 160, 7), record(SUBMIT, 170, 3)),
         record(OVERFLOW),
     )
-    found = submit_log.read(path)
-    assert found.submitted_ns.tolist() == [10, 20, 100]
-    assert found.latency_ns.tolist() == [80, 30, 60]
+    result = submit_log.read(path)
+    assert result.submitted_ns.tolist() == [10, 20, 100]
+    assert result.latency_ns.tolist() == [80, 30, 60]
 
 
 def test_a_record_that_was_cut_off_is_left_out(tmp_path: Path) -> None:

@@ -60,16 +60,16 @@ class Database:
 
     def tables(self) -> list[str]:
         """Names of the tables that are there."""
-        found = self.rows("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
-        return sorted(str(row[0]) for row in found)
+        rows = self.rows("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
+        return sorted(str(row[0]) for row in rows)
 
     def wait_for_no_session_of(self, program: str) -> None:
         """Wait until the server has ended a program's sessions: that takes a moment after the program has closed them.
 
         An interrupted COPY is rolled back in that time.
         """
-        asked = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{program}'"
-        assert wait_until(lambda: self.rows(asked) == [(0,)], TIMEOUT_S), f"sessions of {program} are still there"
+        text = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = '{program}'"
+        assert wait_until(lambda: self.rows(text) == [(0,)], TIMEOUT_S), f"sessions of {program} are still there"
 
     def schema(self) -> list[str]:
         """What ``pg_dump -s`` writes, without the token that newer versions draw anew each time."""
@@ -81,12 +81,12 @@ class Database:
 
     def digest(self, table: str, order: str = "ctid") -> str:
         """SHA-256 of every row as COPY writes it, by default in the order in which the rows lie."""
-        found = hashlib.sha256()
+        sha256 = hashlib.sha256()
         query = f"COPY (SELECT * FROM {table} ORDER BY {order}) TO STDOUT".encode()
         with psycopg.connect(self.dsn) as connection, connection.cursor() as cursor, cursor.copy(query) as copied:
             for part in copied:
-                found.update(part)
-        return found.hexdigest()
+                sha256.update(part)
+        return sha256.hexdigest()
 
     def unfrozen_pages(self, table: str) -> int:
         """Pages with rows that the visibility map does not know to be frozen."""
@@ -118,9 +118,9 @@ def sysbench(tables: int = 1, rows: int = 1000, **more: Any) -> dict[str, Any]:
     return {"tables": {"sysbench": {"tables": tables, "rows": rows, **of_tables}}, **more}
 
 
-def fill(database: Database, asked: Mapping[str, Any]) -> Filled:
+def fill(database: Database, document: Mapping[str, Any]) -> Filled:
     """Run to the end."""
-    with filling(database, asked) as process:
+    with filling(database, document) as process:
         out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, err
     lines = [json.loads(line) for line in out.splitlines()]
@@ -132,9 +132,9 @@ def fill(database: Database, asked: Mapping[str, Any]) -> Filled:
     )
 
 
-def refused(database: Database, asked: Mapping[str, Any]) -> dict[str, str]:
+def refused(database: Database, document: Mapping[str, Any]) -> dict[str, str]:
     """Run what ends with an error of the user; returns its message and remedy."""
-    with filling(database, asked) as process:
+    with filling(database, document) as process:
         _, err = process.communicate(timeout=TIMEOUT_S)
     return error_of(process, err)
 
@@ -165,7 +165,7 @@ def wait_for_rows(process: subprocess.Popen[bytes]) -> None:
     """Read until rows are on their way."""
     assert process.stdout is not None
     for line in process.stdout:
-        said = json.loads(line)
-        if said.get("progress", {}).get("rows", 0) > 0:
+        document = json.loads(line)
+        if document.get("progress", {}).get("rows", 0) > 0:
             return
     raise AssertionError("it ended before it had sent a row")

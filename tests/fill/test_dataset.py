@@ -85,9 +85,9 @@ def arm(tmp_path: Path, workload: str) -> ResolvedArm:
     ids=["pgbench", "native", "sysbench", "plain", "references", "sessions", "split", "idle"],
 )
 def test_a_workload_has_its_tables_and_its_loader(tmp_path: Path, workload: str, tables: Tables, native: bool) -> None:
-    one = arm(tmp_path, workload)
-    assert one.arm.workload.data_set() == tables
-    key = dataset_keys(read_experiment(tmp_path / "experiment.toml"), [one])[0]
+    resolved_arm = arm(tmp_path, workload)
+    assert resolved_arm.arm.workload.data_set() == tables
+    key = dataset_keys(read_experiment(tmp_path / "experiment.toml"), [resolved_arm])[0]
     assert (key.tables, key.native) == (tables, native)
 
 
@@ -98,16 +98,16 @@ def keys_of(tmp_path: Path, load: str) -> list[DatasetKey]:
         f"schema_version = 1\n[workload]\nscale = 3\n{load}"
         '[factors]\n"world.volume" = ["gp3", "gp3:iops=6000", "gp3:size=200GiB"]\n'
     )
-    found = read_experiment(file)
-    return list(dataset_keys(found, emulated_arms(found, to_run=False)).values())
+    experiment = read_experiment(file)
+    return list(dataset_keys(experiment, emulated_arms(experiment, to_run=False)).values())
 
 
 def test_data_that_have_no_room_are_said_with_the_room_they_need(tmp_path: Path) -> None:
     file = tmp_path / "experiment.toml"
     file.write_text('schema_version = 1\n[world]\nvolume = "gp3:size=200GiB"\n[workload]\nscale = 20000\n')
-    found = read_experiment(file)
+    experiment = read_experiment(file)
     with pytest.raises(InputError, match=r"gp3:size=200GiB holds 200\.0 GiB, and scale 20000 needs") as caught:
-        dataset_keys(found, emulated_arms(found, to_run=False))
+        dataset_keys(experiment, emulated_arms(experiment, to_run=False))
     least_gib = math.ceil(PgbenchTables(20_000).size_bytes / 2**30 + 0.5)
     assert least_gib > 200
     assert f"at least {least_gib} GiB" in caught.value.remedy
@@ -115,19 +115,19 @@ def test_data_that_have_no_room_are_said_with_the_room_they_need(tmp_path: Path)
 
 def test_what_a_run_adds_is_room_that_is_required(tmp_path: Path) -> None:
     file = tmp_path / "experiment.toml"
-    asked = (
+    text = (
         'schema_version = 1\n[world]\nvolume = "gp3:size=4GiB"\n[workload]\nkind = "tpcc"\nwarehouses = 20\nclients = 20\n'
         'warmup = "0s"\nduration = "30min"\nrate_per_s = {}\n'
     )
-    file.write_text(asked.format(2))
-    found = read_experiment(file)
-    dataset_keys(found, emulated_arms(found, to_run=False))
+    file.write_text(text.format(2))
+    experiment = read_experiment(file)
+    dataset_keys(experiment, emulated_arms(experiment, to_run=False))
     # 2,300 a second for half an hour, of which 10 of 23 are New-Orders of 1,300 bytes.
-    file.write_text(asked.format(2300))
-    found = read_experiment(file)
-    assert found.arms[0].workload.adds_bytes() == 1000 * 1800 * 1300
+    file.write_text(text.format(2300))
+    result = read_experiment(file)
+    assert result.arms[0].workload.adds_bytes() == 1000 * 1800 * 1300
     with pytest.raises(InputError, match=r"needs 4\.\d GiB, 2\.2 of it for what a run adds"):
-        dataset_keys(found, emulated_arms(found, to_run=False))
+        dataset_keys(result, emulated_arms(result, to_run=False))
 
 
 def test_only_a_limited_load_is_of_its_volume(tmp_path: Path) -> None:
@@ -151,15 +151,15 @@ def striped_keys(tmp_path: Path, file_system: str) -> list[DatasetKey]:
         f'schema_version = 1\n[world]\nfile_system = "{file_system}"\n[workload]\nscale = 1\n'
         f'[factors]\n"world.volume" = {volumes}\n'
     )
-    found = read_experiment(file)
-    return list(dataset_keys(found, emulated_arms(found, to_run=False)).values())
+    experiment = read_experiment(file)
+    return list(dataset_keys(experiment, emulated_arms(experiment, to_run=False)).values())
 
 
 def test_arms_on_xfs_share_a_data_set_in_the_same_stripes_only(tmp_path: Path) -> None:
-    one, four, copied, finer = striped_keys(tmp_path, "xfs")
-    assert len({one, four, finer}) == 3
+    dataset_key, four, copied, finer = striped_keys(tmp_path, "xfs")
+    assert len({dataset_key, four, finer}) == 3
     assert copied == four, "the same columns, kept twice"
-    placed = [dict(unlimited(key).volumes) for key in (one, four, finer)]
+    placed = [dict(unlimited(key).volumes) for key in (dataset_key, four, finer)]
     assert placed == [
         {"data": "null:size=102400MiB"},
         {"data": "4xnull:size=51200MiB,chunk=512KiB"},
@@ -177,8 +177,8 @@ def test_a_clone_on_an_array_has_the_stripes_of_its_data_set(state_dir: Path, tm
         image, mount = made[four].images["data"], tmp_path / "mnt"
         with attached("4xgp3:size=1GiB", mount=mount, image=image):
             assert list(mount.iterdir())
-            told = subprocess.run(["xfs_info", mount], check=True, capture_output=True, text=True, timeout=60).stdout
-    assert "sunit=128    swidth=512 blks" in told
+            stdout = subprocess.run(["xfs_info", mount], check=True, capture_output=True, text=True, timeout=60).stdout
+    assert "sunit=128    swidth=512 blks" in stdout
 
 
 @pytest.mark.sets_limits
@@ -190,9 +190,9 @@ def test_a_limited_load_waits_for_its_volume(state_dir: Path, tmp_path: Path) ->
         'schema_version = 1\n[world]\nvolume = "gp2:size=400GiB,credits=0"\ndilation = 2\n[instance]\nmemory = "256MiB"\n'
         "[workload]\nscale = 2\n[workload.load]\nlimited = true\nconnections = 2\n"
     )
-    found = read_experiment(file)
-    arms = emulated_arms(found, to_run=False)
-    (key,) = dataset_keys(found, arms).values()
+    experiment = read_experiment(file)
+    arms = emulated_arms(experiment, to_run=False)
+    (key,) = dataset_keys(experiment, arms).values()
     notes: list[str] = []
     with loaded({key: arms[0].binaries}, lambda _key: lambda _share, _text: None, tmp_path, notes.append) as made:
         assert made[key].images["data"].exists()
@@ -218,12 +218,12 @@ def test_loads_that_are_repeated_take_turns_and_the_last_is_used(state_dir: Path
         'schema_version = 1\n[instance]\nmemory = "256MiB"\n[workload]\nscale = 1\n[workload.load]\nlimited = true\n'
         'times = 2\nconnections = 2\n[factors]\n"world.volume" = ["gp3:size=4GiB", "io2bx:size=4GiB,iops=4000"]\n'
     )
-    found = read_experiment(file)
-    arms = emulated_arms(found, to_run=False)
-    wanted = dict.fromkeys(dataset_keys(found, arms).values(), arms[0].binaries)
+    experiment = read_experiment(file)
+    arms = emulated_arms(experiment, to_run=False)
+    wanted = dict.fromkeys(dataset_keys(experiment, arms).values(), arms[0].binaries)
     once = tomllib.loads(file.read_text())
     del once["workload"]["load"]["times"]
-    assert found.identity() == Experiment.of(once).identity(), "it cannot change what a run comes to"
+    assert experiment.identity() == Experiment.of(once).identity(), "it cannot change what a run comes to"
     groups = set()
     beside = find_hierarchy().group("memory", "any").parent
 
@@ -231,7 +231,7 @@ def test_loads_that_are_repeated_take_turns_and_the_last_is_used(state_dir: Path
         groups.update(beside.glob(f"dataset-*-{os.getpid()}"))
 
     with loaded(wanted, lambda _key: progress, tmp_path, lambda _note: None) as made:
-        assert all(one.images["data"].exists() for one in made.values())
+        assert all(item.images["data"].exists() for item in made.values())
     assert groups, "a control group's name ends in its maker: `make test` in another place took one for a leak"
     on = [load.record.volumes["data"].partition(":")[0] for load in open_loads(tmp_path)]
     assert on == ["gp3", "io2bx", "gp3", "io2bx"]
@@ -245,10 +245,10 @@ def test_a_server_or_a_volume_that_dies_while_data_are_loaded_is_named(
     state_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
 ) -> None:
     """A client that lost its session would tell little, and be called a bug."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def measured(cluster: Cluster, *_arguments: object, **_options: object) -> None:
-        victim = cluster.pid if program == "postgres" else found["daemon"]
+        victim = cluster.pid if program == "postgres" else counts["daemon"]
         with cluster.connect() as connection:
             os.kill(victim, signal.SIGKILL)
             assert wait_until(lambda: not cluster.alive or program != "postgres", PATIENCE_S)
@@ -261,7 +261,7 @@ def test_a_server_or_a_volume_that_dies_while_data_are_loaded_is_named(
         @contextlib.contextmanager
         def noted() -> Iterator[AttachedPlacement]:
             with made as placement:
-                found["daemon"] = placement.volumes["data"].daemon.pid
+                counts["daemon"] = placement.volumes["data"].daemon.pid
                 yield placement
 
         return noted()

@@ -14,9 +14,9 @@ LONG = 200
 """A scale that takes many seconds on any machine."""
 
 
-def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def overlap(document: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two steps were under way at the same time."""
-    return bool(one["begin_ns"] < other["end_ns"] and other["begin_ns"] < one["end_ns"])
+    return bool(document["begin_ns"] < other["end_ns"] and other["begin_ns"] < document["end_ns"])
 
 
 def test_progress_only_grows_and_ends_with_everything(database: Callable[[], Database]) -> None:

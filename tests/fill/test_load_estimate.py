@@ -62,8 +62,8 @@ def test_only_a_load_in_batches_waits_for_commits() -> None:
     assert load_estimate_s(tables, "copy", 1, 0.01) == load_estimate_s(tables)
     assert load_estimate_s(tables, "hammerdb", 1, 0.01) > load_estimate_s(tables, "hammerdb", 1, 0.0)
     # A warehouse is one session's, however many there are.
-    one = TpccTables(1)
-    assert load_estimate_s(one, "hammerdb", 30, 0.01) == load_estimate_s(one, "hammerdb", 1, 0.01)
+    tpcc_tables = TpccTables(1)
+    assert load_estimate_s(tpcc_tables, "hammerdb", 30, 0.01) == load_estimate_s(tpcc_tables, "hammerdb", 1, 0.01)
     alike = BatchedLoad.of(tables)
     assert alike is not None
     assert load_estimate_s(tables, "hammerdb", 4, 0.01) == alike.seconds(4, cores, 0.01)
@@ -74,8 +74,8 @@ def test_only_a_load_in_batches_waits_for_commits() -> None:
 def _key(tmp_path: Path, text: str, place: int) -> DatasetKey:
     file = tmp_path / "experiment.toml"
     file.write_text(text)
-    found = read_experiment(file)
-    return dataset_keys(found, emulated_arms(found, to_run=False))[place]
+    experiment = read_experiment(file)
+    return dataset_keys(experiment, emulated_arms(experiment, to_run=False))[place]
 
 
 @pytest.mark.usefixtures("engine")

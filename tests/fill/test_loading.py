@@ -15,16 +15,16 @@ from pgdyno.store.record import PostgresRecord
 from pgdyno.workload import tables
 from pgdyno.workload.load import drop, fill, load
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
-from pgdyno.world.load_phase import Loader, Phase, measured
+from pgdyno.world.load_phase import Loader, LoadPhase, measured
 
 from .filled import Database
 
 SIZE = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relkind = 'r' AND relnamespace = 2200"
 
 
-def phase(database: Database, directory: Path) -> Phase:
+def phase(database: Database, directory: Path) -> LoadPhase:
     """A load whose server is watched, on a disk that is nobody's to know."""
-    return Phase(
+    return LoadPhase(
         directory=directory,
         title="scale 1",
         postgres=PostgresRecord(version=database.cluster.version, source="a test"),
@@ -78,11 +78,17 @@ def test_a_load_is_a_phase_with_its_record(database: Callable[[], Database], tmp
     loaded = measured(made, PgbenchTables(scale=1), phase(made, tmp_path), loader=by)
     assert loaded.path == tmp_path / "loads" / "00-scale-1"
     assert "100,011 rows" in loaded.said
-    found = LoadRecord.model_validate_json((loaded.path / "load.json").read_bytes())
-    assert (found.loader, found.experiment_id) == ("native" if native else "pgbench", tmp_path.name)
-    assert found.rows == PgbenchTables(scale=1).rows
-    assert bool(found.steps) == bool(found.moments) == native
-    assert all(found.begin_ns <= step.begin_ns <= step.end_ns <= found.end_ns for step in found.steps)
+    model_validate_json = LoadRecord.model_validate_json((loaded.path / "load.json").read_bytes())
+    assert (model_validate_json.loader, model_validate_json.experiment_id) == (
+        "native" if native else "pgbench",
+        tmp_path.name,
+    )
+    assert model_validate_json.rows == PgbenchTables(scale=1).rows
+    assert bool(model_validate_json.steps) == bool(model_validate_json.moments) == native
+    assert all(
+        model_validate_json.begin_ns <= step.begin_ns <= step.end_ns <= model_validate_json.end_ns
+        for step in model_validate_json.steps
+    )
     import pyarrow.parquet as pq
 
     cpu = pq.read_table(loaded.path / "probe/cpu.parquet").to_pylist()
@@ -121,9 +127,9 @@ def test_sizes_are_foretold(database: Callable[[], Database], asked: Tables) -> 
 
 def test_both_loaders_make_the_same(database: Callable[[], Database]) -> None:
     ours, theirs = database(), database()
-    asked = PgbenchTables(scale=1, fillfactor=90, foreign_keys=True)
-    fill(ours, asked)
-    load(theirs, asked)
+    tables = PgbenchTables(scale=1, fillfactor=90, foreign_keys=True)
+    fill(ours, tables)
+    load(theirs, tables)
     assert ours.schema() == theirs.schema()
     assert ours.digest("pgbench_accounts") == theirs.digest("pgbench_accounts")
 

@@ -79,12 +79,12 @@ def test_k_is_drawn_as_sysbench_draws_it(database: Callable[[], Database]) -> No
 
 
 def test_one_seed_makes_one_data_set_however_many_write_it(database: Callable[[], Database]) -> None:
-    one, many, other = database(), database(), database()
-    fill(one, sysbench(3, ROWS, connections=1, seed=5))
+    result, many, other = database(), database(), database()
+    fill(result, sysbench(3, ROWS, connections=1, seed=5))
     filled = fill(many, sysbench(3, ROWS, connections=3, seed=5))
     fill(other, sysbench(3, ROWS, seed=6))
     assert filled.summary["sessions"] == 3
-    digests = [[made.digest(f"sbtest{number}") for number in (1, 2, 3)] for made in (one, many, other)]
+    digests = [[made.digest(f"sbtest{number}") for number in (1, 2, 3)] for made in (result, many, other)]
     assert digests[0] == digests[1] != digests[2]
     assert len(set(digests[0])) == 3, "each table has rows of its own"
 

@@ -82,11 +82,11 @@ def one(cluster: Cluster, query: str) -> Any:
 
 
 def test_copy_takes_every_row_into_columns_with_types(loaded: Cluster, made: Made) -> None:
-    told = {file["name"]: file["rows"] for file in made.summary["files"]}
-    assert told.keys() == COLUMNS.keys()
-    for name, rows in told.items():
+    document = {file["name"]: file["rows"] for file in made.summary["files"]}
+    assert document.keys() == COLUMNS.keys()
+    for name, rows in document.items():
         assert one(loaded, f"SELECT count(*) FROM {name.replace('.', '_')}") == rows
-    assert made.summary["rows"] == sum(told.values())
+    assert made.summary["rows"] == sum(document.values())
     # A thousandth of 204 million; the counts of titles that have rows vary by half a per cent (four standard deviations).
     assert made.summary["rows"] == pytest.approx(204_295.502, rel=0.02)
 
@@ -96,8 +96,8 @@ def test_the_tables_of_a_load_have_the_columns_that_the_files_have(made: Made) -
     for name, columns in imdb.COLUMNS.items():
         with gzip.open(made.folder / f"{name}.tsv.gz", "rt") as file:
             assert tuple(file.readline().rstrip("\n").split("\t")) == columns
-    told = sum(file["bytes"] for file in made.summary["files"])
-    assert imdb.SET.input_bytes(imdb.TABLES, SCALE) == pytest.approx(told, rel=0.1), "what estimates are fed"
+    number = sum(file["bytes"] for file in made.summary["files"])
+    assert imdb.SET.input_bytes(imdb.TABLES, SCALE) == pytest.approx(number, rel=0.1), "what estimates are fed"
 
 
 def test_ids_lead_from_file_to_file(loaded: Cluster) -> None:
@@ -122,8 +122,8 @@ def test_nulls_and_text_are_as_they_should_be(loaded: Cluster) -> None:
 def test_a_file_alone_is_the_same_file(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["generate", "imdb", f"--scale={SCALE}", f"--out={tmp_path}", "--file=title.ratings", "--threads=1"]
     assert cli_main.run(words) == 0
-    said = capsys.readouterr()
-    assert "title.ratings.tsv" in said.out and " rows in " in said.err
+    readouterr = capsys.readouterr()
+    assert "title.ratings.tsv" in readouterr.out and " rows in " in readouterr.err
     with gzip.open(made.folder / "title.ratings.tsv.gz") as packed:
         assert (tmp_path / "title.ratings.tsv").read_bytes() == packed.read()
     assert [path.name for path in tmp_path.iterdir()] == ["title.ratings.tsv"]

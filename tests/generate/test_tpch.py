@@ -121,18 +121,18 @@ def made(*words: str) -> dict[str, Any]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert cli_main.run(["generate", "tpch", *words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(out.getvalue())
-    return found
+    document: dict[str, Any] = json.loads(out.getvalue())
+    return document
 
 
 def hashes(folder: Path, algorithm: str) -> dict[str, str]:
     """The hash of each file by its name without the suffix."""
-    found = {}
+    hashes = {}
     for path in sorted(folder.iterdir()):
         assert path.suffix == ".tbl"
         with path.open("rb") as file:
-            found[path.stem] = hashlib.file_digest(file, algorithm).hexdigest()
-    return found
+            hashes[path.stem] = hashlib.file_digest(file, algorithm).hexdigest()
+    return hashes
 
 
 @pytest.mark.parametrize("scale", SHA256)

@@ -13,5 +13,5 @@ from tools import btrfs_layout
 def test_btrfs_stripes_as_it_did_when_the_record_was_made() -> None:
     record = json.loads(btrfs_layout.RECORD.read_text(encoding="ascii"))
     assert (record["columns"], record["chunk_kib"]) == (btrfs_layout.COLUMNS, btrfs_layout.CHUNK_KIB)
-    for found, recorded in zip(btrfs_layout.observe(), record["requests"], strict=True):
-        assert found == recorded
+    for document, recorded in zip(btrfs_layout.observe(), record["requests"], strict=True):
+        assert document == recorded

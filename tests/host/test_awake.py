@@ -12,9 +12,9 @@ from pgdyno.host import awake
 
 
 def _allowed_us() -> int:
-    with awake.LATENCY.open("rb", buffering=0) as asked:
-        found: int = struct.unpack("i", asked.read(4))[0]
-    return found
+    with awake.LATENCY.open("rb", buffering=0) as result:
+        allowed_us: int = struct.unpack("i", result.read(4))[0]
+    return allowed_us
 
 
 @pytest.mark.skipif(not awake.possible(), reason=f"{awake.LATENCY} can't be written here")

@@ -24,10 +24,10 @@ def test_version_1_with_controllers_mounted_together(tmp_path: Path) -> None:
     info = tmp_path / "mountinfo"
     text = line("/c/cpu,cpuacct", "cgroup", "rw,cpu,cpuacct") + line("/c/memory", "cgroup", "rw,memory")
     info.write_text(text + line("/c/unified", "cgroup2", "rw"))
-    found = cgroup.find_hierarchy(info)
-    assert found.version == 1
-    assert str(found.group("cpuacct", "x")) == "/c/cpu,cpuacct/pgdyno/x"
-    assert str(found.group("memory", "x")) == "/c/memory/pgdyno/x"
+    hierarchy = cgroup.find_hierarchy(info)
+    assert hierarchy.version == 1
+    assert str(hierarchy.group("cpuacct", "x")) == "/c/cpu,cpuacct/pgdyno/x"
+    assert str(hierarchy.group("memory", "x")) == "/c/memory/pgdyno/x"
 
 
 def test_version_2(tmp_path: Path) -> None:
@@ -36,19 +36,19 @@ def test_version_2(tmp_path: Path) -> None:
     (root / "cgroup.controllers").write_text("cpuset cpu memory\n")
     info = tmp_path / "mountinfo"
     info.write_text(line(root, "cgroup2", "rw"))
-    found = cgroup.find_hierarchy(info)
-    assert found.version == 2
-    group = found.group("memory", "x")
-    assert group == found.group("cpuset", "x") == root / "pgdyno" / "x"
-    found.prepare(group, "memory")
+    hierarchy = cgroup.find_hierarchy(info)
+    assert hierarchy.version == 2
+    group = hierarchy.group("memory", "x")
+    assert group == hierarchy.group("cpuset", "x") == root / "pgdyno" / "x"
+    hierarchy.prepare(group, "memory")
     group.mkdir()
-    found.limit_memory(group, 1 << 30)
+    hierarchy.limit_memory(group, 1 << 30)
     assert (root / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
     assert (root / "pgdyno" / "cgroup.subtree_control").read_text() == "+cpu +cpuset +memory"
     assert (group / "memory.max").read_text() == str(1 << 30)
-    found.limit_cpu(group, 50_000, 100_000)
+    hierarchy.limit_cpu(group, 50_000, 100_000)
     assert (group / "cpu.max").read_text() == "50000 100000"
-    found.give_way(group.parent)
+    hierarchy.give_way(group.parent)
     assert (root / "pgdyno" / "cpu.weight").read_text() == "1"
 
 
@@ -56,9 +56,9 @@ def test_version_2_without_cpuset_hands_down_what_there_is(tmp_path: Path) -> No
     (tmp_path / "cgroup.controllers").write_text("cpu io memory pids\n")
     info = tmp_path / "mountinfo"
     info.write_text(line(tmp_path, "cgroup2", "rw"))
-    found = cgroup.find_hierarchy(info)
-    assert [name for name in cgroup.CONTROLLERS if not found.offers(name)] == ["cpuset"]
-    found.prepare(found.group("memory", "x"), "memory")
+    hierarchy = cgroup.find_hierarchy(info)
+    assert [name for name in cgroup.CONTROLLERS if not hierarchy.offers(name)] == ["cpuset"]
+    hierarchy.prepare(hierarchy.group("memory", "x"), "memory")
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory"
 
 
@@ -69,17 +69,17 @@ def test_a_containers_own_group_is_refused_before_anything_is_made(tmp_path: Pat
     (tmp_path / "cgroup.subtree_control").touch()
     info = tmp_path / "mountinfo"
     info.write_text(line(tmp_path, "cgroup2", "rw"))
-    found = cgroup.find_hierarchy(info)
-    found.require_groups()
+    hierarchy = cgroup.find_hierarchy(info)
+    hierarchy.require_groups()
     (tmp_path / "cgroup.type").write_text("domain\n")
     with pytest.raises(HostError, match="hands no controllers down") as caught:
-        found.require_groups()
+        hierarchy.require_groups()
     assert "--cgroupns=host" in caught.value.remedy
     (tmp_path / "cgroup.procs").write_text("")
-    found.require_groups()
+    hierarchy.require_groups()
     (tmp_path / "cgroup.procs").write_text("1\n")
     (tmp_path / "cgroup.subtree_control").write_text("cpuset cpu memory\n")
-    found.require_groups()
+    hierarchy.require_groups()
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_version_2_without_memory_is_refused_with_what_to_do(
 
 def test_what_is_not_offered_has_a_remedy_for_each_kind_of_root(tmp_path: Path) -> None:
     assert "mount -t cgroup -o cpuset" in cgroup.V1({"memory": tmp_path}).how_to_offer(["cpuset"])
-    found = cgroup.V2(tmp_path, frozenset({"memory"}))
-    assert "cgroup_disable=" in found.how_to_offer(["cpuset"])
+    v2 = cgroup.V2(tmp_path, frozenset({"memory"}))
+    assert "cgroup_disable=" in v2.how_to_offer(["cpuset"])
     (tmp_path / "cgroup.type").write_text("domain\n")
-    assert "Delegate=cpu cpuset memory" in found.how_to_offer(["cpuset"])
+    assert "Delegate=cpu cpuset memory" in v2.how_to_offer(["cpuset"])
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_why_nothing_is_handed_down_is_said(
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(Path, "write_text", refuse)
-    found = cgroup.V2(tmp_path, frozenset({"memory", "cpu"}))
+    v2 = cgroup.V2(tmp_path, frozenset({"memory", "cpu"}))
     with pytest.raises(HostError, match=said) as caught:
-        found.prepare(found.group("memory", "x"), "memory")
+        v2.prepare(v2.group("memory", "x"), "memory")
     assert remedy in caught.value.remedy
 
 
@@ -146,13 +146,13 @@ def test_controllers_that_systemd_takes_back_are_handed_down_again(
         return write(path, text)
 
     monkeypatch.setattr(Path, "write_text", taken_back)
-    found = cgroup.V2(tmp_path, frozenset({"memory", "cpu"}))
+    v2 = cgroup.V2(tmp_path, frozenset({"memory", "cpu"}))
     if times == 1:
-        found.prepare(found.group("memory", "x"), "memory")
+        v2.prepare(v2.group("memory", "x"), "memory")
         assert written == [tmp_path.name, cgroup.PARENT] * 2
     else:
         with pytest.raises(HostError, match="No such file"):
-            found.prepare(found.group("memory", "x"), "memory")
+            v2.prepare(v2.group("memory", "x"), "memory")
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -192,9 +192,9 @@ def test_version_2_in_the_kernel(tmp_path: Path) -> None:
         offered = set((root / "cgroup.controllers").read_text().split())
         if not offered:
             pytest.skip("version 1 holds every controller of this kernel")
-        found = cgroup.V2(root, frozenset({"memory", "cpu", "cpuset", "hugetlb"} & offered))
-        group = found.group("cpuacct", f"test-{os.getpid()}")
-        found.prepare(group, "cpuacct")
+        v2 = cgroup.V2(root, frozenset({"memory", "cpu", "cpuset", "hugetlb"} & offered))
+        group = v2.group("cpuacct", f"test-{os.getpid()}")
+        v2.prepare(group, "cpuacct")
         group.mkdir()
         child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
         try:
@@ -203,7 +203,7 @@ def test_version_2_in_the_kernel(tmp_path: Path) -> None:
             assert "usage_usec" in (group / "cpu.stat").read_text()
             assert not cgroup.remove(group, 0.1), "a process is inside"
             with pytest.raises(HostError, match="hands no controllers down"):
-                found.prepare(group / "below" / "it", "cpuacct")
+                v2.prepare(group / "below" / "it", "cpuacct")
         finally:
             child.kill()
             child.wait()

@@ -16,7 +16,7 @@ from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_INTERRUPTED, HostError, InputError
 from pgdyno.host import mounts, paths, volume
 from pgdyno.host.clean import clean, left_in
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.launch import launch
 from pgdyno.host.process import end_all, identity, writing_to
 from pgdyno.host.unfinished import unfinished
@@ -71,14 +71,14 @@ def masks(status: str) -> tuple[int, int]:
 
 
 def test_a_child_begins_with_no_signal_blocked_or_ignored() -> None:
-    told = subprocess.run([sys.executable, "-c", STATUS], capture_output=True, text=True, check=True).stdout
-    assert masks(told) == (0, 0)
+    stdout = subprocess.run([sys.executable, "-c", STATUS], capture_output=True, text=True, check=True).stdout
+    assert masks(stdout) == (0, 0)
 
 
 def test_under_nohup_a_hangup_stays_ignored() -> None:
     ignoring = f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{STATUS}"
-    told = subprocess.run([sys.executable, "-c", ignoring], capture_output=True, text=True, check=True).stdout
-    assert masks(told) == (0, 1 << (signal.SIGHUP - 1))
+    stdout = subprocess.run([sys.executable, "-c", ignoring], capture_output=True, text=True, check=True).stdout
+    assert masks(stdout) == (0, 1 << (signal.SIGHUP - 1))
 
 
 def test_a_child_ends_with_a_killed_parent() -> None:
@@ -106,11 +106,11 @@ def test_a_launched_server_blocks_no_signal(state: Path, tmp_path: Path) -> None
     log = tmp_path / "log"
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
     try:
-        launched = launch(["cat", "/proc/self/status"], journal=Journal(state), name="cat", log=log, env=os.environ)
+        launched = launch(["cat", "/proc/self/status"], journal=HostJournal(state), name="cat", log=log, env=os.environ)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     launched.process.wait(10)
-    Journal(state).done(launched.entry_id)
+    HostJournal(state).done(launched.entry_id)
     assert masks(log.read_text())[0] == 0
 
 

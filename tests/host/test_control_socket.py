@@ -33,8 +33,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @pytest.fixture
 def attached(state: Path) -> Iterator[volume.AttachedVolume]:
-    with volume.attached("null:size=64MiB", mount=state.parent / "mount", name="v") as found:
-        yield found
+    with volume.attached("null:size=64MiB", mount=state.parent / "mount", name="v") as result:
+        yield result
 
 
 def cpu_s(pid: int) -> float:

@@ -92,15 +92,15 @@ def test_killed_while_it_attaches(state: Path, kills: int) -> None:
 @pytest.mark.usefixtures("state")
 def test_killed_while_its_device_has_unwritten_pages() -> None:
     """As while mkfs writes. What closes the device last waits for them, so /dev/fuse must be closed before it."""
-    found = volume.attach("null:size=1GiB", mount=None, name="v", calibrate=False)
-    with Path(found.block_device).open("wb", buffering=0) as device:
+    document = volume.attach("null:size=1GiB", mount=None, name="v", calibrate=False)
+    with Path(document.block_device).open("wb", buffering=0) as device:
         device.write(bytes(32 << 20))
-    os.kill(found.daemon.pid, signal.SIGKILL)
-    tasks = Path(f"/proc/{found.daemon.pid}/task")
+    os.kill(document.daemon.pid, signal.SIGKILL)
+    tasks = Path(f"/proc/{document.daemon.pid}/task")
     try:
         assert wait_until(lambda: not tasks.exists() or len(list(tasks.iterdir())) <= 1, GONE_S)
     finally:
-        found.detach()
+        document.detach()
 
 
 @pytest.mark.parametrize("kills", KILLS)
@@ -108,15 +108,15 @@ def test_killed_while_it_detaches(state: Path, kills: int) -> None:
     moments = random.Random(2)
     mount = state.parent / "mount"
     for number in range(kills):
-        found = volume.attach("gp3:iops=3000", mount=mount, name=f"v{number}")
+        document = volume.attach("gp3:iops=3000", mount=mount, name=f"v{number}")
         for file in range(20):
             (mount / f"file{file}").write_bytes(bytes(500_000))
-        command = [_engine.checked(), "volume", "detach", found.name, "--state-dir", str(state)]
+        command = [_engine.checked(), "volume", "detach", document.name, "--state-dir", str(state)]
         asking = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             asking.wait(moments.uniform(0.0, 0.1))
         except subprocess.TimeoutExpired:
-            subprocess.run(["kill", "-KILL", str(found.daemon.pid)], check=False)
+            subprocess.run(["kill", "-KILL", str(document.daemon.pid)], check=False)
         asking.wait(GONE_S)
-        found.detach()
-        assert not found.alive
+        document.detach()
+        assert not document.alive

@@ -35,11 +35,11 @@ def test_what_was_asked_for_is_counted_and_replayed(state: Path) -> None:
             )
             for number in range(VOLUMES)
         ]
-        for one in attached:
-            assert one.spec["spec"] == "gp3:size=1GiB,iops=3000,throughput=125,degraded=50%"
-            assert one.spec["degradation"]["of_time_percent"] == 50.0
-            moved(one.block_device, [place * PAGE for place in range(50)])
-        degraded = [one.stats()["counters"]["degraded_ns"] for one in attached]
+        for item in attached:
+            assert item.spec["spec"] == "gp3:size=1GiB,iops=3000,throughput=125,degraded=50%"
+            assert item.spec["degradation"]["of_time_percent"] == 50.0
+            moved(item.block_device, [place * PAGE for place in range(50)])
+        degraded = [item.stats()["counters"]["degraded_ns"] for item in attached]
     assert any(ns > 0 for ns in degraded), "another seed is needed: none begins in a period"
     assert any(ns == 0 for ns in degraded), "another seed is needed: each begins in a period"
     replayed = _engine.run_json(["replay", str(log)])

@@ -22,8 +22,8 @@ KINDS = [pytest.param(kind, marks=pytest.mark.needs_xfs if kind == "xfs" else ()
 def mounted(mount: Path) -> tuple[str, list[str]]:
     """Kind and options of what is mounted, as the kernel says."""
     lines = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
-    found = next(line for line in lines if line[1] == str(mount))
-    return found[2], found[3].split(",")
+    texts = next(line for line in lines if line[1] == str(mount))
+    return texts[2], texts[3].split(",")
 
 
 @needs_fuse
@@ -32,8 +32,8 @@ def test_it_is_formatted_and_mounted_as_asked(state: Path, kind: FileSystem) -> 
     mount = state.parent / "mnt"
     with volume.attached("null", mount=mount, file_system=kind, mount_options="noatime,nodev") as attached:
         (mount / "file").write_bytes(bytes(1 << 20))
-        found, options = mounted(mount)
-        assert found == attached.facts["file_system"] == kind
+        text, options = mounted(mount)
+        assert text == attached.facts["file_system"] == kind
         assert {"noatime", "nodev"} <= set(options)
         assert attached.facts["mount_options"] == "noatime,nodev"
 
@@ -47,11 +47,11 @@ def test_clones_of_one_image_are_mounted_beside_each_other(state: Path, kind: Fi
         (mounts[0] / "kept").write_text("kept")
         first.detach(save_image=image)
     with (
-        volume.attached("gp3", mount=mounts[0], image=image) as one,
+        volume.attached("gp3", mount=mounts[0], image=image) as result,
         volume.attached("gp3", mount=mounts[1], image=image, file_system=kind) as two,
     ):
         assert [(mount / "kept").read_text() for mount in mounts] == ["kept", "kept"]
-        assert one.facts["file_system"] == two.facts["file_system"] == kind
+        assert result.facts["file_system"] == two.facts["file_system"] == kind
         (mounts[0] / "mine").touch()
         assert not (mounts[1] / "mine").exists()
 

@@ -89,7 +89,7 @@ def test_a_fast_restored_volume_waits_for_nothing_and_has_taken_a_credit(
         assert counters["restore_credits_most_millionths"] == 10_000_000
         assert 9_000_000 <= counters["restore_credits_millionths"] < 9_500_000
         assert run(["metrics", "names", "--json"]) == 0
-        names = {one["name"] for one in json.loads(capsys.readouterr().out)["metrics"]}
+        names = {metric["name"] for metric in json.loads(capsys.readouterr().out)["metrics"]}
         assert {"FastSnapshotRestoreCreditsBucketSize", "FastSnapshotRestoreCreditsBalance"} <= names
 
 

@@ -37,19 +37,19 @@ PATIENCE_S = 20.0
 def stopped(state: Path) -> Iterator[volume.AttachedVolume]:
     """A volume whose daemon is stopped."""
     mount = state.parent / "mnt"
-    found = volume.attach("null:size=1GiB", mount=mount, name="v")
+    document = volume.attach("null:size=1GiB", mount=mount, name="v")
     (mount / "kept").write_text("kept")
     os.sync()
-    os.kill(found.daemon.pid, signal.SIGSTOP)
-    expect(lambda: _state(found.daemon.pid) == "T", "it is stopped")
+    os.kill(document.daemon.pid, signal.SIGSTOP)
+    expect(lambda: _state(document.daemon.pid) == "T", "it is stopped")
     try:
-        yield found
+        yield document
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(found.daemon.pid, signal.SIGCONT)
+            os.kill(document.daemon.pid, signal.SIGCONT)
         clean(state)
-        if found.alive:
-            found.detach()
+        if document.alive:
+            document.detach()
 
 
 def _state(pid: int) -> str:
@@ -58,7 +58,7 @@ def _state(pid: int) -> str:
 
 def test_closing_the_exported_file_needs_no_answer_of_the_daemon(state: Path) -> None:
     """A killed daemon closes its own file: if the kernel then asked it, it would never end."""
-    with volume.attached("null:size=1GiB", mount=None, name="v") as found:
+    with volume.attached("null:size=1GiB", mount=None, name="v") as result:
         exported = state / "volumes" / "v" / "fuse" / "volume"
         script = "import sys; file = open(sys.argv[1], 'r+b', buffering=0); print('open', flush=True); sys.stdin.read()"
         command = [sys.executable, "-c", script, str(exported)]
@@ -66,12 +66,12 @@ def test_closing_the_exported_file_needs_no_answer_of_the_daemon(state: Path) ->
             assert reader.stdin is not None
             assert reader.stdout is not None
             reader.stdout.readline()
-            os.kill(found.daemon.pid, signal.SIGSTOP)
+            os.kill(result.daemon.pid, signal.SIGSTOP)
             try:
                 reader.stdin.close()
                 expect(lambda: reader.poll() == 0, "it is closed")
             finally:
-                os.kill(found.daemon.pid, signal.SIGCONT)
+                os.kill(result.daemon.pid, signal.SIGCONT)
 
 
 def test_a_stopped_daemon_is_said(stopped: volume.AttachedVolume, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,9 +80,9 @@ def test_a_stopped_daemon_is_said(stopped: volume.AttachedVolume, capsys: pytest
         begin = time.monotonic()
         assert run(["volume", *command]) == EXIT_HOST, command
         assert time.monotonic() - begin < PATIENCE_S
-        said = capsys.readouterr().err
-        assert f"the daemon of volume `v` (process {pid}) is stopped" in said
-        assert f"kill -CONT {pid}" in said
+        err = capsys.readouterr().err
+        assert f"the daemon of volume `v` (process {pid}) is stopped" in err
+        assert f"kill -CONT {pid}" in err
     assert run(["volume", "list"]) == 0
     assert f"stopped (kill -CONT {pid})" in capsys.readouterr().out
     os.kill(pid, signal.SIGCONT)
@@ -109,46 +109,46 @@ def test_a_detach_that_is_interrupted_leaves_the_volume_and_its_content(stopped:
 def test_an_interrupted_detach_says_what_became_of_the_volume(state: Path) -> None:
     """The daemon has heard the command and not answered yet when Ctrl-C comes."""
     mount = state.parent / "mnt"
-    found = volume.attach("null:size=1GiB", mount=mount, name="v")
-    found.keep()
+    document = volume.attach("null:size=1GiB", mount=mount, name="v")
+    document.keep()
     command = [Path(sys.executable).parent / "pgdyno", "volume", "detach", "v"]
-    silent = _silent_instead_of(found)
+    silent = _silent_instead_of(document)
     try:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as detaching:
             assert silent.asked.wait(60)
             detaching.send_signal(signal.SIGINT)
             assert detaching.stderr is not None
-            said = detaching.stderr.read()
+            result = detaching.stderr.read()
             assert detaching.wait(30) == EXIT_INTERRUPTED
     finally:
         silent.close()
-    assert "volume `v` is still attached, with its content" in said
-    found.detach()
+    assert "volume `v` is still attached, with its content" in result
+    document.detach()
 
 
 def test_a_daemon_that_does_not_answer_is_given_up(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = volume.attach("null:size=1GiB", mount=None, name="v")
-    silent = _silent_instead_of(found)
+    document = volume.attach("null:size=1GiB", mount=None, name="v")
+    silent = _silent_instead_of(document)
     try:
         begin = time.monotonic()
         with pytest.raises(HostError, match=r"process \d+\) gave no answer within 10 s"):
-            found.stats()
+            document.stats()
         with pytest.raises(HostError, match="gave no answer within 2 s"):
-            found.detach()
+            document.detach()
         assert run(["volume", "list"]) == 0
         assert "silent (process" in capsys.readouterr().out
         assert time.monotonic() - begin < 2 * PATIENCE_S
     finally:
         silent.close()
-    found.detach()
+    document.detach()
 
 
 class _silent_instead_of:  # noqa: N801 - reads as a function
     """A socket in the place of the daemon's, which hears and does not answer, as that of a daemon that hangs."""
 
-    def __init__(self, found: volume.AttachedVolume) -> None:
+    def __init__(self, attached_volume: volume.AttachedVolume) -> None:
         self.asked = threading.Event()
-        self._path = found.state_dir / "volumes" / found.name / "control.sock"
+        self._path = attached_volume.state_dir / "volumes" / attached_volume.name / "control.sock"
         self._own = self._path.with_suffix(".own")
         self._path.rename(self._own)
         self._socket = socket.socket(socket.AF_UNIX)
@@ -168,11 +168,11 @@ class _silent_instead_of:  # noqa: N801 - reads as a function
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join(10)
-        for heard in self._heard:
-            heard.close()
+        for item in self._heard:
+            item.close()
         self._own.replace(self._path)
 
 
 def test_the_engine_lists_what_daemons_do(stopped: volume.AttachedVolume) -> None:
     listed = _engine.run_json(["volume", "list", "--state-dir", str(stopped.state_dir)])["volumes"]
-    assert [(one["name"], one["state"], one["alive"]) for one in listed] == [("v", "stopped", True)]
+    assert [(item["name"], item["state"], item["alive"]) for item in listed] == [("v", "stopped", True)]

@@ -16,8 +16,8 @@ from pgdyno.host import cgroup, dirty_limits, paths
 from pgdyno.host import clean as clean_module
 from pgdyno.host.clean import clean
 from pgdyno.host.dirty_limits import DirtyLimits, current_limits, wanted_limits
-from pgdyno.host.instance import Instance, parse_cpus
-from pgdyno.host.journal import Journal
+from pgdyno.host.instance import InstanceGroup, parse_cpus
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.machine_record import MachineRecord
 
 from .needs import expect, first_cpu, needs_cgroups, needs_root
@@ -52,7 +52,7 @@ def the_limits_are_free() -> bool:
 @needs_cgroups
 def test_processes_inside_are_bounded(state: Path) -> None:
     cpus = first_cpu()
-    with Instance(f"test-{os.getpid()}", 128 * MIB, cpus, dirty_limits=False) as instance:
+    with InstanceGroup(f"test-{os.getpid()}", 128 * MIB, cpus, dirty_limits=False) as instance:
         show = "cat /proc/self/cgroup; grep Cpus_allowed_list /proc/self/status"
         lines = subprocess.check_output(instance.join_args(["sh", "-c", show]), text=True).splitlines()
         groups = sum(f"/pgdyno/{instance.name}" in line for line in lines)
@@ -82,10 +82,10 @@ print((time.process_time() - used) / (time.monotonic() - begin))
 def test_processes_inside_get_a_share_of_the_cpus_time(state: Path, dilation: int, period_us: int) -> None:
     if not cgroup.find_hierarchy().offers("cpu"):
         pytest.skip("this kernel offers no cpu control group")
-    asked = Instance(
+    group = InstanceGroup(
         f"test-{os.getpid()}", 128 * MIB, first_cpu(), cpu_share=0.25, dirty_limits=False, dilation=dilation
     )
-    with asked as instance:
+    with group as instance:
         cores = 1 if instance.cpus is not None else len(os.sched_getaffinity(0))
         files = [
             file.parent / name
@@ -103,7 +103,7 @@ def test_processes_inside_get_a_share_of_the_cpus_time(state: Path, dilation: in
 
 @needs_cgroups
 def test_leaving_waits_for_the_last_process_and_says_who_stays(state: Path) -> None:
-    instance = Instance(f"test-{os.getpid()}", 128 * MIB, dirty_limits=False, timeout_s=0.2)
+    instance = InstanceGroup(f"test-{os.getpid()}", 128 * MIB, dirty_limits=False, timeout_s=0.2)
     child = None
     try:
         with pytest.raises(HostError, match="still in the control groups"), instance:
@@ -120,8 +120,8 @@ def test_leaving_waits_for_the_last_process_and_says_who_stays(state: Path) -> N
 @needs_cgroups
 def test_one_name_is_one_instance(state: Path) -> None:
     name = f"test-{os.getpid()}"
-    with Instance(name, 128 * MIB, dirty_limits=False):
-        with pytest.raises(HostError, match="already"), Instance(name, 128 * MIB, dirty_limits=False):
+    with InstanceGroup(name, 128 * MIB, dirty_limits=False):
+        with pytest.raises(HostError, match="already"), InstanceGroup(name, 128 * MIB, dirty_limits=False):
             pass
         assert clean(state) == [], "an instance in use is left alone"
 
@@ -134,10 +134,10 @@ def test_a_group_that_cannot_be_made_leaves_no_entry(state: Path, monkeypatch: p
     monkeypatch.setattr(type(cgroup.find_hierarchy()), "prepare", refuse)
     with (
         pytest.raises(HostError, match="handed down"),
-        Instance(f"test-{os.getpid()}", 128 * MIB, dirty_limits=False),
+        InstanceGroup(f"test-{os.getpid()}", 128 * MIB, dirty_limits=False),
     ):
         pass
-    assert Journal(state).entries() == []
+    assert HostJournal(state).entries() == []
 
 
 @needs_cgroups
@@ -146,11 +146,11 @@ def test_the_dirty_limits_follow_the_instance_and_return(state: Path) -> None:
     if not the_limits_are_free():
         pytest.skip("another run on this machine holds the kernel's dirty limits")
     before = current_limits()
-    with Instance(f"test-{os.getpid()}", 256 * MIB) as instance:
+    with InstanceGroup(f"test-{os.getpid()}", 256 * MIB) as instance:
         version = instance.facts["cgroup_version"]
         now = current_limits()
         assert {name: now[name] for name in wanted_limits(256 * MIB, version)} == wanted_limits(256 * MIB, version)
-        with pytest.raises(HostError, match=f"process {os.getpid()}"), Instance("another", 128 * MIB):
+        with pytest.raises(HostError, match=f"process {os.getpid()}"), InstanceGroup("another", 128 * MIB):
             pass
     assert current_limits() == before
 
@@ -161,7 +161,10 @@ def test_dirty_memory_stays_below_a_quarter(state: Path) -> None:
     """Without the limits beside it, nearly the whole group became dirty before anything was written."""
     if not the_limits_are_free():
         pytest.skip("another run on this machine holds the kernel's dirty limits")
-    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file, Instance(f"test-{os.getpid()}", 256 * MIB) as instance:
+    with (
+        tempfile.NamedTemporaryFile(dir="/var/tmp") as file,
+        InstanceGroup(f"test-{os.getpid()}", 256 * MIB) as instance,
+    ):
         stat = Path(instance.paths["cgroup_memory"] or "") / "memory.stat"
         command = ["dd", "if=/dev/zero", f"of={file.name}", "bs=64k", "count=8192", "conv=notrunc"]
         writer = subprocess.Popen(instance.join_args(command), stderr=subprocess.DEVNULL)
@@ -211,7 +214,7 @@ def test_limits_by_version_of_control_groups() -> None:
     [("Upper", 128 * MIB, None), ("a/b", 128 * MIB, None), ("small", MIB, None), ("cpu", 128 * MIB, "0,4000")],
 )
 def test_illegal_figures_are_refused(state: Path, name: str, memory_bytes: int, cpus: str | None) -> None:
-    with pytest.raises(InputError) as caught, Instance(name, memory_bytes, cpus, dirty_limits=False):
+    with pytest.raises(InputError) as caught, InstanceGroup(name, memory_bytes, cpus, dirty_limits=False):
         pass
     assert caught.value.exit_code == EXIT_USAGE
     assert caught.value.remedy

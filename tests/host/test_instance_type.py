@@ -34,9 +34,9 @@ def test_a_core_stands_for_as_many_cpus_as_time_is_slowed(
 
 
 def test_a_type_of_the_catalogue() -> None:
-    found = resolve_type("r6g.large")
-    assert (found.name, found.vcpus, found.memory_bytes) == ("r6g.large", 2, 16 << 30)
-    assert found.ebs["maximum_iops"] >= found.ebs["baseline_iops"] > 0
+    type_ = resolve_type("r6g.large")
+    assert (type_.name, type_.vcpus, type_.memory_bytes) == ("r6g.large", 2, 16 << 30)
+    assert type_.ebs["maximum_iops"] >= type_.ebs["baseline_iops"] > 0
 
 
 def test_a_type_that_does_not_exist_has_neighbours() -> None:

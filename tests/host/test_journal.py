@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from pgdyno.host.clean import clean
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 
 from .needs import needs_root
 
@@ -32,19 +32,19 @@ def die_leaving(state: Path, *folders: Path) -> None:
 
 
 def test_an_entry_lasts_until_it_is_done(state: Path) -> None:
-    journal = Journal(state)
+    journal = HostJournal(state)
     first = journal.record("volume", name="a")
     second = journal.record("cgroup", path="/nowhere")
     assert [entry.entry_id for entry in journal.entries()] == [second, first], "the latest is undone first"
     assert journal.abandoned() == []
     journal.done(first)
     journal.done(first)
-    assert [(entry.kind, entry.data) for entry in Journal(state).entries()] == [("cgroup", {"path": "/nowhere"})]
+    assert [(entry.kind, entry.data) for entry in HostJournal(state).entries()] == [("cgroup", {"path": "/nowhere"})]
     journal.done(second)
 
 
 def test_a_directory_goes_with_its_block(state: Path, tmp_path: Path) -> None:
-    journal = Journal(state)
+    journal = HostJournal(state)
     with journal.directory(tmp_path / "run") as made:
         (made / "file").touch()
         assert len(journal.entries()) == 1
@@ -66,7 +66,7 @@ def test_what_a_killed_command_made_is_removed_once(state: Path, tmp_path: Path)
 def test_what_a_living_command_has_made_again_is_not_touched(state: Path, tmp_path: Path) -> None:
     folder = tmp_path / "again"
     die_leaving(state, folder)
-    with Journal(state).directory(folder):
+    with HostJournal(state).directory(folder):
         assert clean(state) == []
         assert folder.is_dir()
     clean(state)
@@ -74,7 +74,7 @@ def test_what_a_living_command_has_made_again_is_not_touched(state: Path, tmp_pa
 
 @needs_root
 def test_an_entry_that_was_being_written_is_forgotten(state: Path) -> None:
-    journal = Journal(state)
+    journal = HostJournal(state)
     journal.done(journal.record("cgroup", path="/nowhere"))
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -87,7 +87,7 @@ def test_an_entry_that_was_being_written_is_forgotten(state: Path) -> None:
 
 def test_names_are_free_again_for_those_who_took_them(state: Path) -> None:
     die_leaving(state)
-    journal = Journal(state)
+    journal = HostJournal(state)
     mine = journal.record("volume", name="v")
     theirs = state / "journal" / f"{os.getpid()}-1-7"
     theirs.write_text((state / "journal" / mine).read_text().replace(f'"pid": {os.getpid()}', '"pid": 2147483000'))
@@ -100,7 +100,7 @@ def test_names_are_free_again_for_those_who_took_them(state: Path) -> None:
 @needs_root
 def test_a_directory_with_something_mounted_in_it_stays(state: Path, tmp_path: Path) -> None:
     """Removing it would remove the content of the mount."""
-    journal = Journal(state)
+    journal = HostJournal(state)
     with journal.directory(tmp_path / "run") as made:
         subprocess.run(["mount", "-t", "tmpfs", "none", made], check=True)
         (made / "precious").touch()

@@ -76,7 +76,7 @@ def test_a_tool_is_ended_only_while_the_device_has_the_volumes_file(state: Path)
     device = subprocess.check_output(["losetup", "--find", "--show", image], text=True).strip()
     try:
         with Path(device).open("rb") as held, subprocess.Popen([tool, "60"], stdin=held) as holder:
-            expect(lambda: "mount" in {one.name for one in mounts.holders(device, None)}, "it holds the device")
+            expect(lambda: "mount" in {holder.name for holder in mounts.holders(device, None)}, "it holds the device")
             assert end_tools(mounts.Loop(device, "/gone/volume")) == []
             assert holder.poll() is None
             assert end_tools(mounts.Loop(device, str(image))) == [f"ended mount (process {holder.pid})"]

@@ -10,7 +10,7 @@ import pytest
 from pgdyno.errors import InputError
 from pgdyno.host import mounts, volume
 from pgdyno.host import placement as placements
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.placement import Placement, attach_placement, seed_of
 from pgdyno.host.waiting import wait_until
 
@@ -48,7 +48,7 @@ def test_the_servers_user_can_walk_to_the_volumes_whatever_the_umask(
     try:
         with (
             pytest.raises(InputError, match="enough"),
-            attach_placement(Placement({"data": "gp3"}), name="v", journal=Journal(state)),
+            attach_placement(Placement({"data": "gp3"}), name="v", journal=HostJournal(state)),
         ):
             pass
     finally:
@@ -58,11 +58,11 @@ def test_the_servers_user_can_walk_to_the_volumes_whatever_the_umask(
 
 @needs_fuse
 def test_every_role_is_mounted_and_saved(state: Path) -> None:
-    journal, saved = Journal(state), {role: state.parent / "images" / role for role in ("data", "wal")}
+    journal, saved = HostJournal(state), {role: state.parent / "images" / role for role in ("data", "wal")}
     placement = Placement({"data": "null:size=1GiB", "wal": "null:size=512MiB"}, mount_options="noatime")
     with attach_placement(placement, name="first", journal=journal) as attached:
         assert list(attached.mounts) == ["data", "wal"]
-        assert len({one.block_device for one in attached.volumes.values()}) == 2
+        assert len({volume.block_device for volume in attached.volumes.values()}) == 2
         for role, mount in attached.mounts.items():
             assert mounts.is_mount_point(mount)
             (mount / "role").write_text(role)
@@ -72,7 +72,7 @@ def test_every_role_is_mounted_and_saved(state: Path) -> None:
     with attach_placement(clones, name="second", images=saved, journal=journal, seed=3) as attached:
         assert {role: (attached.mounts[role] / "role").read_text() for role in saved} == {"data": "data", "wal": "wal"}
         assert not (attached.mounts["backup"] / "role").exists()
-        assert {one.spec["type"] for one in attached.volumes.values()} == {"gp3", "io2bx"}
+        assert {volume.spec["type"] for volume in attached.volumes.values()} == {"gp3", "io2bx"}
         assert attached.volumes["data"].facts["seed"] != attached.volumes["wal"].facts["seed"]
     assert volume.list_volumes(state) == []
 
@@ -81,7 +81,7 @@ def test_every_role_is_mounted_and_saved(state: Path) -> None:
 def test_a_volume_that_cannot_be_attached_takes_the_others_with_it(state: Path) -> None:
     with (
         pytest.raises(InputError, match="floppy"),
-        attach_placement(Placement({"data": "gp3", "wal": "floppy"}), name="v", journal=Journal(state)),
+        attach_placement(Placement({"data": "gp3", "wal": "floppy"}), name="v", journal=HostJournal(state)),
     ):
         pass
     assert volume.list_volumes(state) == []
@@ -98,10 +98,10 @@ def test_what_removed_files_took_is_given_back_while_volumes_are_filled(
     store.mkdir()
 
     def held_bytes() -> int:
-        return sum(one.stat().st_blocks * 512 for one in store.rglob("*") if one.is_file())
+        return sum(path.stat().st_blocks * 512 for path in store.rglob("*") if path.is_file())
 
     placement = Placement({"data": "null:size=512MiB"}, store=str(store))
-    with attach_placement(placement, name="v", journal=Journal(state)) as attached:
+    with attach_placement(placement, name="v", journal=HostJournal(state)) as attached:
         file = attached.mounts["data"] / "wal"
         with attached.trimmed(meanwhile=meanwhile):
             with file.open("wb") as out:

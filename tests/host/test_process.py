@@ -62,10 +62,10 @@ def test_a_process_that_ignores_the_first_signal_gets_the_second() -> None:
         child.stdout.readline()
         who = process.identity(child.pid)
         assert who is not None
-        asked: list[str] = []
+        texts: list[str] = []
         ending = ((signal.SIGTERM, 0.05), (signal.SIGKILL, 10.0))
-        assert process.end(who, ending, between=lambda: asked.append("between"))
-        assert asked == ["between"]
+        assert process.end(who, ending, between=lambda: texts.append("between"))
+        assert texts == ["between"]
         assert child.wait() == -signal.SIGKILL
 
 
@@ -86,8 +86,8 @@ def test_processes_are_found_by_where_they_work_and_what_they_write_to(tmp_path:
     inside.mkdir()
     with log.open("wb") as file, subprocess.Popen(SLEEPER, cwd=inside, stderr=file) as child:
         try:
-            assert [found.pid for found in process.working_below(tmp_path)] == [child.pid]
-            assert [found.pid for found in process.writing_to(log)] == [child.pid]
+            assert [identity.pid for identity in process.working_below(tmp_path)] == [child.pid]
+            assert [identity.pid for identity in process.writing_to(log)] == [child.pid]
             assert process.working_below(tmp_path / "ins") == [], "a prefix of a name is not its folder"
         finally:
             child.kill()

@@ -21,7 +21,7 @@ import pytest
 
 from pgdyno.errors import EngineError, HostError
 from pgdyno.host import preflight
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import identity
 from pgdyno.host.relay import HOST, Relay, relaying
 from pgdyno.postgres.binaries import find_binaries
@@ -51,7 +51,7 @@ def server() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="pgdyno-test-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        journal = Journal(folder / "state")
+        journal = HostJournal(folder / "state")
         made = Cluster(find_binaries(), folder / "data", port=preflight.free_port(), tcp="127.0.0.1", journal=journal)
         try:
             made.initdb()
@@ -78,13 +78,13 @@ def test_each_statement_takes_a_round_trip_and_all_is_counted(server: Cluster, r
         for number in range(10):
             assert connection.execute("SELECT %s::int", (number,)).fetchone() == (number,)
         assert time.monotonic() - begin >= 10 * RTT_MS / 1000
-    said = relay.stop()
-    assert (said["connections"], said["unreachable"], said["rtt_ns"]) == (1, 0, RTT_MS * 1e6)
-    for direction in (said["to_server"], said["to_client"]):
+    document = relay.stop()
+    assert (document["connections"], document["unreachable"], document["rtt_ns"]) == (1, 0, RTT_MS * 1e6)
+    for direction in (document["to_server"], document["to_client"]):
         assert direction["delay_ns_min"] >= RTT_MS / 2 * 1e6
         assert direction["chunks"] > 10
         assert 0 <= direction["late_ns_p50"] <= direction["late_ns_p99"] <= direction["late_ns_max"]
-    assert relay.stop() == said, "what it said is kept"
+    assert relay.stop() == document, "what it said is kept"
 
 
 def test_a_large_answer_and_a_large_question_are_whole(server: Cluster, relay: Relay) -> None:

@@ -74,8 +74,8 @@ def last(device: str) -> int:
         finally:
             os.close(file)
         blocks = [content[at : at + BLOCK] for at in range(0, BLOCK * BLOCKS, BLOCK)]
-    assert all(one == one[:8] * (BLOCK // 8) for one in blocks), "a block that was torn"
-    numbers = sorted(int.from_bytes(one[:8], "little") for one in blocks)
+    assert all(block == block[:8] * (BLOCK // 8) for block in blocks), "a block that was torn"
+    numbers = sorted(int.from_bytes(block[:8], "little") for block in blocks)
     assert numbers == list(range(numbers[-1] - BLOCKS + 1, numbers[-1] + 1))
     return numbers[-1]
 
@@ -94,14 +94,14 @@ def pair(
 
 def restored_last(taken: list[snapshot.Snapshot]) -> list[int]:
     """The last numbers on volumes that are restored from snapshots."""
-    found = []
-    for one in taken:
-        attached = snapshot.restore(one, mount=None, name="restored")
+    results = []
+    for other in taken:
+        attached = snapshot.restore(other, mount=None, name="restored")
         try:
-            found.append(last(attached.block_device))
+            results.append(last(attached.block_device))
         finally:
             attached.detach()
-    return found
+    return results
 
 
 @pytest.mark.parametrize(("spec", "store"), [("null:size=1GiB", "memory"), ("gp3:size=1GiB", "disk")])
@@ -111,7 +111,7 @@ def test_a_set_is_of_one_instant(state: Path, spec: str, store: str) -> None:
     folder = state.parent / "content"
     folder.mkdir()
     at = str(folder) if store == "disk" else store
-    with pair(spec=spec, store=at) as volumes, Counter([one.block_device for one in volumes]) as counter:
+    with pair(spec=spec, store=at) as volumes, Counter([volume.block_device for volume in volumes]) as counter:
         for number in range(1, 3):
             counter.reach(number * 2 * BLOCKS)
             answered = counter.answered
@@ -127,7 +127,7 @@ def test_a_set_is_of_one_instant(state: Path, spec: str, store: str) -> None:
 
 def test_snapshots_that_are_taken_one_after_the_other_do_not_belong_together(state: Path) -> None:
     """This is what the test above would find."""
-    with pair() as volumes, Counter([one.block_device for one in volumes]) as counter:
+    with pair() as volumes, Counter([volume.block_device for volume in volumes]) as counter:
         counter.reach(2 * BLOCKS)
         first = snapshot.take(volumes[:1], rate_mib_per_s=FAST_MIB_PER_S)
         counter.reach(counter.answered + 2)
@@ -162,14 +162,14 @@ def test_a_file_system_is_restored_as_it_was(
         (mount / f"only-{number}").unlink()
     assert run(["volume", "snapshots", "--json"]) == EXIT_OK
     listed = json.loads(capsys.readouterr().out)
-    first, *others = (one["stored_bytes"] for one in listed["snapshots"])
-    assert all(2 << 20 <= one < first for one in others), "only what changed"
+    first, *others = (snapshot["stored_bytes"] for snapshot in listed["snapshots"])
+    assert all(2 << 20 <= item < first for item in others), "only what changed"
     assert listed["usd_per_month"] == pytest.approx(listed["stored_bytes"] / 2**30 * 0.05)
     for name in ("snap-2", "snap-1"):
         assert run(["volume", "restore", name, "--mount", str(again), "--name", "again"]) == EXIT_OK
         number = int(name.removeprefix("snap-"))
         assert (again / "file").read_bytes() == contents[name]
-        assert [one.name for one in again.glob("only-*")] == [f"only-{number}"]
+        assert [path.name for path in again.glob("only-*")] == [f"only-{number}"]
         (again / "file").write_text("changed, and the snapshot is not")
         assert volume.find("again").facts["file_system"] == file_system
         assert run(["volume", "detach", "again"]) == EXIT_OK
@@ -200,8 +200,8 @@ def test_a_snapshot_is_pending_until_its_bytes_are_stored(state: Path, capsys: p
     mount = state.parent / "mnt"
     with volume.attached("gp3:size=1GiB", mount=mount, name="first"):
         assert run(["volume", "snapshot", "first"]) == EXIT_OK
-        said = capsys.readouterr().out
-        assert "at twice and at half the rate" in said
+        out = capsys.readouterr().out
+        assert "at twice and at half the rate" in out
         [taken] = snapshot.list_snapshots(state)
         assert taken.pending_s == pytest.approx(taken.stored_bytes / 2**20 / 40)
         assert taken.left_s(taken.taken_unix_ns / 1e9 + taken.pending_s - 1) == pytest.approx(1, abs=1e-3)
@@ -234,9 +234,9 @@ def test_what_no_snapshot_can_be_taken_of_is_refused_with_the_rule(
 ) -> None:
     with pair(instance=None) as volumes:
         assert run(["volume", "snapshot", "first", "second"]) == EXIT_USAGE
-        said = capsys.readouterr().err
-        assert "cannot be of one instant" in said
-        assert "--instance" in said
+        err = capsys.readouterr().err
+        assert "cannot be of one instant" in err
+        assert "--instance" in err
         volumes[0].fail({"kind": "lose"})
         with pytest.raises(InputError) as refused:
             snapshot.take(volumes[:1])
@@ -274,12 +274,12 @@ def test_what_other_snapshots_need_outlives_a_deleted_one(state: Path) -> None:
             (mount / "file").write_bytes(contents.setdefault(f"snap-{number}", os.urandom(1 << 20)))
             subprocess.run(["sync", "--file-system", mount], check=True)
             snapshot.take([data], rate_mib_per_s=FAST_MIB_PER_S)
-        stored = sum(one.stored_bytes for one in snapshot.list_snapshots())
+        stored = sum(list_snapshot.stored_bytes for list_snapshot in snapshot.list_snapshots())
         removed("snap-3", "snap-4")
         first = snapshot.find("snap-1")
         removed("snap-1")
         assert snapshot.find("snap-2").held_bytes >= snapshot.find("snap-2").stored_bytes >= first.stored_bytes
-        assert sum(one.stored_bytes for one in snapshot.list_snapshots()) < stored
+        assert sum(list_snapshot.stored_bytes for list_snapshot in snapshot.list_snapshots()) < stored
         sound()
         removed("snap-6")
         assert (folder / "snap-6").is_dir(), "the volume stands on it"
@@ -294,7 +294,7 @@ def test_what_other_snapshots_need_outlives_a_deleted_one(state: Path) -> None:
         image = state.parent / "images/saved"
         data.detach(save_image=image)
     removed("snap-7")
-    assert {one.name for one in folder.iterdir()} == {"snap-2"}, "the rest was merged into it and into the image"
+    assert {path.name for path in folder.iterdir()} == {"snap-2"}, "the rest was merged into it and into the image"
     sound()
     removed("snap-2")
     assert snapshot.list_snapshots() == []
@@ -317,10 +317,10 @@ def test_a_layer_that_two_snapshots_share_stays_and_counts_once(state: Path) -> 
         with contextlib.ExitStack() as stack:
             other = snapshot.restore(base, mount=state.parent / "other", name="other")
             stack.callback(other.detach)
-            tips = [snapshot.take([one], rate_mib_per_s=FAST_MIB_PER_S).snapshots[0] for one in (data, other)]
-    before = sum(one.stored_bytes for one in snapshot.list_snapshots())
+            tips = [snapshot.take([item], rate_mib_per_s=FAST_MIB_PER_S).snapshots[0] for item in (data, other)]
+    before = sum(list_snapshot.stored_bytes for list_snapshot in snapshot.list_snapshots())
     assert snapshot_delete.delete([base], state).stored_bytes_less <= before - base.stored_bytes
-    first, second = (snapshot.find(one.name) for one in tips)
+    first, second = (snapshot.find(tip.name) for tip in tips)
     assert first.held_bytes == first.stored_bytes, "it has what both need"
     assert second.held_bytes > 8 << 20 > second.stored_bytes
     assert Path(base.image).is_dir()

@@ -18,7 +18,7 @@ from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.experiment.event import EventTable
 from pgdyno.host import snapshot, snapshot_copy, snapshot_delete, snapshot_file, volume
 from pgdyno.host.clean import clean, left_in
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.world.acts import Acts
@@ -67,7 +67,7 @@ def values(name: str) -> list[int]:
 
 def stored_mib() -> dict[str, float]:
     """What each snapshot stores."""
-    return {one.name: one.stored_bytes / MIB for one in snapshot.list_snapshots()}
+    return {list_snapshot.name: list_snapshot.stored_bytes / MIB for list_snapshot in snapshot.list_snapshots()}
 
 
 def chain(data: volume.AttachedVolume) -> float:
@@ -88,8 +88,8 @@ def test_copies_cost_what_their_region_lacks_and_outlive_their_originals(
         first = chain(data)
         for name in ("snap-1", "snap-3", "snap-2"):
             assert run(["volume", "snapshot", "copy", name, "--region", "eu-west-1", *FAST]) == EXIT_OK
-        said = capsys.readouterr().out
-        assert f"snap-4: snap-1 in eu-west-1, {first:g} MiB copied in 1 s\n" in said
+        out = capsys.readouterr().out
+        assert f"snap-4: snap-1 in eu-west-1, {first:g} MiB copied in 1 s\n" in out
         assert [stored_mib()[f"snap-{number}"] for number in (4, 5, 6)] == [first, 6, 0]
         assert snapshot.find("snap-5").copy_of == "snap-3"
         assert run(["volume", "snapshot", "copy", "snap-1", "--region", "eu-west-1"]) == EXIT_USAGE
@@ -127,7 +127,7 @@ def test_an_archived_snapshot_is_a_full_copy_for_90_days_at_least(
         assert stored_mib() == {"snap-1": first, "snap-2": first, "snap-3": 6}
         assert run(["volume", "snapshots", "--json"]) == EXIT_OK
         listed = json.loads(capsys.readouterr().out)
-        assert [one["state"] for one in listed["snapshots"]] == ["completed", "archived", "completed"]
+        assert [snapshot["state"] for snapshot in listed["snapshots"]] == ["completed", "archived", "completed"]
         assert listed["usd_per_month"] == pytest.approx((first + 6) / 1024 * 0.05 + first / 1024 * 0.0125)
         archived = snapshot.find("snap-2")
         for refused in (
@@ -180,12 +180,12 @@ def test_the_snapshots_of_a_run_that_was_killed_are_deleted_and_no_others(state:
         assert left_in(state) != []
         assert "deleted the snapshot snap-1" in clean(state)
         assert left_in(state) == []
-        assert [one.volume for one in snapshot.list_snapshots()] == ["run-tail"]
+        assert [list_snapshot.volume for list_snapshot in snapshot.list_snapshots()] == ["run-tail"]
         snapshot_delete.delete(snapshot.list_snapshots(), state)
 
 
 def test_an_event_takes_a_snapshot_of_a_volume_or_of_all_and_it_is_deleted_after_the_volumes(state: Path) -> None:
-    journal = Journal(state)
+    journal = HostJournal(state)
     with (
         snapshot_delete.temporary(journal, "run"),
         volume.attached("null:size=1GiB", mount=None, name="run", instance="run") as data,
@@ -195,9 +195,9 @@ def test_an_event_takes_a_snapshot_of_a_volume_or_of_all_and_it_is_deleted_after
         # It touches no server.
         acts = Acts({"data": data, "wal": wal}, Cluster(find_binaries(), state.parent / "none"), lambda _: None)
         for on, count in (("data", 1), ("all", 3)):
-            asked = {"at": "1s", "do": "snapshot", "on": on, "rate": "10GiB/s"}
-            said = acts(EventTable.model_validate(asked))
-            assert " pending 0 s, held up requests for at most " in said
+            document = {"at": "1s", "do": "snapshot", "on": on, "rate": "10GiB/s"}
+            result = acts(EventTable.model_validate(document))
+            assert " pending 0 s, held up requests for at most " in result
             assert len(snapshot.list_snapshots()) == count
     assert snapshot_file.read(state).all == [], "their layers went with them"
     assert journal.entries() == []

@@ -13,11 +13,11 @@ import pytest
 
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import snapshot, snapshot_file
-from pgdyno.host.snapshot_file import Known, Snapshot
+from pgdyno.host.snapshot_file import SnapshotCatalog, VolumeSnapshot
 
 from ..support.commands import pgdyno
 
-ONE = Snapshot(
+ONE = VolumeSnapshot(
     name="snap-1",
     set_name="snap-1",
     volume="data",
@@ -40,7 +40,7 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     image = tmp_path / "snap-1"
     image.mkdir()
     fast = replace(ONE, image=str(image), fast_zones=1, fast_unix_ns=1, fast_spent_unix_ns=1, fast_balance=1.0)
-    snapshot_file.write(tmp_path, Known(last=1, snapshots=[fast]))
+    snapshot_file.write(tmp_path, SnapshotCatalog(last=1, snapshots=[fast]))
     return tmp_path
 
 
@@ -136,4 +136,4 @@ def test_a_list_with_any_bytes_is_read_or_refused(listed: Path) -> None:
         except HostError as error:
             assert error.code == "snapshot.list.damaged"
         else:
-            assert all(one.name.startswith("snap-") for one in known.all)
+            assert all(item.name.startswith("snap-") for item in known.all)

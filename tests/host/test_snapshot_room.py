@@ -133,7 +133,7 @@ def test_deleting_a_snapshot_of_a_volume_in_use_takes_no_room_and_fails_no_write
             reached = writer.written
             expect(lambda: writer.written >= reached + 8, "writes after it")
         assert (ended.code, writer.failed) == (EXIT_OK, 0)
-        assert [one.name for one in snapshot.list_snapshots()] == [second]
+        assert [list_snapshot.name for list_snapshot in snapshot.list_snapshots()] == [second]
         assert used_mib(small) <= before + 8 - 9, "what the second one overwrote has been given back"
         assert read(data.block_device, 80) == b"\2" * 10 + b"\1" * 70
         assert restored(second, 80) == b"\2" * 10 + b"\1" * 70
@@ -150,7 +150,7 @@ def test_the_layers_of_a_detached_volume_are_merged_where_a_copy_of_one_would_no
             write(data.block_device, value, bytes([value]))
             names.append(take(data))
     assert pgdyno("volume", "snapshot", "delete", names[0], names[1]).code == EXIT_OK
-    assert [one.name for one in (small / "snapshots").iterdir()] == [names[2]]
+    assert [path.name for path in (small / "snapshots").iterdir()] == [names[2]]
     assert used_mib(small) < 93
     assert restored(names[2], 90) == b"\1\1\2\3" + b"\1" * 86
     assert pgdyno("volume", "snapshot", "delete", names[2]).code == EXIT_OK
@@ -209,8 +209,8 @@ def test_an_image_that_was_moved_keeps_what_it_stands_on(state: Path) -> None:
         base = take(data)
         restoring = snapshot.restore(snapshot.find(base), mount=None, name="other")
         write(restoring.block_device, 1, b"\7")
-        said = pgdyno("volume", "detach", "other", "--save-image", images / "first", code=EXIT_OK)
-        assert str(snapshot.find(base).image) in said.out + said.err, "it says what the image stands on"
+        command = pgdyno("volume", "detach", "other", "--save-image", images / "first", code=EXIT_OK)
+        assert str(snapshot.find(base).image) in command.out + command.err, "it says what the image stands on"
     layer = Path(snapshot.find(base).image)
     (images / "first").rename(images / "second")
     ended = pgdyno("volume", "snapshot", "delete", base, "--json", code=EXIT_OK)
@@ -231,8 +231,8 @@ def test_an_image_of_an_image_says_what_it_stands_on(state: Path) -> None:
     with volume.attached("null:size=1GiB", mount=None, name="data") as data:
         data.detach(save_image=images / "lower")
     with volume.attached("null:size=1GiB", mount=None, name="data", image=images / "lower") as data:
-        said = pgdyno("volume", "detach", "data", "--save-image", images / "upper", code=EXIT_OK)
-        assert str(images / "lower") in said.out + said.err
+        command = pgdyno("volume", "detach", "data", "--save-image", images / "upper", code=EXIT_OK)
+        assert str(images / "lower") in command.out + command.err
     shutil.rmtree(images / "lower")
     refused = pgdyno("volume", "attach", "null:size=1GiB", "--no-mount", "--image", images / "upper")
     assert refused.error is not None
@@ -252,7 +252,7 @@ def test_a_clean_up_that_is_killed_at_any_instant_loses_nothing(state: Path, sma
     known = snapshot_file.read(state)
     known.unlisted, known.snapshots = known.snapshots[:2], known.snapshots[2:]
     snapshot_file.write(state, known)
-    unlisted, needed = ([one.image for one in some] for some in (known.unlisted, known.snapshots))
+    unlisted, needed = ([snapshot.image for snapshot in some] for some in (known.unlisted, known.snapshots))
     wanted = json.dumps({"unlisted": unlisted, "needed": needed, "merge": True, "dry_run": False})
     killed = 0
     for number in range(30):
@@ -271,7 +271,7 @@ def test_a_clean_up_that_is_killed_at_any_instant_loses_nothing(state: Path, sma
     assert killed > 3, "else nothing was tried"
     done = snapshot_delete.collect(state)
     assert done.kept == ()
-    assert [one.name for one in (small / "snapshots").iterdir()] == [last]
+    assert [path.name for path in (small / "snapshots").iterdir()] == [last]
     assert restored(last, 55) == expected
     assert used_mib(small) < 56
     assert snapshot_delete.delete(snapshot.list_snapshots(), state).kept == ()
@@ -299,7 +299,7 @@ def test_sets_and_what_is_restored_of_restored_ones_keep_their_contents_whatever
             for attached, content in zip(pair, states, strict=True):
                 change(attached, content)
             taken = snapshot.take(pair, rate_mib_per_s=FAST_MIB_PER_S).snapshots
-            contents |= {one.name: bytes(content) for one, content in zip(taken, states, strict=True)}
+            contents |= {item.name: bytes(content) for item, content in zip(taken, states, strict=True)}
         base = "snap-3"
         for name in ("child", "grandchild"):
             content = bytearray(contents[base])
@@ -312,7 +312,7 @@ def test_sets_and_what_is_restored_of_restored_ones_keep_their_contents_whatever
             gone = numbers.choice(list(contents))
             del contents[gone]
             assert snapshot_delete.delete([snapshot.find(gone)], state).notable == []
-            assert [read(one.block_device, 8) for one in pair] == [bytes(content) for content in states]
+            assert [read(item.block_device, 8) for item in pair] == [bytes(content) for content in states]
         assert {name: restored(name, 8) for name in contents} == contents
     while contents:
         gone = numbers.choice(list(contents))

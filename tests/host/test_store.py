@@ -114,21 +114,21 @@ def test_a_store_that_is_full_says_so(state: Path, small: Path, capsys: pytest.C
     written, failed = fill(attached.block_device, ROOM_MIB * 16 + 200)
     assert written > 0
     assert failed > 0
-    said = attached.stats()
-    counters = said["counters"]
+    stats = attached.stats()
+    counters = stats["counters"]
     assert counters["failed_ops"] >= failed
     assert counters["write_ops"] - before["counters"]["write_ops"] <= written
     assert counters["write_bytes"] - before["counters"]["write_bytes"] <= written * BLOCK
-    assert said["store_failure"]["full"] is True
-    assert "No space left" in said["store_failure"]["error"]
+    assert stats["store_failure"]["full"] is True
+    assert "No space left" in stats["store_failure"]["error"]
     assert run(["volume", "list"]) == 0
     assert "store full since 20" in capsys.readouterr().out
     assert run(["volume", "list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["volumes"][0]["store_failure"] == said["store_failure"]
+    assert json.loads(capsys.readouterr().out)["volumes"][0]["store_failure"] == stats["store_failure"]
     assert run(["volume", "stats", "v"]) == 0
-    told = capsys.readouterr()
-    assert "store full since" in told.err
-    assert "failed_ops" in told.out
+    readouterr = capsys.readouterr()
+    assert "store full since" in readouterr.err
+    assert "failed_ops" in readouterr.out
     assert f"the store {attached.facts['layer']} failed" in (state / "claims" / "v" / "daemon.log").read_text()
     assert run(["volume", "detach", "v"]) == 0
     assert list(small.iterdir()) == []
@@ -165,9 +165,9 @@ def test_postgres_on_a_store_that_fills_gets_an_error_and_the_volume_says_why(st
         ):
             connection.execute("CREATE TABLE much AS SELECT repeat('x', 100) AS a FROM generate_series(1, 6000000)")
             connection.execute("CHECKPOINT")
-        said = attached.stats()
-        assert said["counters"]["failed_ops"] > 0
-        assert said["store_failure"]["full"] is True
+        stats = attached.stats()
+        assert stats["counters"]["failed_ops"] > 0
+        assert stats["store_failure"]["full"] is True
 
 
 @pytest.mark.parametrize(("store", "words"), [("", "has no name"), ("/dev/null", "not a directory")])

@@ -11,7 +11,7 @@ from pgdyno.errors import HostError
 from pgdyno.host import unwritten, volume
 from pgdyno.host.cgroup import find_hierarchy
 from pgdyno.host.dirty_limits import current_limits
-from pgdyno.host.instance import Instance
+from pgdyno.host.instance import InstanceGroup
 from pgdyno.host.unwritten import lower_limit
 
 from .needs import needs_cgroups, needs_fuse
@@ -107,12 +107,12 @@ def test_beside_a_paused_volume_no_instance_begins_and_after_it_one_does(
             (mount / "dirty").write_bytes(bytes(64 * MIB))
             with monkeypatch.context() as impatient:
                 impatient.setattr(unwritten, "PATIENCE_S", 1.0)
-                with pytest.raises(HostError, match="wait for a disk"), Instance(name, 128 * MIB):
+                with pytest.raises(HostError, match="wait for a disk"), InstanceGroup(name, 128 * MIB):
                     pass
             assert current_limits() == before
         finally:
             paused.heal()
         os.sync()  # a slow disk takes its time, and is not what is tested
-        with Instance(name, 128 * MIB):
+        with InstanceGroup(name, 128 * MIB):
             assert 25 * MIB < current_limits()["dirty_bytes"] < 26 * MIB
     assert current_limits() == before

@@ -20,7 +20,7 @@ from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.host import cgroup, mounts, paths, volume
 from pgdyno.host.clean import clean, left_in
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import working_below, writing_to
 
 from .needs import expect, needs_fuse, needs_root
@@ -60,10 +60,10 @@ with volume.attached("gp3", mount=mount) as attached:
 @pytest.fixture
 def attached(state: Path) -> Iterator[volume.AttachedVolume]:
     """A gp3 volume, mounted; whatever a test does to it, nothing is left at the end."""
-    found = volume.attach("gp3", mount=state.parent / "mnt", name="v", seed=7)
-    yield found
-    if found.alive:
-        found.detach()
+    document = volume.attach("gp3", mount=state.parent / "mnt", name="v", seed=7)
+    yield document
+    if document.alive:
+        document.detach()
     clean(state)
 
 
@@ -89,7 +89,7 @@ def test_a_volume_is_attached_used_and_detached(state: Path, attached: volume.At
     os.sync()
     counters = attached.stats()["counters"]
     assert counters["write_bytes"] >= 1 << 20
-    assert [found.name for found in volume.list_volumes(state)] == ["v"]
+    assert [list_volume.name for list_volume in volume.list_volumes(state)] == ["v"]
     assert volume.find("v", state).alive
     assert clean(state) == [], "a volume in use is left alone"
     attached.detach()
@@ -149,7 +149,7 @@ def test_the_commands(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "gp3-1: gp3:size=100GiB,iops=6000" in capsys.readouterr().out
     assert run(["volume", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["volumes"]
-    assert [(one["name"], one["mount"], one["alive"]) for one in listed] == [("gp3-1", mount, True)]
+    assert [(item["name"], item["mount"], item["alive"]) for item in listed] == [("gp3-1", mount, True)]
     assert run(["volume", "stats", "gp3-1", "--json"]) == 0
     assert "write_latency_ns" in json.loads(capsys.readouterr().out)["histograms"]
     assert run(["volume", "stats", "gp3-1"]) == 0
@@ -177,9 +177,9 @@ def test_the_commands(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_refusals(state: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
     assert run(["volume", "attach", *options, "--mount", str(state.parent / "mnt")]) == EXIT_USAGE
-    said = capsys.readouterr().err
-    assert words in said
-    assert "remedy:" in said
+    err = capsys.readouterr().err
+    assert words in err
+    assert "remedy:" in err
     assert not (state.parent / "mnt").exists(), "nothing was changed"
 
 
@@ -207,9 +207,9 @@ def test_a_mount_point_that_cannot_be_made_is_refused(
         assert run(["volume", "attach", "gp3", "--name", "v", "--mount", mount.format(top=top)]) == EXIT_USAGE
     finally:
         subprocess.run(["umount", top / "read-only"], check=True)
-    said = capsys.readouterr().err
-    assert words.format(top=top) in said
-    assert "remedy:" in said
+    err = capsys.readouterr().err
+    assert words.format(top=top) in err
+    assert "remedy:" in err
     assert not (state / "claims" / "v").exists()
     assert left_in(state) == []
 
@@ -235,10 +235,10 @@ def test_an_image_in_a_larger_volume_is_noted(state: Path, capsys: pytest.Captur
         small.detach(save_image=image)
     wanted = ["volume", "attach", "null:size=1GiB", "--mount", str(mount), "--name", "v", "--image", str(image)]
     assert run(wanted) == 0
-    said = capsys.readouterr()
+    readouterr = capsys.readouterr()
     device = volume.find("v", state).block_device
-    assert f"has 200 MiB of the volume's 1.0 GiB; `resize2fs {device}` enlarges it" in said.err
-    assert f"v: null:size=1GiB is {device}" in said.out
+    assert f"has 200 MiB of the volume's 1.0 GiB; `resize2fs {device}` enlarges it" in readouterr.err
+    assert f"v: null:size=1GiB is {device}" in readouterr.out
     volume.find("v", state).detach()
 
 
@@ -257,9 +257,9 @@ def test_a_volume_that_cannot_be_carried_is_refused_without_a_trace(
     state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["volume", "attach", "128xgp3:size=64TiB", "--no-mount", "--name", "v"]) == EXIT_USAGE
-    said = capsys.readouterr().err
-    assert "ext4 is supported on volumes of up to 128 TiB, and this one has 8192 TiB" in said
-    assert "backtrace" not in said
+    err = capsys.readouterr().err
+    assert "ext4 is supported on volumes of up to 128 TiB, and this one has 8192 TiB" in err
+    assert "backtrace" not in err
     assert left_in(state) == []
 
 
@@ -277,10 +277,10 @@ def test_what_a_daemon_said_before_it_crashed_is_kept(
     crashing.chmod(0o755)
     monkeypatch.setenv("PGDYNO_ENGINE", str(crashing))
     assert run(["volume", "attach", "gp3", "--no-mount", "--name", "v"]) == 1
-    said = capsys.readouterr().err
-    assert "no such thing" in said
-    assert "alloc.rs:537" not in said
-    log = said.rpartition("read ")[2].strip()
+    err = capsys.readouterr().err
+    assert "no such thing" in err
+    assert "alloc.rs:537" not in err
+    log = err.rpartition("read ")[2].strip()
     assert "alloc.rs:537" in Path(log).read_text()
 
 
@@ -321,8 +321,8 @@ def test_a_killed_daemon_gives_errors_and_is_cleaned(state: Path, attached: volu
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         file.read_bytes()
     attached._entry = None
-    for entry in Journal(state).entries():
-        Journal(state).done(entry.entry_id)
+    for entry in HostJournal(state).entries():
+        HostJournal(state).done(entry.entry_id)
     assert any("volume v" in line for line in left_in(state))
     assert clean(state)
     nothing_is_left(state)
@@ -347,7 +347,7 @@ def test_a_killed_command_is_cleaned(state: Path, number: int) -> None:
     clean(state)
     nothing_is_left(state)
     tree = cgroup.find_hierarchy()
-    assert not any(tree.offers(one) and tree.group(one, name).exists() for one in cgroup.CONTROLLERS)
+    assert not any(tree.offers(item) and tree.group(item, name).exists() for item in cgroup.CONTROLLERS)
     assert clean(state) == []
 
 
@@ -399,9 +399,9 @@ def test_counters_need_root_and_say_so(
     (state / "volumes").chmod(0o755)
     attached.state_dir.joinpath("volumes", "v").chmod(0o755)
     assert _as_nobody(command) == EXIT_HOST
-    said = capfd.readouterr().err
-    assert "needs root" in said
-    assert "sudo" in said
+    err = capfd.readouterr().err
+    assert "needs root" in err
+    assert "sudo" in err
 
 
 def _as_nobody(command: list[str]) -> int:

@@ -36,8 +36,8 @@ sys.stdin.read()
 
 @pytest.fixture
 def attached(state: Path) -> Iterator[volume.AttachedVolume]:
-    with volume.attached("gp3:size=1GiB", mount=state.parent / "mount", name="v") as found:
-        yield found
+    with volume.attached("gp3:size=1GiB", mount=state.parent / "mount", name="v") as result:
+        yield result
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from pgdyno.errors import PgdynoError
 from pgdyno.host import dirty_limits, volume
 from pgdyno.host.file_system import dilated_options
-from pgdyno.host.instance import Instance
+from pgdyno.host.instance import InstanceGroup
 
 from .needs import needs_cgroups, needs_fuse
 from .test_instance import the_limits_are_free
@@ -40,7 +40,7 @@ def test_it_is_slower_for_the_host_and_the_same_for_itself(state: Path) -> None:
             shown.append(attached.stats())
         minutes = attached.minutes()
     assert shown[-1]["dilation"] == attached.facts["dilation"] == DILATION
-    counts = [(one["counters"]["read_ops"], one["counters"]["read_time_ns"]) for one in shown]
+    counts = [(document["counters"]["read_ops"], document["counters"]["read_time_ns"]) for document in shown]
     ops, time_ns = counts[-1][0] - counts[0][0], counts[-1][1] - counts[0][1]
     assert ops >= ROUNDS * READS
     assert 300_000 < time_ns / ops < 900_000, "gp3's service time, in the volume's own time"
@@ -77,7 +77,7 @@ def test_the_kernels_times_follow_and_return(state: Path) -> None:
     if not the_limits_are_free():
         pytest.skip("another run on this machine holds the kernel's dirty limits")
     before = dirty_limits.current_timers()
-    with Instance(f"test-{os.getpid()}", 128 << 20, dilation=DILATION) as instance:
+    with InstanceGroup(f"test-{os.getpid()}", 128 << 20, dilation=DILATION) as instance:
         assert dirty_limits.current_timers() == {name: value * DILATION for name, value in before.items()}
         assert instance.facts["sysctls"]["vm.dirty_expire_centisecs"]["old"] == before["vm.dirty_expire_centisecs"]
     assert dirty_limits.current_timers() == before
@@ -102,7 +102,7 @@ def test_when_it_may_be_modified_again_is_said_in_real_minutes(state: Path) -> N
         attached.modify("gp3:size=10GiB,iops=4000", optimizing_s=3600)
         with pytest.raises(PgdynoError) as caught:
             attached.modify("gp3:size=10GiB,iops=5000")
-    found = re.search(r"again in (\d+) min", caught.value.remedy)
-    assert found is not None
+    match = re.search(r"again in (\d+) min", caught.value.remedy)
+    assert match is not None
     # An hour of the volume's, less the minutes that a slow host has taken by now.
-    assert 60 * DILATION - 60 < int(found[1]) <= 60 * DILATION + 1
+    assert 60 * DILATION - 60 < int(match[1]) <= 60 * DILATION + 1

@@ -62,16 +62,16 @@ def test_what_an_array_keeps_without_its_lost_members_is_said(
 def bare(state: Path) -> Iterator[volume.AttachedVolume]:
     """A gp3 without a file system, whose requests are logged; nothing is left of it."""
     yield volume.attach("gp3:size=1GiB", mount=None, name="data", submit_log=state.parent / "log")
-    for found in volume.list_volumes(state):
-        found.detach()
+    for list_volume in volume.list_volumes(state):
+        list_volume.detach()
     clean(state)
 
 
 def assert_fails(device: str, write: bool, offset: int = 0) -> None:
     """A request ends with EIO."""
-    with pytest.raises(OSError) as found:
+    with pytest.raises(OSError) as raises:
         moved(device, [offset], write=write)
-    assert found.value.errno == errno.EIO
+    assert raises.value.errno == errno.EIO
 
 
 @needs_fuse

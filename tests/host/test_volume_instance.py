@@ -84,10 +84,10 @@ def test_types_without_limits_are_refused(
     state: Path, capsys: pytest.CaptureFixture[str], name: str, words: str, remedy: str
 ) -> None:
     assert run(["volume", "attach", "gp3", "--no-mount", "--type", name, "--json"]) == EXIT_USAGE
-    said = capsys.readouterr()
-    assert words in said.err
-    assert remedy in said.err
-    assert said.out == ""
+    readouterr = capsys.readouterr()
+    assert words in readouterr.err
+    assert remedy in readouterr.err
+    assert readouterr.out == ""
     assert volume.list_volumes(state) == []
 
 
@@ -95,8 +95,8 @@ def test_types_without_limits_are_refused(
 def cleaned(state: Path) -> Iterator[Path]:
     """A state directory in which nothing is left, whatever a test does."""
     yield state
-    for found in volume.list_volumes(state):
-        found.detach()
+    for list_volume in volume.list_volumes(state):
+        list_volume.detach()
     clean(state)
 
 
@@ -112,7 +112,7 @@ def test_volumes_join_an_instance_and_leave_it(cleaned: Path, tmp_path: Path) ->
     assert second.facts["instance_type"] == "t3.nano"
     assert second.spec["limits"]["iops"] == 12_000
     assert second.spec["array"]["columns"] == 4
-    assert sorted(one.name for one in volume.list_volumes(cleaned)) == ["a", "b"]
+    assert sorted(list_volume.name for list_volume in volume.list_volumes(cleaned)) == ["a", "b"]
     (top / "a" / "file").write_bytes(os.urandom(1 << 20))
     (top / "b" / "file").write_bytes(os.urandom(1 << 20))
     os.sync()
@@ -124,12 +124,12 @@ def test_volumes_join_an_instance_and_leave_it(cleaned: Path, tmp_path: Path) ->
     assert first.stats()["members"] == [], "a single volume has none"
     members = second.stats()["members"]
     assert len(members) == 4
-    assert sum(one["read_ops"] for one in members) >= READS
-    assert all(one["write_time_ns"] > 0 for one in members if one["write_ops"])
+    assert sum(member["read_ops"] for member in members) >= READS
+    assert all(member["write_time_ns"] > 0 for member in members if member["write_ops"])
     content = (top / "b" / "file").read_bytes()
     first.detach()
     assert second.alive, "the daemon serves the rest"
-    assert [one.name for one in volume.list_volumes(cleaned)] == ["b"]
+    assert [list_volume.name for list_volume in volume.list_volumes(cleaned)] == ["b"]
     assert (top / "b" / "file").read_bytes() == content
     second.detach()
     assert not second.alive
@@ -144,8 +144,8 @@ def test_volumes_join_an_instance_and_leave_it(cleaned: Path, tmp_path: Path) ->
 @needs_fuse
 def test_an_instance_may_be_a_class_of_rds(cleaned: Path) -> None:
     volume.attach("null", mount=None, name="a", instance="db", instance_type="db.r6g.large").keep()
-    (found,) = volume.list_volumes(cleaned)
-    assert found.facts["instance_type"] == "db.r6g.large"
+    (attached_volume,) = volume.list_volumes(cleaned)
+    assert attached_volume.facts["instance_type"] == "db.r6g.large"
 
 
 @needs_fuse
@@ -159,7 +159,7 @@ def test_what_an_instance_is_it_stays(cleaned: Path, tmp_path: Path) -> None:
         volume.attach("null", mount=None, name="b", instance="db", seed=5)
     with pytest.raises(InputError, match="cannot be the name of an instance"):
         volume.attach("null", mount=None, name="b", instance="No/Name")
-    assert [one.name for one in volume.list_volumes(cleaned)] == ["a"]
+    assert [list_volume.name for list_volume in volume.list_volumes(cleaned)] == ["a"]
     volume.attach("null", mount=None, name="b", instance="db", instance_type="r6g.large").keep()
 
 
@@ -173,7 +173,7 @@ def test_a_clean_up_takes_one_volume_and_leaves_its_neighbours(cleaned: Path) ->
     assert kept.alive
     (cleaned.parent / "a" / "file").write_text("kept")
     os.sync()
-    assert [one.name for one in volume.list_volumes(cleaned)] == ["a"]
+    assert [list_volume.name for list_volume in volume.list_volumes(cleaned)] == ["a"]
     kept.detach()
     assert not kept.alive
 
@@ -229,9 +229,9 @@ def test_a_volume_is_not_kept_for_a_command_that_was_killed_while_it_joined(clea
     volume.attach("null", mount=None, name="a", instance="db").keep()
     with socket.socket(socket.AF_UNIX) as killed:
         killed.connect(str(cleaned / "instances" / "db" / "control.sock"))
-        asked = {"name": "b", "spec": "null", "state_dir": str(cleaned), "instance": "db"}
-        killed.sendall(json.dumps(asked).encode() + b"\n")
+        document = {"name": "b", "spec": "null", "state_dir": str(cleaned), "instance": "db"}
+        killed.sendall(json.dumps(document).encode() + b"\n")
     # It is attached after what was asked before it.
     volume.attach("null", mount=None, name="c", instance="db").keep()
     expect(lambda: not exists(cleaned, "b"), "nothing is left of it")
-    assert [one.name for one in volume.list_volumes(cleaned)] == ["a", "c"]
+    assert [list_volume.name for list_volume in volume.list_volumes(cleaned)] == ["a", "c"]

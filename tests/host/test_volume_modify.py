@@ -34,8 +34,8 @@ GIB = 1 << 30
 def data(state: Path) -> Iterator[volume.AttachedVolume]:
     """A gp3 of 10 GiB, mounted; nothing is left of it."""
     yield volume.attach("gp3:size=10GiB", mount=state.parent / "mnt", name="data", submit_log=state.parent / "log")
-    for found in volume.list_volumes(state):
-        found.detach()
+    for list_volume in volume.list_volumes(state):
+        list_volume.detach()
     clean(state)
 
 
@@ -82,8 +82,8 @@ def test_a_volume_grows_with_its_file_system_under_load(state: Path, kind: FileS
         with volume.attached("gp3:size=20GiB", mount=mount, image=image):
             assert (mount / "before").read_bytes() == b"kept"
     finally:
-        for found in volume.list_volumes(state):
-            found.detach()
+        for list_volume in volume.list_volumes(state):
+            list_volume.detach()
         clean(state)
     replayed = _engine.run_json(["replay", str(log)])
     assert replayed["complete"]

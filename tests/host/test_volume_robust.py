@@ -41,9 +41,9 @@ def test_a_killed_server_has_every_row_that_it_acknowledged(state: Path) -> None
 @pytest.mark.needs_fio
 def test_a_million_requests_are_decided_again_to_the_nanosecond(state: Path) -> None:
     log = state.parent / "submit.log"
-    with volume.attached("null:service_us=500", mount=None, submit_log=log, seed=3) as found:
-        while found.stats()["counters"]["read_ops"] + found.stats()["counters"]["write_ops"] < REQUESTS:
-            fio.run(found.block_device, Job("random", "70/30", 4, 64, 5, ramp_s=0))
+    with volume.attached("null:service_us=500", mount=None, submit_log=log, seed=3) as result:
+        while result.stats()["counters"]["read_ops"] + result.stats()["counters"]["write_ops"] < REQUESTS:
+            fio.run(result.block_device, Job("random", "70/30", 4, 64, 5, ramp_s=0))
     replayed = _engine.run_json(["replay", str(log)], timeout_s=300)
     log.unlink()
     assert replayed["complete"]
@@ -55,30 +55,30 @@ def test_a_million_requests_are_decided_again_to_the_nanosecond(state: Path) -> 
 @pytest.mark.parametrize("spec", ["null:size=1GiB", "io2bx:size=100GiB,iops=20000", "4xgp3:size=4GiB,chunk=64KiB"])
 def test_what_was_written_is_what_is_read(state: Path, spec: str) -> None:
     """Requests of all sizes, which the kernel splits and an array divides."""
-    with volume.attached(spec, mount=None) as found:
+    with volume.attached(spec, mount=None) as result:
         command = [
-            *("fio", "--name=verify", f"--filename={found.block_device}", "--size=512m", "--direct=1"),
+            *("fio", "--name=verify", f"--filename={result.block_device}", "--size=512m", "--direct=1"),
             *("--ioengine=libaio", "--rw=randwrite", "--bsrange=4k-1m", "--iodepth=32"),
             *("--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--randseed=5", "--output=/dev/null"),
             "--verify_state_save=0",
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
-        assert found.stats()["counters"]["read_bytes"] >= 512 << 20
+        assert result.stats()["counters"]["read_bytes"] >= 512 << 20
 
 
 def test_a_volume_is_detached_under_load_every_time(state: Path) -> None:
     """While a program writes into it it stays; when that is killed, its pages are written and the volume goes."""
     mount = state.parent / "mnt"
     for number in range(KILLS):
-        found = volume.attach("gp3:size=2GiB", mount=mount, name=f"v{number}", calibrate=False)
+        document = volume.attach("gp3:size=2GiB", mount=mount, name=f"v{number}", calibrate=False)
         command = ["dd", "if=/dev/zero", f"of={mount}/file", "bs=1M", "count=20000"]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=mount) as writer:
-            expect(lambda found=found: found.stats()["counters"]["write_bytes"] > 8 << 20, "it writes")
+            expect(lambda item=document: item.stats()["counters"]["write_bytes"] > 8 << 20, "it writes")
             with pytest.raises(InputError):
-                found.detach()
-            assert found.alive
+                document.detach()
+            assert document.alive
             assert writer.poll() is None
             writer.kill()
-        found.detach()
+        document.detach()
         nothing_is_left(state)

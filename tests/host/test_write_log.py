@@ -39,27 +39,31 @@ def write_block(device: str, number: int, byte: bytes) -> None:
 @pytest.mark.parametrize("file_system", ["ext4", pytest.param("xfs", marks=pytest.mark.needs_xfs)])
 def test_a_replay_of_the_log_is_the_content_of_the_volume(state: Path, file_system: str) -> None:
     log, image, mount = (state.parent / name for name in ("log", "images/saved", "mnt"))
-    with volume.attached("gp3:size=1GiB", mount=mount, name="v", write_log=log, file_system=file_system) as found:
-        found.mark("begin")
+    with volume.attached("gp3:size=1GiB", mount=mount, name="v", write_log=log, file_system=file_system) as result:
+        result.mark("begin")
         for number in range(40):
             (mount / f"file-{number}").write_bytes(os.urandom(3000 * number))
         os.sync()
         for number in range(0, 40, 3):
             (mount / f"file-{number}").unlink()
-        progress = found.mark("removed")
+        progress = result.mark("removed")
         assert not progress["full"]
-        assert found.stats()["write_log"]["events"] >= progress["events"]
-        found.detach(save_image=image)
+        assert result.stats()["write_log"]["events"] >= progress["events"]
+        result.detach(save_image=image)
     read = write_log.read(log)
-    assert read.header["volumes"] == [{"name": "v", "spec": found.spec["spec"], "size_bytes": 1 << 30, "cache": "none"}]
+    assert read.header["volumes"] == [
+        {"name": "v", "spec": result.spec["spec"], "size_bytes": 1 << 30, "cache": "none"}
+    ]
     assert read.replay(0) == (image / "data").read_bytes()
     assert read.marks() == ["begin", "removed"]
-    assert [one.at_ns for one in read.events] == sorted(one.at_ns for one in read.events)
-    requests = {number for number, one in enumerate(read.events) if one.kind in (write_log.WRITE, write_log.DISCARD)}
-    answers = [one.small for one in read.of(write_log.ANSWER)]
+    assert [event.at_ns for event in read.events] == sorted(event.at_ns for event in read.events)
+    requests = {
+        number for number, event in enumerate(read.events) if event.kind in (write_log.WRITE, write_log.DISCARD)
+    }
+    answers = [item.small for item in read.of(write_log.ANSWER)]
     assert sorted(answers) == sorted(requests), "everything is answered, and once"
-    first, last = (number for number, one in enumerate(read.events) if one.kind == write_log.MARK)
-    used = [one.kind for one in read.events[first:last]]
+    first, last = (number for number, event in enumerate(read.events) if event.kind == write_log.MARK)
+    used = [event.kind for event in read.events[first:last]]
     assert write_log.FLUSH not in used, (
         "a device without a cache is sent none, except when its loop device comes and goes"
     )
@@ -68,14 +72,14 @@ def test_a_replay_of_the_log_is_the_content_of_the_volume(state: Path, file_syst
 @pytest.mark.parametrize(("cache", "flushed"), [("none", False), ("volatile", True)])
 def test_flushes_come_to_a_device_with_a_volatile_cache(state: Path, cache: Cache, flushed: bool) -> None:
     log = state.parent / "log"
-    with volume.attached("null:size=1GiB", mount=None, name="v", write_log=log, cache=cache) as found:
-        found.mark("before")
-        write_block(found.block_device, 77, b"a")
-        found.mark("after")
+    with volume.attached("null:size=1GiB", mount=None, name="v", write_log=log, cache=cache) as result:
+        result.mark("before")
+        write_block(result.block_device, 77, b"a")
+        result.mark("after")
     read = write_log.read(log)
     assert read.header["volumes"][0]["cache"] == cache
-    first, last = (number for number, one in enumerate(read.events) if one.kind == write_log.MARK)
-    between = [one.kind for one in read.events[first + 1 : last]]
+    first, last = (number for number, event in enumerate(read.events) if event.kind == write_log.MARK)
+    between = [event.kind for event in read.events[first + 1 : last]]
     assert between == [write_log.WRITE, write_log.ANSWER] + [write_log.FLUSH] * flushed
     assert read.replay(0)[77 * BLOCK : 78 * BLOCK] == b"a" * BLOCK
 
@@ -92,22 +96,22 @@ def test_volumes_of_one_instance_are_in_one_order(state: Path) -> None:
         with pytest.raises(InputError, match="begins with the first volume"):
             volume.attach("null:size=1GiB", mount=None, name="c", write_log=log, instance="db")
     read = write_log.read(log)
-    assert [one["name"] for one in read.header["volumes"]] == ["a", "b"]
-    (mark,) = (number for number, one in enumerate(read.events) if one.kind == write_log.MARK)
-    writes = [one for one in read.events[mark:] if one.kind == write_log.WRITE]
-    assert [(one.volume, one.first // BLOCK) for one in writes] == [(number % 2, number) for number in range(10)]
+    assert [volume["name"] for volume in read.header["volumes"]] == ["a", "b"]
+    (mark,) = (number for number, event in enumerate(read.events) if event.kind == write_log.MARK)
+    writes = [event for event in read.events[mark:] if event.kind == write_log.WRITE]
+    assert [(write.volume, write.first // BLOCK) for write in writes] == [(number % 2, number) for number in range(10)]
 
 
 def test_a_full_log_says_so_and_ends_while_the_volume_serves_on(state: Path) -> None:
     log, mount = state.parent / "log", state.parent / "mnt"
     with volume.attached(
         "null:size=1GiB", mount=mount, name="v", write_log=log, write_log_limit_bytes=64 << 20
-    ) as found:
-        assert not found.mark("begin")["full"]
+    ) as result:
+        assert not result.mark("begin")["full"]
         (mount / "file").write_bytes(bytes(96 << 20))
         os.sync()
-        assert found.stats()["write_log"]["full"]
-        assert found.mark("end")["full"]
+        assert result.stats()["write_log"]["full"]
+        assert result.mark("end")["full"]
         assert (mount / "file").read_bytes() == bytes(96 << 20)
     read = write_log.read(log)
     assert read.header["full"]
@@ -117,10 +121,10 @@ def test_a_full_log_says_so_and_ends_while_the_volume_serves_on(state: Path) -> 
 
 def test_a_log_is_of_volumes_that_were_empty(state: Path) -> None:
     log, image = state.parent / "log", state.parent / "images" / "saved"
-    with volume.attached("null:size=1GiB", mount=None, name="v") as found:
+    with volume.attached("null:size=1GiB", mount=None, name="v") as result:
         with pytest.raises(InputError, match="no write log"):
-            found.mark("nowhere")
-        found.detach(save_image=image)
+            result.mark("nowhere")
+        result.detach(save_image=image)
     with pytest.raises(InputError, match="has an image"):
         volume.attach("null:size=1GiB", mount=None, name="w", image=image, write_log=log)
 

@@ -41,7 +41,7 @@ class Log:
 
     def marks(self) -> list[str]:
         """The texts of the marks."""
-        return [self.data[one.second : one.second + one.small].decode() for one in self.of(MARK)]
+        return [self.data[event.second : event.second + event.small].decode() for event in self.of(MARK)]
 
     def replay(self, volume: int) -> bytes:
         """The content of a volume after everything in the log."""
@@ -56,10 +56,10 @@ class Log:
 
 def read(path: Path) -> Log:
     """Read a log and check that it is whole."""
-    found = path.read_bytes()
-    assert found[:8] == MAGIC
-    end = 16 + int.from_bytes(found[8:16], "little")
-    header = json.loads(found[16:end])
+    result = path.read_bytes()
+    assert result[:8] == MAGIC
+    end = 16 + int.from_bytes(result[8:16], "little")
+    header = json.loads(result[16:end])
     data = end + header["events"] * EVENT.size
-    assert len(found) == data + header["data_bytes"]
-    return Log(header, [Event(*EVENT.unpack_from(found, at)) for at in range(end, data, EVENT.size)], found[data:])
+    assert len(result) == data + header["data_bytes"]
+    return Log(header, [Event(*EVENT.unpack_from(result, at)) for at in range(end, data, EVENT.size)], result[data:])

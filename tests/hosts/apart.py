@@ -62,31 +62,31 @@ class Apart:
 @contextlib.contextmanager
 def apart(ahead_s: tuple[int, ...], first: int = 1) -> Iterator[list[Apart] | None]:
     """A host for each clock, by numbers from ``first`` on, which no other of this process has; None where this machine does not allow it."""
-    found = [Apart(f"pgh{number}-{os.getpid()}"[:15], number, ahead) for number, ahead in enumerate(ahead_s, first)]
-    assert all(one.number <= HOSTS_MAX for one in found)
+    aparts = [Apart(f"pgh{number}-{os.getpid()}"[:15], number, ahead) for number, ahead in enumerate(ahead_s, first)]
+    assert all(apart.number <= HOSTS_MAX for apart in aparts)
     with contextlib.ExitStack() as stack:
         try:
-            for one in found:
-                _make(one, stack)
+            for apart in aparts:
+                _make(apart, stack)
         except (OSError, subprocess.CalledProcessError):
             stack.close()
             yield None
             return
-        yield found
+        yield aparts
 
 
-def _make(one: Apart, stack: contextlib.ExitStack) -> None:
-    _run("ip", "netns", "add", one.name)
-    stack.callback(_run, "ip", "netns", "delete", one.name)
-    _run("ip", "link", "add", one.name, "type", "veth", "peer", "name", "eth0", "netns", one.name)
-    _run("ip", "address", "add", f"{one.here}/30", "dev", one.name)
-    one.link("up")
-    inside = (*one.inside, "ip")
+def _make(apart: Apart, stack: contextlib.ExitStack) -> None:
+    _run("ip", "netns", "add", apart.name)
+    stack.callback(_run, "ip", "netns", "delete", apart.name)
+    _run("ip", "link", "add", apart.name, "type", "veth", "peer", "name", "eth0", "netns", apart.name)
+    _run("ip", "address", "add", f"{apart.here}/30", "dev", apart.name)
+    apart.link("up")
+    inside = (*apart.inside, "ip")
     _run(*inside, "link", "set", "lo", "up")
-    _run(*inside, "address", "add", f"{one.place.listen}/30", "dev", "eth0")
+    _run(*inside, "address", "add", f"{apart.place.listen}/30", "dev", "eth0")
     _run(*inside, "link", "set", "eth0", "up")
-    _run(*inside, "route", "add", "default", "via", one.here)
-    _run(*one.place.prefix, "true")
+    _run(*inside, "route", "add", "default", "via", apart.here)
+    _run(*apart.place.prefix, "true")
 
 
 def _run(*words: str) -> None:

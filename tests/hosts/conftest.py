@@ -27,13 +27,13 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[there.Hosts]:
     engine.write_text(f"#!/bin/sh\necho '{version}'\n")
     engine.chmod(0o755)
     with apart((0, DAY_S)) as made:
-        places = ["127.0.0.3", "127.0.0.4"] if made is None else [one.place for one in made]
+        places = ["127.0.0.3", "127.0.0.4"] if made is None else [apart.place for apart in made]
         here = "127.0.0.1" if made is None else made[0].here
-        alpha, gamma = (one if isinstance(one, there.Place) else there.Place(one) for one in places)
+        alpha, gamma = (place if isinstance(place, there.Place) else there.Place(place) for place in places)
         beta = there.Place("127.0.0.2", environment={"PGDYNO_ENGINE": str(engine)})
-        with there.hosts(folder, here, {"alpha": alpha, "beta": beta, "gamma": gamma}) as found:
-            found.apart = made or []
-            yield found
+        with there.hosts(folder, here, {"alpha": alpha, "beta": beta, "gamma": gamma}) as hosts:
+            hosts.apart = made or []
+            yield hosts
 
 
 @pytest.fixture(scope="session")

@@ -58,18 +58,18 @@ def test_what_it_costs(two: there.Hosts, tmp_path: Path, capsys: pytest.CaptureF
     ):
         load(server, PgbenchTables(2))
         hosts = connection.drivers(names)
-        asked = native.document(clients, 0, 1000 * SECONDS, 1)
-        asked["server"] = reached(server).endpoint.named("pgdyno drive")
+        result = native.document(clients, 0, 1000 * SECONDS, 1)
+        result["server"] = reached(server).endpoint.named("pgdyno drive")
         begun = time.monotonic()
-        with Drivers(asked, shares, tmp_path, hosts=hosts) as drivers:
+        with Drivers(result, shares, tmp_path, hosts=hosts) as drivers:
             prepared_s = time.monotonic() - begun
             before, wire = [cpu_s(pid) for pid in pids], sum(wire_bytes(two.workers[name].port) for name in names)
             drivers.begin()
             assert drivers.follow(lambda _: None).lost is None
             worker_share = max(cpu_s(pid) - at for pid, at in zip(pids, before, strict=True)) / SECONDS
-            told = sum(wire_bytes(two.workers[name].port) for name in names) - wire
+            number = sum(wire_bytes(two.workers[name].port) for name in names) - wire
     cost.worker_share, cost.prepared_s = round(worker_share, 5), round(prepared_s, 3)
-    cost.wire_kib_per_s = round(told / SECONDS / len(names) / 1024, 2)
+    cost.wire_kib_per_s = round(number / SECONDS / len(names) / 1024, 2)
     cost.look()
     record = Record.kept()
     record.cost = cost

@@ -22,8 +22,8 @@ from pgdyno.hosts.connection import Connection
 from pgdyno.hosts.seat import SILENT_S, WAIT_S
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload import native
-from pgdyno.workload.driving import LOST_S, Driving
-from pgdyno.workload.elsewhere import Elsewhere
+from pgdyno.workload.driving import LOST_S, DriverProcess
+from pgdyno.workload.elsewhere import RemoteHost
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
@@ -86,11 +86,11 @@ def command_lines() -> Iterator[str]:
 
 def at(second: int, act: Callable[[], object]) -> Callable[[float, str], None]:
     """Acts when this number of seconds has been reported."""
-    heard: list[str] = []
+    texts: list[str] = []
 
     def progress(_share: float, text: str) -> None:
-        heard.append(text)
-        if len(heard) == second:
+        texts.append(text)
+        if len(texts) == second:
             act()
 
     return progress
@@ -111,20 +111,20 @@ def test_two_hosts_come_to_one_record(
         tmp_path / "out",
         2.0,
         warmup_s=1.0,
-        on_start=lambda *found: pids.extend(found),
+        on_start=lambda *item: pids.extend(item),
         progress=at(2, lambda: seen.extend(command_lines())),
     )
     proofs = TPCB.proofs(server, outcome, baseline=baseline, full=True)
-    assert [one for one in (*outcome.checks, *proofs) if not one.ok] == []
+    assert [check for check in (*outcome.checks, *proofs) if not check.ok] == []
     assert pids == [0], "no process of this machine drives"
     assert list(outcome.drivers) == ["alpha", "gamma"]
     alpha, gamma = outcome.drivers.values()
     assert outcome.driver.transactions == (alpha.transactions or 0) + (gamma.transactions or 0) > 0
     assert (alpha.threads, gamma.threads) == (2, 1)
-    for one in (alpha, gamma):
-        assert one.host is not None and one.host.cores == len(os.sched_getaffinity(0))
-        assert one.host.rtt_ms is not None and 0 < one.host.rtt_ms < 50
-        assert one.clock is not None and one.clock.uncertainty_ns < 5_000_000
+    for record in (alpha, gamma):
+        assert record.host is not None and record.host.cores == len(os.sched_getaffinity(0))
+        assert record.host.rtt_ms is not None and 0 < record.host.rtt_ms < 50
+        assert record.clock is not None and record.clock.uncertainty_ns < 5_000_000
     if two.apart:
         assert gamma.clock is not None
         assert abs(gamma.clock.ahead_ns - DAY_S * SECOND_NS) <= gamma.clock.uncertainty_ns
@@ -134,7 +134,7 @@ def test_two_hosts_come_to_one_record(
 
     assert server.password is not None and any("pgdyno-engine" in line for line in seen)
     written = [path.read_text() for path in (tmp_path / "out").iterdir()]
-    logs = [one.log.read_text() for one in (two.scheduler, *two.workers.values())]
+    logs = [worker.log.read_text() for worker in (two.scheduler, *two.workers.values())]
     assert not any(server.password in text for text in (*seen, *written, *logs))
 
 
@@ -142,11 +142,11 @@ def test_two_hosts_send_what_one_driver_sends(server: Cluster, connection: Conne
     require_same_statements(server, connection.drivers(["alpha", "gamma"]), tmp_path)
 
 
-def require_same_statements(server: Cluster, hosts: Mapping[str, Elsewhere], folder: Path) -> None:
+def require_same_statements(server: Cluster, hosts: Mapping[str, RemoteHost], folder: Path) -> None:
     """16 clients of one driver here, and the same divided among hosts."""
 
     def here(order: dict[str, Any]) -> None:
-        with Driving(order, folder / "here.err") as driving:
+        with DriverProcess(order, folder / "here.err") as driving:
             driving.follow(lambda _: None)
 
     def there_too(order: dict[str, Any]) -> None:
@@ -156,20 +156,20 @@ def require_same_statements(server: Cluster, hosts: Mapping[str, Elsewhere], fol
             drivers.begin()
             assert drivers.follow(lambda _: None).lost is None
 
-    one, alone = drawn(server, here), calls(server)
+    result, alone = drawn(server, here), calls(server)
     shared = drawn(server, there_too)
-    assert one.total() == 10_000
-    assert shared == one
+    assert result.total() == 10_000
+    assert shared == result
     assert alone == calls(server) == {"INSERT INTO drawn VALUES ($1, $2)": 10_000}
 
 
 def calls(server: Cluster) -> dict[str, int]:
     """How often each statement of the scripts was executed since the last time, as the server counts it."""
     with server.connect(autocommit=True) as connection:
-        asked = "SELECT query, sum(calls) FROM pg_stat_statements WHERE query ~ '^INSERT INTO drawn' GROUP BY query"
-        found = {str(query): int(count) for query, count in connection.execute(asked)}
+        text = "SELECT query, sum(calls) FROM pg_stat_statements WHERE query ~ '^INSERT INTO drawn' GROUP BY query"
+        calls = {str(query): int(count) for query, count in connection.execute(text)}
         connection.execute("SELECT pg_stat_statements_reset()")
-    return found
+    return calls
 
 
 def test_a_driver_that_is_killed_on_its_host_makes_the_run_invalid(
@@ -182,7 +182,7 @@ def test_a_driver_that_is_killed_on_its_host_makes_the_run_invalid(
     begun = time.monotonic()
     outcome = run(server, connection, tmp_path, 60.0, progress=at(2, kill))
     assert time.monotonic() - begun < 60, "the other did not measure to its end"
-    failed = {one.name: one.detail for one in outcome.checks if not one.ok}
+    failed = {check.name: check.detail for check in outcome.checks if not check.ok}
     assert failed["drivers_lasted"].startswith("gamma was lost 2.") and "signal 9" in failed["drivers_lasted"]
     no_driver_left(two, "alpha", "gamma")
 
@@ -205,7 +205,7 @@ def test_a_host_that_cannot_be_reached_any_more_is_lost_within_seconds_and_its_d
         request = RunRequest(60.0, tmp_path, drivers=(2, 1), hosts=hosts, progress=at(2, cut))
         outcome = TPCB.runner()(reached(server), request)
         assert time.monotonic() - went[0] < 10
-        failed = {one.name: one.detail for one in outcome.checks if not one.ok}
+        failed = {check.name: check.detail for check in outcome.checks if not check.ok}
         assert failed["drivers_lasted"].startswith("delta was lost")
         assert "the worker delta does not answer" in failed["drivers_lasted"]
         assert wait_until(lambda: not there.children(delta.process.pid), GONE_S)
@@ -226,7 +226,7 @@ def test_a_worker_that_is_killed_takes_its_driver_along_and_makes_the_run_invali
             hosts = opened.drivers(["alpha", "zeta"])
             request = RunRequest(60.0, tmp_path, drivers=(1, 1), hosts=hosts, progress=at(2, kill))
             outcome = TPCB.runner()(reached(server), request)
-    failed = {one.name: one.detail for one in outcome.checks if not one.ok}
+    failed = {check.name: check.detail for check in outcome.checks if not check.ok}
     assert failed["drivers_lasted"].startswith("zeta was lost")
     assert len(drivers) == 1
     assert wait_until(lambda: not Path(f"/proc/{drivers[0]}").exists(), GONE_S)
@@ -260,8 +260,13 @@ def coordinate(hosts_file: str, dsn: str, password: str, folder: str) -> None:
 def test_drivers_end_when_the_one_that_asked_for_them_is_killed(
     two: there.Hosts, server: Cluster, tmp_path: Path
 ) -> None:
-    found = reached(server)
-    words = [str(two.file(tmp_path, "alpha = 1\ngamma = 1")), found.dsn, str(found.password), str(tmp_path)]
+    reached_server = reached(server)
+    words = [
+        str(two.file(tmp_path, "alpha = 1\ngamma = 1")),
+        reached_server.dsn,
+        str(reached_server.password),
+        str(tmp_path),
+    ]
     with subprocess.Popen([sys.executable, "-c", COORDINATOR, *words], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == b"on\n"
@@ -284,8 +289,8 @@ def test_a_host_drives_one_load_at_a_time(server: Cluster, connection: Connectio
     }
     alpha = connection.drivers(["alpha"])["alpha"]
     again = pytest.raises(HostError, match="drives another load now")
-    with Driving(document, tmp_path / "one.err", elsewhere=alpha), again:
-        Driving(document, tmp_path / "two.err", elsewhere=alpha)
+    with DriverProcess(document, tmp_path / "one.err", elsewhere=alpha), again:
+        DriverProcess(document, tmp_path / "two.err", elsewhere=alpha)
 
 
 def test_what_the_driver_refuses_there_is_said_here(server: Cluster, connection: Connection, tmp_path: Path) -> None:
@@ -293,7 +298,7 @@ def test_what_the_driver_refuses_there_is_said_here(server: Cluster, connection:
     document = asked() | {"server": wrong.endpoint.named("pgdyno drive"), "begin": {"told": {"within_ms": 30_000}}}
     alpha = connection.drivers(["alpha"])["alpha"]
     refused = pytest.raises(PgdynoError, match="password authentication failed")
-    with refused, Driving(document, tmp_path / "err", elsewhere=alpha):
+    with refused, DriverProcess(document, tmp_path / "err", elsewhere=alpha):
         pass
 
 

@@ -71,7 +71,7 @@ class Stand:
 def stand(two: there.Hosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """Two hosts have two workers each: every worker drives one load at a time."""
     folder = tmp_path_factory.mktemp("equal")
-    where = [one.place for one in two.apart] or [there.Place("127.0.0.3"), there.Place("127.0.0.4")]
+    where = [item.place for item in two.apart] or [there.Place("127.0.0.3"), there.Place("127.0.0.4")]
     with contextlib.ExitStack() as stack:
         for name, place in zip(FOUR[1:3], where, strict=True):
             stack.enter_context(two.worker(name, place))
@@ -94,42 +94,42 @@ def configure(server: Cluster, settings: dict[str, str]) -> None:
             connection.execute(f"ALTER ROLE ALL SET {name} = {value}".encode())
 
 
-def tps(server: Cluster, asked: Load, seed: int, request: RunRequest) -> float:
+def tps(server: Cluster, load: Load, seed: int, request: RunRequest) -> float:
     """Transactions a second."""
-    spec = workload_of(scale=SCALE, clients=16, threads=4, engine="native", rate_per_s=asked.rate_per_s, seed=seed)
+    spec = workload_of(scale=SCALE, clients=16, threads=4, engine="native", rate_per_s=load.rate_per_s, seed=seed)
     request.out_dir.mkdir(parents=True)
     with server.connect(autocommit=True) as connection:
         connection.execute("VACUUM pgbench_branches, pgbench_tellers, pgbench_accounts")
         connection.execute("CHECKPOINT")
     outcome = spec.runner()(reached(server), request)
-    assert [one for one in outcome.checks if not one.ok] == []
+    assert [check for check in outcome.checks if not check.ok] == []
     measure = outcome.phases[-1]
     return outcome.account.succeeded * SECOND_NS / (measure.end_ns - measure.begin_ns)
 
 
 @pytest.mark.parametrize("name", LOADS)
 def test_four_drivers_on_hosts_do_what_one_does(stand: Stand, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    asked, record, hosts = LOADS[name], Record.kept(), stand.connection.drivers(FOUR)
-    found = record.equal.get(name)
-    if found is None or len(found.pairs) >= asked.pairs:
-        record.equal[name] = found = Equal.now()
-    configure(stand.server, asked.settings)
+    result, record, hosts = LOADS[name], Record.kept(), stand.connection.drivers(FOUR)
+    answer = record.equal.get(name)
+    if answer is None or len(answer.pairs) >= result.pairs:
+        record.equal[name] = answer = Equal.now()
+    configure(stand.server, result.settings)
     alone = {FOUR[0]: hosts[FOUR[0]]}
     first = RunRequest(
-        asked.seconds, stand.folder / name.replace(" ", "-") / "first", asked.warmup_s, drivers=(1,), hosts=alone
+        result.seconds, stand.folder / name.replace(" ", "-") / "first", result.warmup_s, drivers=(1,), hosts=alone
     )
-    tps(stand.server, asked, asked.pairs, first)  # it finds nothing where the others find it, and was 17 % slower
-    for pair in range(len(found.pairs), asked.pairs):
+    tps(stand.server, result, result.pairs, first)  # it finds nothing where the others find it, and was 17 % slower
+    for pair in range(len(answer.pairs), result.pairs):
         folder = first.out_dir.with_name(str(pair))
         one = replace(first, out_dir=folder / "one")
         four = replace(one, out_dir=folder / "four", drivers=(1, 1, 1, 1), hosts=hosts)
         # What drifts meets both alike.
         order = (one, four) if pair % 2 == 0 else (four, one)
-        did = {request.out_dir: tps(stand.server, asked, pair, request) for request in order}
-        found.pairs.append((round(did[four.out_dir], 2), round(did[one.out_dir], 2)))
-        found.look()
+        did = {request.out_dir: tps(stand.server, result, pair, request) for request in order}
+        answer.pairs.append((round(did[four.out_dir], 2), round(did[one.out_dir], 2)))
+        answer.look()
         with capsys.disabled():
-            print(f"hosts: {name}: four drivers {found.pairs[-1][0]:.1f}, one {found.pairs[-1][1]:.1f}", flush=True)
+            print(f"hosts: {name}: four drivers {answer.pairs[-1][0]:.1f}, one {answer.pairs[-1][1]:.1f}", flush=True)
         page.keep(record)
     claim = page.equal(name, record) if name in page.BARS else None
     with capsys.disabled():

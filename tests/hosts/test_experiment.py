@@ -50,18 +50,18 @@ def test_drivers_of_other_hosts_come_to_a_record_and_a_report(
     trial.write_text(TRIAL + own)
     hosts = two.file(tmp_path, "alpha = 1\ngamma = 1")
     assert command(["run", str(trial), "--drivers", str(hosts), "--results", str(results), "--keep-invalid"]) == EXIT_OK
-    found = open_experiment(next(results.iterdir()))
-    [run] = found.runs
+    experiment = open_experiment(next(results.iterdir()))
+    [run] = experiment.runs
     record = run.record
     assert all(check.ok for check in record.checks), record.checks
     assert (list(record.drivers), record.client.rtt_ms) == (["alpha", "gamma"], None)
-    assert all(one.host is not None and one.host.rtt_ms for one in record.drivers.values())
-    assert found.record.settings["client"]["drivers"] == {"alpha": 1, "gamma": 1}
+    assert all(driver.host is not None and driver.host.rtt_ms for driver in record.drivers.values())
+    assert experiment.record.settings["client"]["drivers"] == {"alpha": 1, "gamma": 1}
     roles = set(run.table("probe/cpu")["role"].to_pylist())
     assert "server" in roles and "driver" not in roles, "its CPU is another host's"
     listens = {row["name"]: row["setting"] for row in run.table("postgres/settings").to_pylist()}
     assert (listens["listen_addresses"], listens["ssl"]) == (two.here, "on" if has_tls else "off")
-    text = (found.path / "report.html").read_text()
+    text = (experiment.path / "report.html").read_text()
     assert "on alpha, gamma" in text and "round trips to the server of alpha" in text
     assert left_in(state_dir) == []
 
@@ -93,15 +93,15 @@ def test_what_drivers_elsewhere_cannot_do_is_refused(tables: dict[str, dict[str,
 
 
 def test_hosts_that_no_file_names_are_refused(tmp_path: Path) -> None:
-    asked = experiment(client={"drivers": {"alpha": 1, "delta": 2}}, workload=WORKLOAD)
-    assert asked.arms[0].client.weights == (1, 2)
+    result = experiment(client={"drivers": {"alpha": 1, "delta": 2}}, workload=WORKLOAD)
+    assert result.arms[0].client.weights == (1, 2)
     with pytest.raises(InputError, match="nothing says where those are"):
-        plan(asked, to_run=False)
+        plan(result, to_run=False)
     with pytest.raises(InputError, match=r"hosts\.toml does not name delta"):
-        plan(asked, to_run=False, hosts=named(tmp_path))
+        plan(result, to_run=False, hosts=named(tmp_path))
     with pytest.raises(InputError, match="listen is missing"):
-        plan(asked, to_run=False, hosts=named(tmp_path, drivers="alpha = 1\ndelta = 1"))
-    plan(asked, to_run=False, hosts=named(tmp_path, 'listen = "10.0.0.1"', "alpha = 1\ndelta = 1"))
+        plan(result, to_run=False, hosts=named(tmp_path, drivers="alpha = 1\ndelta = 1"))
+    plan(result, to_run=False, hosts=named(tmp_path, 'listen = "10.0.0.1"', "alpha = 1\ndelta = 1"))
 
 
 def test_all_hosts_of_the_file_drive_unless_the_experiment_names_some(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ def test_private_keys_are_private_and_every_certificate_is_of_the_authority(tmp_
     for path in written:
         assert path.suffix == ".crt" or stat.S_IMODE(path.stat().st_mode) == 0o600, path
     authority, alpha = (
-        x509.load_pem_x509_certificate((folder / f"{one}.crt").read_bytes()) for one in ("authority", "alpha")
+        x509.load_pem_x509_certificate((folder / f"{text}.crt").read_bytes()) for text in ("authority", "alpha")
     )
     alpha.verify_directly_issued_by(authority)
-    limits = [one.extensions.get_extension_for_class(x509.BasicConstraints).value.ca for one in (authority, alpha)]
+    limits = [item.extensions.get_extension_for_class(x509.BasicConstraints).value.ca for item in (authority, alpha)]
     assert limits == [True, False], "the key of a worker makes no certificates"
 
 
@@ -61,17 +61,17 @@ def test_a_private_key_that_others_can_read_is_not_used(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_is_missing_is_said_with_the_command_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"authority\.crt cannot be read") as found:
+    with pytest.raises(InputError, match=r"authority\.crt cannot be read") as raises:
         Identity(tmp_path, "gamma").security()
-    assert "--name gamma" in found.value.remedy
+    assert "--name gamma" in raises.value.remedy
 
 
 def test_without_the_packages_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, use in (("distributed", library.distributed), ("cryptography", lambda: keys.make(tmp_path, ["alpha"]))):
         monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(HostError, match=f"package {name}, which is not installed") as found:
+        with pytest.raises(HostError, match=f"package {name}, which is not installed") as raises:
             use()
-        assert found.value.remedy
+        assert raises.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ RIGHT = 'schema_version = 1\nscheduler = "tls://10.0.0.5"\nkeys = "k"\n[drivers]
 def test_a_hosts_file_is_read_and_its_keys_lie_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "hosts.toml"
     path.write_text(RIGHT)
-    found = file.read(path)
-    assert (found.drivers, found.scheduler.port, found.identity.folder) == ({"alpha": 2}, 8786, tmp_path / "k")
+    result = file.read(path)
+    assert (result.drivers, result.scheduler.port, result.identity.folder) == ({"alpha": 2}, 8786, tmp_path / "k")
 
 
 def test_the_hosts_file_of_the_guide_is_right(tmp_path: Path, repository: Path) -> None:
     guide = (repository / "docs/guide/hosts.md").read_text()
     path = tmp_path / "hosts.toml"
     path.write_text(guide.partition("```toml\n")[2].partition("```")[0])
-    found = file.read(path)
-    assert (found.drivers, found.listen) == ({"alpha": 2, "beta": 1}, "10.0.0.1")
+    result = file.read(path)
+    assert (result.drivers, result.listen) == ({"alpha": 2, "beta": 1}, "10.0.0.1")
 
 
 @pytest.mark.parametrize(

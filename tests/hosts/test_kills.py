@@ -62,7 +62,7 @@ def once(hosts_file: str, dsn: str, password: str, folder: str, *names: str) -> 
     except PgdynoError as error:
         say({"error": error.message})
         return
-    failed = [one.name for one in outcome.checks if not one.ok]
+    failed = [check.name for check in outcome.checks if not check.ok]
     say({"failed": failed, "end_ns": outcome.phases[-1].end_ns, "succeeded": outcome.account.succeeded})
 
 
@@ -101,7 +101,7 @@ def gone(pids: list[int]) -> bool:
 
 
 def without_drivers(*workers: there.Server) -> bool:
-    alive = [one for one in workers if one.process.poll() is None]
+    alive = [worker for worker in workers if worker.process.poll() is None]
     return wait_until(lambda: all(map(idle, alive)), GONE_S)
 
 
@@ -114,18 +114,18 @@ def test_whatever_is_killed_there_is_no_number_that_should_not_be(
     record = Record.kept()
     if record.kills is None or len(record.kills.kills) >= page.KILLS:
         record.kills = Kills.now()
-    found = record.kills
+    kills = record.kills
     with throwaway_cluster(tcp=two.here) as server:
         load(server, PgbenchTables(2))
-        while len(found.kills) < page.KILLS:
-            what, number = victims[found.tried % len(victims)], found.tried
-            found.tried += 1
-            one = kill_one(two, reached(server), where, way, what, number, tmp_path / f"delta{number}")
-            found.look()
-            if one is not None:
-                found.kills.append(one)
+        while len(kills.kills) < page.KILLS:
+            what, number = victims[kills.tried % len(victims)], kills.tried
+            kills.tried += 1
+            kill = kill_one(two, reached(server), where, way, what, number, tmp_path / f"delta{number}")
+            kills.look()
+            if kill is not None:
+                kills.kills.append(kill)
                 with capsys.disabled():
-                    print(f"hosts: kill {len(found.kills)}: {one}", flush=True)
+                    print(f"hosts: kill {len(kills.kills)}: {kill}", flush=True)
             page.keep(record)
     claims = page.kills(record)
     with capsys.disabled():
@@ -152,7 +152,7 @@ def kill_one(
             was_there = killed(what, victim, asker, way)
             asker.wait(GONE_S)
             ended_ns = now_ns()
-            said = [json.loads(line) for line in asker.stdout.read().splitlines()]
+            results = [json.loads(line) for line in asker.stdout.read().splitlines()]
             assert gone(drivers), f"{what}: a driver was left"
             assert without_drivers(two.workers["alpha"], victim), f"{what}: a driver was left"
             took_s = ((now_ns() if what == "coordinator" else ended_ns) - at_ns) / SECOND_NS
@@ -161,20 +161,20 @@ def kill_one(
             if way is not None:
                 way.link("up")
         dead = [victim.process.pid] if what == "worker" else []
-        found = left(paths.state_dir(), there.Place(two.here)) + left(state, where, *dead)
+        texts = left(paths.state_dir(), there.Place(two.here)) + left(state, where, *dead)
     if not was_there:
         return None
-    became = judged(said, at_ns)
+    became = judged(results, at_ns)
     took_s = took_s if became in (*page.ENDED, page.NOTHING) else 0.0
-    return Kill(what=what, became=became, took_s=round(took_s, 2), said=str(said[:1])[:300], left=found)
+    return Kill(what=what, became=became, took_s=round(took_s, 2), said=str(results[:1])[:300], left=texts)
 
 
-def judged(said: list[dict[str, Any]], at_ns: int) -> str:
+def judged(documents: list[dict[str, Any]], at_ns: int) -> str:
     """What became of a run; a number is right only where the load had ended before the kill."""
-    if not said:
+    if not documents:
         return page.NOTHING
-    if "error" in said[0]:
+    if "error" in documents[0]:
         return page.ENDED[0]
-    if said[0]["failed"]:
+    if documents[0]["failed"]:
         return page.ENDED[1]
-    return "a run whose load had ended" if said[0]["end_ns"] <= at_ns else page.NUMBER
+    return "a run whose load had ended" if documents[0]["end_ns"] <= at_ns else page.NUMBER

@@ -28,8 +28,8 @@ def record(four: float = 1.0, pairs: int = 8) -> Record:
     )
 
 
-def broken(found: Record) -> list[str]:
-    return [claim.name for claim in page.judge(found) if not claim.holds]
+def broken(record: Record) -> list[str]:
+    return [claim.name for claim in page.judge(record) if not claim.holds]
 
 
 def test_a_whole_record_holds_and_an_empty_one_does_not() -> None:
@@ -47,15 +47,15 @@ def test_four_drivers_that_do_less_are_found_at_a_rate_sooner_than_in_a_closed_l
 
 
 def test_the_loop_that_takes_both_cores_has_no_bar_and_is_said_to_be_inside_that_of_the_other_or_not() -> None:
-    found = record()
+    result = record()
     assert "four drivers over one 1.0000 (0.9994 to 1.0006), 8 pairs, which is inside 0.95 to 1.05" in page.beside(
-        found
+        result
     )
-    found.equal[page.BUSY].pairs = record(four=0.9).equal[page.BUSY].pairs
-    assert broken(found) == []
-    assert "which is **not** inside 0.95 to 1.05" in page.render(found)
-    del found.equal[page.BUSY]
-    assert "both cores" not in page.render(found)
+    result.equal[page.BUSY].pairs = record(four=0.9).equal[page.BUSY].pairs
+    assert broken(result) == []
+    assert "which is **not** inside 0.95 to 1.05" in page.render(result)
+    del result.equal[page.BUSY]
+    assert "both cores" not in page.render(result)
 
 
 @pytest.mark.parametrize(
@@ -71,17 +71,17 @@ def test_the_loop_that_takes_both_cores_has_no_bar_and_is_said_to_be_inside_that
     ],
 )
 def test_what_breaks_a_claim_is_named(part: str, more: dict[str, object], what: str) -> None:
-    found = record()
-    [name] = broken(found.model_copy(update={part: getattr(found, part).model_copy(update=more)}))
+    result = record()
+    [name] = broken(result.model_copy(update={part: getattr(result, part).model_copy(update=more)}))
     assert what in name
 
 
 def test_a_way_whose_clocks_are_off_too_often_is_not_hidden_by_the_others() -> None:
-    found = record()
-    found.clocks["delays"] = Clocks(**WHEN, estimates=100, off=2)
-    assert broken(found) == ["offsets of clocks"]
-    found.clocks["delays"].count(error_ns=-5_000, uncertainty_ns=4_000)
-    assert (found.clocks["delays"].off, found.clocks["delays"].error_us_max) == (3, 5.0)
+    result = record()
+    result.clocks["delays"] = Clocks(**WHEN, estimates=100, off=2)
+    assert broken(result) == ["offsets of clocks"]
+    result.clocks["delays"].count(error_ns=-5_000, uncertainty_ns=4_000)
+    assert (result.clocks["delays"].off, result.clocks["delays"].error_us_max) == (3, 5.0)
 
 
 def test_what_is_kept_is_read_again_and_the_page_is_written(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from pgdyno.host.clean import left_in
 from pgdyno.host.scratch import remove_scratch
 from pgdyno.host.waiting import wait_until
 from pgdyno.hosts import address
-from pgdyno.hosts.spread import Spread
+from pgdyno.hosts.spread import SpreadOptions
 from pgdyno.report.terminal import table
 from pgdyno.store import open_experiment, open_run
 from tests.size import formats
@@ -61,8 +61,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, there
     """Where ``alpha``, ``beta`` and ``delta`` are: networks and clocks of their own where that is allowed, and each a state directory."""
     folder, names = tmp_path_factory.mktemp("states"), ("alpha", "beta", "delta")
     with apart((DAY_S, 0, 3_600), first=5) as made:
-        where = [one.place for one in made] if made else [there.Place(f"127.0.0.{number}") for number in (6, 7, 8)]
-        yield {name: with_state(one, folder / f"state-{name}") for name, one in zip(names, where, strict=True)}
+        where = [apart.place for apart in made] if made else [there.Place(f"127.0.0.{number}") for number in (6, 7, 8)]
+        yield {name: with_state(item, folder / f"state-{name}") for name, item in zip(names, where, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,8 @@ def trial(tmp_path: Path) -> Path:
     return path
 
 
-def spread_over(hosts: there.Hosts) -> Spread:
-    return Spread(address.of_scheduler(hosts.scheduler.url, "scheduler"), hosts.folder)
+def spread_over(hosts: there.Hosts) -> SpreadOptions:
+    return SpreadOptions(address.of_scheduler(hosts.scheduler.url, "scheduler"), hosts.folder)
 
 
 def flags(hosts: there.Hosts) -> tuple[str, ...]:
@@ -115,14 +115,14 @@ test_spread.coordinate(*sys.argv[1:])
 
 def coordinate(trial: str, url: str, keys: str, results: str) -> None:
     """A coordinator in a process of its own, which is killed while its fifth run is kept and the hosts do not know it."""
-    heard: list[Path] = []
+    paths: list[Path] = []
 
     def kill(_cell: object, path: Path) -> None:
-        heard.append(path)
-        if len(heard) == KILLED_AFTER:
+        paths.append(path)
+        if len(paths) == KILLED_AFTER:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    spread = Spread(address.of_scheduler(url, "scheduler"), Path(keys))
+    spread = SpreadOptions(address.of_scheduler(url, "scheduler"), Path(keys))
     planned = plan(read_experiment(Path(trial)), spread=spread)
     execute(planned, root=Path(results), command=("pgdyno",), tell=Listener(run=kill))
 
@@ -171,16 +171,16 @@ def test_a_host_and_the_coordinator_are_killed_and_all_blocks_become_whole(
     alone = execute(plan(read_experiment(trial, ["replicates=1"])), root=tmp_path / "alone", command=())
     assert succeeded(alone).items() <= succeeded(directory).items(), "as on one host"
 
-    found = summarise(directory)
-    assert found.valid
-    assert [len(arm.replicates) for arm in found.arms] == [3] * ARMS
-    assert [host.name for host in found.hosts] == ["alpha", "beta"]
-    [unpaired] = found.unpaired
+    comparison = summarise(directory)
+    assert comparison.valid
+    assert [len(arm.replicates) for arm in comparison.arms] == [3] * ARMS
+    assert [host.name for host in comparison.hosts] == ["alpha", "beta"]
+    [unpaired] = comparison.unpaired
     assert (unpaired.host, unpaired.block, unpaired.runs) == ("delta", broken, len(of_block[broken]))
-    ratio = found.hosts[1].ratio
+    ratio = comparison.hosts[1].ratio
     assert ratio is not None and ratio.low is not None and ratio.high is not None
     assert 0.98 < ratio.low < ratio.high < 1.02, "the noise of a made-up run is 1 %"
-    text = table(found)
+    text = table(comparison)
     assert "beta does" in text
     assert f"replicate {broken} of delta is not whole" in text
     of_worker = remove_scratch(state_of(places["delta"]))
@@ -234,7 +234,7 @@ def test_workers_size_many_files_as_this_machine_does(hosts: there.Hosts, tmp_pa
     for number in range(1, 5):
         load = [formats.Interval(700 * number, 300, 8000 * number, 2400)] * 30
         (tmp_path / f"{number}.txt").write_text(formats.iostat_12_7(load, 1))
-    asked = ("size", "--iostat", tmp_path / "*.txt", "--size", "100GiB", "--type", "gp3", "--json")
-    here, there_too = (json.loads(pgdyno(*asked, *more, code=EXIT_OK).out) for more in ((), flags(hosts)))
+    texts = ("size", "--iostat", tmp_path / "*.txt", "--size", "100GiB", "--type", "gp3", "--json")
+    here, there_too = (json.loads(pgdyno(*texts, *more, code=EXIT_OK).out) for more in ((), flags(hosts)))
     assert len(here["files"]) == 4
     assert there_too == here

@@ -105,30 +105,32 @@ def test_runs_that_are_spread_survive_kills(
             if more is None or not two.apart:
                 pytest.skip("network namespaces are not allowed")
             ways, here = dict(zip(NAMES, [*two.apart, *more], strict=True)), two.here
-            places = {name: one.place for name, one in ways.items()}
+            places = {name: way.place for name, way in ways.items()}
         states = {name: tmp_path / f"state-{name}" for name in NAMES}
-        places = {name: with_state(one, states[name]) for name, one in places.items()}
+        places = {name: with_state(place, states[name]) for name, place in places.items()}
         stand = stack.enter_context(Stand(stack.enter_context(there.hosts(tmp_path, here, {})), places, ways))
-        found = SpreadKills.now()
-        directory = made(stand, tmp_path, found)
-        stand.dead += [one.process.pid for one in stand.hosts.workers.values() if one.process.poll() is not None]
-        found.left = [line for name in NAMES for line in left(states[name], places[name], *stand.dead)]
+        now = SpreadKills.now()
+        directory = made(stand, tmp_path, now)
+        stand.dead += [
+            worker.process.pid for worker in stand.hosts.workers.values() if worker.process.poll() is not None
+        ]
+        now.left = [line for name in NAMES for line in left(states[name], places[name], *stand.dead)]
     blocks = Counter(run.record.block for run in open_experiment(directory).runs)
     as_many = read_experiment(tmp_path / "trial.toml", [f"replicates={max(blocks)}"])
     alone = execute(plan(as_many), root=tmp_path / "alone", command=())
     assert succeeded(directory).items() <= succeeded(alone).items(), "the figures are those of one host"
-    found.replicates = sum(runs == ARMS for runs in blocks.values())
-    found.broken = len(blocks) - found.replicates
+    now.replicates = sum(runs == ARMS for runs in blocks.values())
+    now.broken = len(blocks) - now.replicates
     record = Record.kept()
-    record.spread_kills[where] = found
+    record.spread_kills[where] = now
     page.keep(record)
     with capsys.disabled():
-        print(f"\nhosts: {where}: {found}")
-    assert found.replicates == REPLICATES
-    assert found.left == []
+        print(f"\nhosts: {where}: {now}")
+    assert now.replicates == REPLICATES
+    assert now.left == []
 
 
-def made(stand: Stand, folder: Path, found: SpreadKills) -> Path:
+def made(stand: Stand, folder: Path, kills: SpreadKills) -> Path:
     """The directory of the experiment, when all of it is there."""
     draw, kinds = random.Random(SEED), ["worker", "runs", "coordinator"] + ["link"] * bool(stand.ways)
     trial, results, resumed = folder / "trial.toml", folder / "results", list[str]()
@@ -136,14 +138,14 @@ def made(stand: Stand, folder: Path, found: SpreadKills) -> Path:
     while True:
         command = [sys.executable, "-m", "pgdyno", "run", str(trial), *flags(stand.hosts), "--results", str(results)]
         with subprocess.Popen([*command, *resumed], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-            while sum(found.kills.values()) < page.SPREAD_KILLS:
+            while sum(kills.kills.values()) < page.SPREAD_KILLS:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(draw.uniform(0.5, 4))
                 if process.poll() is not None:
                     break
                 what, name = draw.choice(kinds), draw.choice(NAMES)
-                found.kills[what] = found.kills.get(what, 0) + 1
-                found.look()
+                kills.kills[what] = kills.kills.get(what, 0) + 1
+                kills.look()
                 if what == "coordinator":
                     process.kill()
                     break

@@ -17,7 +17,7 @@ from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.experiment import Experiment
 from pgdyno.flow import stream
 from pgdyno.flow.blocks import Blocks
-from pgdyno.flow.brought import Brought, Came
+from pgdyno.flow.brought import Came, RemoteResults
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
 from pgdyno.flow.there import serve
@@ -25,7 +25,7 @@ from pgdyno.hosts import address, examine
 from pgdyno.hosts.connection import DriverHost
 from pgdyno.hosts.facts import HostFacts
 from pgdyno.hosts.seat import Seat
-from pgdyno.hosts.spread import Spread, require_alike
+from pgdyno.hosts.spread import SpreadOptions, require_alike
 from pgdyno.store import open_experiment, reader
 from pgdyno.store.load_record import LoadRecord
 from pgdyno.workload.clock_offset import Offset
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.experiment import Cell
     from pgdyno.hosts.connection import Connection
-    from pgdyno.hosts.seat_there import SeatThere
+    from pgdyno.hosts.seat_there import RemoteSeat
     from pgdyno.store.record import RunRecord
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> reader.Experiment:
+def written(tmp_path_factory: pytest.TempPathFactory) -> reader.StoredExperiment:
     """An experiment that was made here, on the fake world."""
     folder = tmp_path_factory.mktemp("written")
     trial = folder / "trial.toml"
@@ -49,7 +49,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> reader.Experiment:
     return open_experiment(execute(plan(experiment_of(trial)), root=folder / "results", command=()))
 
 
-SPREAD = Spread(address.Address("10.0.0.5", 8786), Path("keys"))
+SPREAD = SpreadOptions(address.HostAddress("10.0.0.5", 8786), Path("keys"))
 
 
 def test_a_stream_that_comes_in_pieces_is_what_was_sent(tmp_path: Path) -> None:
@@ -60,15 +60,15 @@ def test_a_stream_that_comes_in_pieces_is_what_was_sent(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
     (tmp_path / "run.json").write_text("{}")
     text = b"".join(stream.files(tmp_path, but="run.json")) + stream.packed(b"{}", run="00-gp3-r1")
-    frames, found, came = stream.Frames(), list[stream.Frame](), dict[str, bytes]()
+    frames, result, came = stream.Frames(), list[stream.Frame](), dict[str, bytes]()
     while text:
         size = draw.choice([1, 3, 100, 70_000, 2_000_000])
-        found += frames.feed(text[:size])
+        result += frames.feed(text[:size])
         text = text[size:]
-    for frame in found[:-1]:
+    for frame in result[:-1]:
         came[frame.head["file"]] = came.get(frame.head["file"], b"") + frame.body
     assert came == sent
-    assert (found[-1].head["run"], found[-1].body) == ("00-gp3-r1", b"{}")
+    assert (result[-1].head["run"], result[-1].body) == ("00-gp3-r1", b"{}")
 
 
 def made(cell: Cell, host: str) -> RunRecord:
@@ -80,14 +80,14 @@ def made(cell: Cell, host: str) -> RunRecord:
 def test_hosts_that_come_and_go_make_whole_blocks_each_of_one_host(seed: int) -> None:
     """Hosts are lost at random and the coordinator is started again at random, until all is there; one host always lives."""
     draw = random.Random(seed)
-    asked = experiment(replicates=draw.randint(1, 5), factors={"world.volume": ["gp3", "io2bx", "gp2"]})
+    result = experiment(replicates=draw.randint(1, 5), factors={"world.volume": ["gp3", "io2bx", "gp2"]})
     runs: list[RunRecord] = []
     for _ in range(1000):
         names = ["a", *draw.sample(["b", "c", "d"], draw.randint(0, 3))]
-        blocks = Blocks(asked, runs, names)
+        blocks = Blocks(result, runs, names)
         at_work: dict[str, list[Cell]] = {name: list(blocks.next_for(name)) for name in names}
         while any(at_work.values()) and draw.random() > 0.02:
-            name = draw.choice([one for one, cells in at_work.items() if cells])
+            name = draw.choice([text for text, cells in at_work.items() if cells])
             if name != "a" and draw.random() < 0.1:
                 del at_work[name]
                 blocks.lose(name)
@@ -95,20 +95,20 @@ def test_hosts_that_come_and_go_make_whole_blocks_each_of_one_host(seed: int) ->
                 cell = at_work[name].pop(0)
                 runs.append(made(cell, name))
                 blocks.keep(cell)
-            for one, cells in at_work.items():
-                at_work[one] = cells or list(blocks.next_for(one))
-        if blocks.whole >= asked.replicates:
+            for text, cells in at_work.items():
+                at_work[text] = cells or list(blocks.next_for(text))
+        if blocks.whole >= result.replicates:
             break
-    assert blocks.whole >= asked.replicates
+    assert blocks.whole >= result.replicates
     positions = [run.position for run in runs]
     assert len(set(positions)) == len(positions), "no run is made twice"
     for block in {run.block for run in runs}:
         assert len({run.world.host.label for run in runs if run.block == block}) == 1
 
 
-def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(written: reader.Experiment) -> None:
+def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(written: reader.StoredExperiment) -> None:
     host = cast("DriverHost", SimpleNamespace(name="beta", facts=None))
-    brought = Brought(written.path, written.record, host, {})
+    brought = RemoteResults(written.path, written.record, host, {})
     name = "07-gp3-r4"
     for head, body in (({"begin": name}, b""), ({"file": "logs/postgres.log"}, b"PANIC"), ({"file": "logs/x"}, b"")):
         assert brought.take(stream.Frame(head, body)) is None
@@ -120,12 +120,12 @@ def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(written: reade
     assert not list((written.path / "runs").glob("*.partial"))
 
 
-def test_a_data_set_that_is_not_the_same_on_all_hosts_is_refused(written: reader.Experiment) -> None:
+def test_a_data_set_that_is_not_the_same_on_all_hosts_is_refused(written: reader.StoredExperiment) -> None:
     filled: dict[str, tuple[str, Came]] = {}
 
     def bring(name: str, **more: object) -> None:
         host = cast("DriverHost", SimpleNamespace(name=name, facts=None))
-        brought = Brought(written.path, written.record, host, filled)
+        brought = RemoteResults(written.path, written.record, host, filled)
         record = load_record(written.record.experiment_id, **more)
         assert brought.take(stream.Frame({"load": record.load_id})) is None
         try:
@@ -150,7 +150,7 @@ def test_a_data_set_that_is_not_the_same_on_all_hosts_is_refused(written: reader
 
 def load_record(experiment_id: str, **more: object) -> LoadRecord:
     """Of pgbench's tables at scale 2."""
-    asked: dict[str, object] = {
+    document: dict[str, object] = {
         "load_id": "00-pgbench-scale-2",
         "experiment_id": experiment_id,
         "title": "pgbench, scale 2",
@@ -164,24 +164,26 @@ def load_record(experiment_id: str, **more: object) -> LoadRecord:
         "digests": {"pgbench_accounts": "decaf"},
         "postgres": {"version": "18.6", "source": "a test"},
     }
-    return LoadRecord.model_validate(asked | more)
+    return LoadRecord.model_validate(document | more)
 
 
 @pytest.mark.parametrize("name", ["PostgreSQL", "engine", "database shop.dump"])
-def test_a_host_with_other_programs_or_another_database_makes_no_runs(written: reader.Experiment, name: str) -> None:
+def test_a_host_with_other_programs_or_another_database_makes_no_runs(
+    written: reader.StoredExperiment, name: str
+) -> None:
     record = written.record
-    asked = record.model_copy(update={"versions": dict(record.versions) | {name: "another"}})
-    said: list[bytes] = []
-    orders = SimpleNamespace(next=lambda: {"experiment": asked.model_dump(mode="json")})
+    model_copy = record.model_copy(update={"versions": dict(record.versions) | {name: "another"}})
+    datas: list[bytes] = []
+    orders = SimpleNamespace(next=lambda: {"experiment": model_copy.model_dump(mode="json")})
     with pytest.raises(HostError) as refused:
-        serve(cast("Any", orders), cast("Any", SimpleNamespace(note=said.append, frame=said.append)))
+        serve(cast("Any", orders), cast("Any", SimpleNamespace(note=datas.append, frame=datas.append)))
     is_there = repr(record.versions[name]) if name in record.versions else "not there"
     where = f'"{name}"' if " " in name else name
     assert refused.value.message == (
         f"this host differs from the one that started the experiment: {where} is {is_there}, not 'another'"
     ), "no directory: that of the host is gone when this is read"
     assert "--resume" not in refused.value.remedy
-    assert said == []
+    assert datas == []
 
 
 def experiment_of(path: Path) -> Experiment:
@@ -203,34 +205,34 @@ ONE = HostFacts("1", "e", "18", 8, "6.1.0", 32 << 30, "Xeon", 0.0)
     ],
 )
 def test_hosts_that_differ_are_refused(other: HostFacts, said: str) -> None:
-    with pytest.raises(HostError, match=said) as found:
+    with pytest.raises(HostError, match=said) as raises:
         require_alike({"alpha": ONE, "beta": other})
-    assert "--mixed" in found.value.remedy
+    assert "--mixed" in raises.value.remedy
 
 
 def test_the_examination_of_hosts_finds_another_postgresql_and_a_clock_that_is_not_known() -> None:
     seat = SimpleNamespace(
         name="beta", facts=lambda: replace(ONE, postgres="17.5"), clock=lambda: Offset(10**12, 6_000_000)
     )
-    found = {check.name: check for check in examine.of_host(cast("SeatThere", seat), ONE)}
-    assert found["beta PostgreSQL"].status == "fail" and found["beta PostgreSQL"].found == "17.5; here 18"
-    assert found["beta clock"].status == "fail" and "known to 6.000 ms" in found["beta clock"].found
-    assert {name for name, check in found.items() if check.status == "fail"} == {"beta PostgreSQL", "beta clock"}
+    checks = {check.name: check for check in examine.of_host(cast("RemoteSeat", seat), ONE)}
+    assert checks["beta PostgreSQL"].status == "fail" and checks["beta PostgreSQL"].found == "17.5; here 18"
+    assert checks["beta clock"].status == "fail" and "known to 6.000 ms" in checks["beta clock"].found
+    assert {name for name, check in checks.items() if check.status == "fail"} == {"beta PostgreSQL", "beta clock"}
 
 
 def test_a_driver_whose_host_is_lost_is_waited_for_once() -> None:
     """Six seconds for an answer, twice in a row, would be longer than a run may take to end."""
-    asked: list[str] = []
+    texts: list[str] = []
 
     def seat(name: str) -> NoReturn:
-        asked.append(name)
+        texts.append(name)
         raise HostError("the worker beta does not answer", remedy="look at the network")
 
     beta = DriverHost(cast("Connection", SimpleNamespace(seat=seat)), "beta")
     beta.__dict__["facts"] = ONE
     with pytest.raises(HostError, match="does not answer"):
         beta.record({"host": "10.0.0.1", "port": 5432})
-    assert asked == ["beta"]
+    assert texts == ["beta"]
 
 
 def test_a_server_that_cannot_be_reached_has_no_round_trip() -> None:
@@ -280,4 +282,4 @@ def test_only_whole_blocks_of_hosts_are_compared() -> None:
     runs = [run_of("alpha", 1, 0), run_of("alpha", 1, 1), run_of("beta", 2, 0), run_of(None, 3, 0)]
     compared, left = analysis.paired(runs, 2)
     assert compared == [*runs[:2], runs[3]], "a block that was made here may lack a run, as always"
-    assert left == (analysis.Unpaired("beta", 2, 1, 2),)
+    assert left == (analysis.UnpairedRuns("beta", 2, 1, 2),)

@@ -42,8 +42,8 @@ def alpha(state_dir: Path) -> Iterator[there.Place]:
 
 @pytest.fixture
 def hosts(alpha: there.Place, tmp_path: Path) -> Iterator[there.Hosts]:
-    with there.hosts(tmp_path, alpha.here, {}) as found:
-        yield found
+    with there.hosts(tmp_path, alpha.here, {}) as hosts:
+        yield hosts
 
 
 def test_runs_on_emulated_volumes_come_back_whole(
@@ -54,15 +54,15 @@ def test_runs_on_emulated_volumes_come_back_whole(
         pgdyno(*run, code=EXIT_OK)
         assert wait_until(lambda: idle(worker), GONE_S)
         assert left(state_of(alpha), alpha) == []
-    found = open_experiment(next((tmp_path / "results").iterdir()))
-    assert [run.record.world.host.label for run in found.runs] == ["alpha", "alpha"]
-    for run in found.runs:
+    experiment = open_experiment(next((tmp_path / "results").iterdir()))
+    assert [run.record.world.host.label for run in experiment.runs] == ["alpha", "alpha"]
+    for run in experiment.runs:
         assert all(check.ok for check in run.record.checks), run.record.checks
         assert run.record.account.succeeded > 0
         assert {"server", "driver"} <= set(run.table("probe/cpu")["role"].to_pylist())
-    [load] = (found.path / "loads").iterdir()
+    [load] = (experiment.path / "loads").iterdir()
     assert load.name.startswith("00-alpha-") and (load / "load.json").is_file()
-    assert "alpha" in (found.path / "report.html").read_text()
+    assert "alpha" in (experiment.path / "report.html").read_text()
 
 
 def test_a_worker_that_is_killed_in_a_run_leaves_no_volume(

@@ -14,7 +14,7 @@ import pytest
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
 from pgdyno.workload import clock_offset, native
-from pgdyno.workload.driving import Driving
+from pgdyno.workload.driving import DriverProcess
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
@@ -66,7 +66,7 @@ def test_four_drivers_begin_together(two: there.Hosts, tmp_path: Path, capsys: p
     record = Record.kept()
     if record.starts is None or len(record.starts.spread_ms) >= page.STARTS:
         record.starts, record.clocks["the network between two namespaces"] = Starts.now(), Clocks.now()
-    found, known = record.starts, record.clocks["the network between two namespaces"]
+    starts, known = record.starts, record.clocks["the network between two namespaces"]
     with contextlib.ExitStack() as stack:
         more = stack.enter_context(apart((AHEAD_S["delta"], AHEAD_S["epsilon"]), first=3))
         assert more is not None
@@ -79,25 +79,25 @@ def test_four_drivers_begin_together(two: there.Hosts, tmp_path: Path, capsys: p
         hosts = connection.drivers(AHEAD_S)
         shares = shares_of([1, 1, 1, 1], clients.clients, clients.threads, tuple(AHEAD_S))
         true_ns = [ahead_s * SECOND_NS for ahead_s in AHEAD_S.values()]
-        for start in range(len(found.spread_ms), page.STARTS):
-            asked = native.document(clients, 0, 200, start)
-            asked["server"] = reached(server).endpoint.named("pgdyno drive")
-            with Drivers(asked, shares, tmp_path, hosts=hosts) as drivers:
-                before = [said.clock for said in drivers.said]
+        for start in range(len(starts.spread_ms), page.STARTS):
+            result = native.document(clients, 0, 200, start)
+            result["server"] = reached(server).endpoint.named("pgdyno drive")
+            with Drivers(result, shares, tmp_path, hosts=hosts) as drivers:
+                before = [output.clock for output in drivers.said]
                 drivers.begin()
-                told = drivers.follow(lambda _: None)
-            assert told.lost is None
+                output = drivers.follow(lambda _: None)
+            assert output.lost is None
             begun_ns = []
-            for clock, ahead_ns, part in zip(before, true_ns, told.parts.values(), strict=True):
+            for clock, ahead_ns, part in zip(before, true_ns, output.parts.values(), strict=True):
                 assert clock is not None and part.clock is not None and part.summary is not None
                 known.count(clock.ahead_ns - ahead_ns, clock.uncertainty_ns)
                 known.count(part.clock.ahead_ns + (part.clock.drift_ns or 0) - ahead_ns, part.clock.uncertainty_ns)
                 # The instant was converted by the estimate: what that is off by, the driver begins early or late.
                 begun_ns.append(clock.ahead_ns - ahead_ns + part.summary["begin_late_ns"])
-            found.spread_ms.append(round((max(begun_ns) - min(begun_ns)) / 1e6, 4))
-            woke_ns = [part.summary["woke_late_ns"] for part in told.parts.values() if part.summary is not None]
-            found.woke_late_ms.append(round(max(woke_ns) / 1e6, 4))
-            found.look()
+            starts.spread_ms.append(round((max(begun_ns) - min(begun_ns)) / 1e6, 4))
+            woke_ns = [part.summary["woke_late_ns"] for part in output.parts.values() if part.summary is not None]
+            starts.woke_late_ms.append(round(max(woke_ns) / 1e6, 4))
+            starts.look()
             known.look()
             if start % 20 == 19:
                 page.keep(record)
@@ -115,9 +115,9 @@ def busy() -> Iterator[None]:
     try:
         yield
     finally:
-        for one in loops:
-            one.kill()
-            one.wait()
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 @pytest.mark.parametrize("way", ["a busy machine", "delays that differ by direction"])
@@ -126,16 +126,18 @@ def test_clocks_are_known_as_well_as_is_said(tmp_path: Path, capsys: pytest.Capt
     prefix = other if way == "a busy machine" else (sys.executable, "-c", DELAY, *other)
     if subprocess.run([*other, "true"], capture_output=True, check=False, timeout=20).returncode != 0:
         pytest.skip("time namespaces are not allowed")
-    record, found = Record.kept(), Clocks.now()
+    record, now = Record.kept(), Clocks.now()
     with busy() if way == "a busy machine" else contextlib.nullcontext():
-        with Driving(IDLE | {"begin": {"told": {"within_ms": 600_000}}}, tmp_path / "err", prefix=prefix) as driving:
+        with DriverProcess(
+            IDLE | {"begin": {"told": {"within_ms": 600_000}}}, tmp_path / "err", prefix=prefix
+        ) as driving:
             for _ in range(EACH):
                 clock = clock_offset.estimate(driving._clock)
-                found.count(clock.ahead_ns - DAY_S * SECOND_NS, clock.uncertainty_ns)
-        found.look()
-    record.clocks[way] = found
+                now.count(clock.ahead_ns - DAY_S * SECOND_NS, clock.uncertainty_ns)
+        now.look()
+    record.clocks[way] = now
     page.keep(record)
     with capsys.disabled():
-        print(f"\nhosts: {way}: {found}")
-    assert found.estimates >= EACH
-    assert found.off <= (1 - page.INSIDE_SHARE) * found.estimates
+        print(f"\nhosts: {way}: {now}")
+    assert now.estimates >= EACH
+    assert now.off <= (1 - page.INSIDE_SHARE) * now.estimates

@@ -48,8 +48,8 @@ class Server:
 def serving(*arguments: str, prefix: Sequence[str] = (), **environment: str) -> Iterator[Server]:
     """``pgdyno hosts ARGUMENTS`` for the length of a ``with`` block, from the moment that it says where it is."""
     with tempfile.TemporaryDirectory() as folder:
-        said, log = Path(folder) / "out", Path(folder) / "err"
-        with said.open("wb") as out, log.open("wb") as err:
+        path, log = Path(folder) / "out", Path(folder) / "err"
+        with path.open("wb") as out, log.open("wb") as err:
             process = subprocess.Popen(
                 [*prefix, sys.executable, "-m", "pgdyno", "hosts", *arguments],
                 stdout=out,
@@ -57,9 +57,9 @@ def serving(*arguments: str, prefix: Sequence[str] = (), **environment: str) -> 
                 env=os.environ | environment,
             )
         try:
-            wait_until(lambda: process.poll() is not None or said.read_text().endswith("\n"), START_S)
-            assert process.poll() is None and said.read_text(), log.read_text()
-            yield Server(process, said.read_text().split()[-1], log)
+            wait_until(lambda: process.poll() is not None or path.read_text().endswith("\n"), START_S)
+            assert process.poll() is None and path.read_text(), log.read_text()
+            yield Server(process, path.read_text().split()[-1], log)
         finally:
             process.kill()
             process.wait()
@@ -111,30 +111,32 @@ def hosts(folder: Path, here: str, workers: dict[str, Place]) -> Iterator[Hosts]
     keys.make(made, ["scheduler", "coordinator", *workers])
     with contextlib.ExitStack() as stack:
         scheduler = stack.enter_context(serving("scheduler", "--keys", str(made), "--listen", f"{here}:0"))
-        found = Hosts(made, here, scheduler)
+        hosts = Hosts(made, here, scheduler)
         for name, place in workers.items():
-            found.workers[name] = stack.enter_context(found.worker(name, place))
-        yield found
+            hosts.workers[name] = stack.enter_context(hosts.worker(name, place))
+        yield hosts
     for place in workers.values():
         remove_scratch(Path((os.environ | place.environment)["PGDYNO_STATE_DIR"]))  # they were killed
 
 
 def children(pid: int) -> list[int]:
     """The processes that a process has started and that still run."""
-    return [int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()]
+    return [
+        int(part) for task in Path(f"/proc/{pid}/task").iterdir() for part in (task / "children").read_text().split()
+    ]
 
 
 def listening(pid: int) -> set[tuple[str, int]]:
     """Addresses and ports on which a process listens; one of IPv6 in the kernel's hexadecimal."""
     inodes = {
-        os.readlink(one)[8:-1] for one in Path(f"/proc/{pid}/fd").iterdir() if os.readlink(one).startswith("socket:")
+        os.readlink(path)[8:-1] for path in Path(f"/proc/{pid}/fd").iterdir() if os.readlink(path).startswith("socket:")
     }
-    found = set()
+    result = set()
     for table in ("tcp", "tcp6"):  # of its own network
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
             if words[3] == _LISTENS and words[9] in inodes:
                 address, _, port = words[1].partition(":")
                 number = socket.inet_ntoa(bytes.fromhex(address)[::-1]) if table == "tcp" else address
-                found.add((number, int(port, 16)))
-    return found
+                result.add((number, int(port, 16)))
+    return result

@@ -19,7 +19,7 @@ def judged() -> dict[str, Claim]:
     for name in root.PROGRAMS:
         if shutil.which(name) is None:
             pytest.skip(f"needs {name}")
-    return {one.name: one for one in program.write(program.collect())}
+    return {item.name: item for item in program.write(program.collect())}
 
 
 @pytest.mark.parametrize("name", claims.NAMES)

@@ -13,8 +13,8 @@ from tools.install.record import Done, Image, Installed, Record, Sources, Step, 
 
 
 def step(name: str = "version", code: int = 0) -> Step:
-    said = "" if code == 0 else "it broke"
-    return Step.of(name, "pgdyno x | y", Done(code, "", said, 1.0))
+    text = "" if code == 0 else "it broke"
+    return Step.of(name, "pgdyno x | y", Done(code, "", text, 1.0))
 
 
 def installed(suite: str, way: str, **changed: Any) -> Installed:
@@ -36,7 +36,7 @@ def record(**changed: Any) -> Record:
     verdict = Verdict(install_s=90.0, demo_s=250.0, load=LOAD)
     parts: dict[str, Any] = {
         "wheel": WHEEL,
-        "installed": [installed(*one, verdict=verdict if one == SYSTEMS[0] else None) for one in SYSTEMS],
+        "installed": [installed(*item, verdict=verdict if item == SYSTEMS[0] else None) for item in SYSTEMS],
         "image": IMAGE,
         "sources": SOURCES,
     }
@@ -45,10 +45,10 @@ def record(**changed: Any) -> Record:
 
 
 def test_a_whole_record_has_every_part_and_every_claim_holds() -> None:
-    found = record()
-    assert all(found.has(part) for part in PARTS)
-    assert tuple(one.name for one in claims.judge(found)) == claims.NAMES
-    assert [str(one) for one in claims.judge(found) if not one.holds] == []
+    result = record()
+    assert all(result.has(part) for part in PARTS)
+    assert tuple(item.name for item in claims.judge(result)) == claims.NAMES
+    assert [str(item) for item in claims.judge(result) if not item.holds] == []
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_whole_record_has_every_part_and_every_claim_holds() -> None:
     ],
 )
 def test_what_breaks_a_claim_is_named(changed: dict[str, Any], broken: str) -> None:
-    assert [one.name for one in claims.judge(record(**changed)) if not one.holds] == [broken]
+    assert [item.name for item in claims.judge(record(**changed)) if not item.holds] == [broken]
 
 
 def test_the_page_has_claims_systems_and_commands() -> None:
-    found = record(installed=[installed("bullseye", "uv", not_had="no Python 3.11", steps=[step("engine", 1)])])
-    text = page.render(found, claims.judge(found))
+    result = record(installed=[installed("bullseye", "uv", not_had="no Python 3.11", steps=[step("engine", 1)])])
+    text = page.render(result, claims.judge(result))
     assert "not installed: no Python 3.11" in text
     assert "**Not measured: trixie pipx, trixie uv, bookworm pipx, sid uv.**" in text
     assert "| engine | `pgdyno x \\| y` | 1 | **no** |" in text

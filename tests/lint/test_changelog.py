@@ -13,28 +13,28 @@ _NAMED = re.compile(
 
 def unfounded(line: str, root: Path) -> list[str]:
     """What a line names that the repository has not: files, tests of the file that was named last, their cases."""
-    found, text = [], ""
+    results, text = [], ""
     for named in _NAMED.finditer(line):
         if named["file"]:
             path = root / named["file"]
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
-            found += [] if path.is_file() else [named["file"]]
+            results += [] if path.is_file() else [named["file"]]
         elif named["rust"]:
             sources = [path.read_text(encoding="utf-8") for path in (root / "crates").rglob(Path(named["rust"]).name)]
             defined = f"fn {named['rust_name']}(" if named["rust_name"] else ""
-            found += [] if any(defined in source for source in sources) else [named[0]]
+            results += [] if any(defined in source for source in sources) else [named[0]]
         else:
             is_there = re.search(rf"^\s*def {named['name']}\(", text, re.MULTILINE) is not None
             has_case = named["case"] is None or f'"{named["case"]}"' in text
-            found += [] if is_there and has_case else [named[0]]
-    return found
+            results += [] if is_there and has_case else [named[0]]
+    return results
 
 
 def test_tests_that_the_changelog_names_are_there(repository: Path) -> None:
     lines = (repository / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
     assert sum(len(_NAMED.findall(line)) for line in lines) > 100, "the pattern does not find what is named"
-    found = {number: missing for number, line in enumerate(lines, 1) if (missing := unfounded(line, repository))}
-    assert not found, f"line of CHANGELOG.md -> what it names and is not there: {found}"
+    texts = {number: missing for number, line in enumerate(lines, 1) if (missing := unfounded(line, repository))}
+    assert not texts, f"line of CHANGELOG.md -> what it names and is not there: {texts}"
 
 
 def test_what_is_not_there_is_found(tmp_path: Path) -> None:

@@ -76,9 +76,9 @@ def test_a_circle_of_python_files_counts_imports_for_types_and_inside_functions(
             "python/pgdyno/x/c.py": "from pgdyno.x import A\n",
         }
     )
-    [found] = circles.check(root)
-    assert found.path == "python/pgdyno/x/a.py"
-    assert found.message.startswith("imports itself through python/pgdyno/x/b.py, python/pgdyno/x/c.py: move")
+    [result] = circles.check(root)
+    assert result.path == "python/pgdyno/x/a.py"
+    assert result.message.startswith("imports itself through python/pgdyno/x/b.py, python/pgdyno/x/c.py: move")
 
 
 def test_relative_imports_of_python_are_followed() -> None:

@@ -44,10 +44,10 @@ def test_a_marker_of_types_and_its_classifier_go_together(project: Project) -> N
 
 
 def test_a_dependency_that_is_imported_nowhere_is_found(project: Project) -> None:
-    asked = RIGHT.replace("[project.urls]", 'dependencies = ["a-b[c]>=1", "hdrhistogram", "gone<2"]\n[project.urls]')
-    files = {"pyproject.toml": asked, "README.md": "", "python/x/py.typed": ""}
+    text = RIGHT.replace("[project.urls]", 'dependencies = ["a-b[c]>=1", "hdrhistogram", "gone<2"]\n[project.urls]')
+    files = {"pyproject.toml": text, "README.md": "", "python/x/py.typed": ""}
     files["python/x/one.py"] = "import os\n\ndef f():\n    from a_b.c import d\n    import hdrh\n    return d, hdrh\n"
-    assert [one.message for one in metadata.check(project(files))] == [
+    assert [item.message for item in metadata.check(project(files))] == [
         "the dependency gone is imported nowhere: remove it"
     ]
 

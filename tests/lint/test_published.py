@@ -60,9 +60,9 @@ def test_a_file_that_keeps_the_rules_has_no_finding(write: Write) -> None:
     ],
 )
 def test_each_rule_finds_what_breaks_it(write: Write, old: str, new: str, said: str) -> None:
-    found = _found(write((old, new)))
-    assert any(said in one for one in found), found
-    assert all(one.startswith("catalog/published/post.toml: ") for one in found)
+    texts = _found(write((old, new)))
+    assert any(said in text for text in texts), texts
+    assert all(text.startswith("catalog/published/post.toml: ") for text in texts)
 
 
 ANSWERED = (
@@ -118,8 +118,8 @@ def test_an_answer_that_an_experiment_file_can_give_has_no_finding(write: Write)
     ],
 )
 def test_an_answer_that_no_experiment_file_can_give_is_found(write: Write, old: str, new: str, said: str) -> None:
-    found = _answered(write, (old, new))
-    assert any(said in one for one in found), found
+    texts = _answered(write, (old, new))
+    assert any(said in text for text in texts), texts
 
 
 CHARTED = (
@@ -151,8 +151,8 @@ where = { table = "1-1" }
     ],
 )
 def test_a_chart_that_nothing_answers_is_found(write: Write, old: str, new: str, said: str) -> None:
-    found = _answered(write, CHARTED, (old, new))
-    assert any(said in one for one in found), found
+    texts = _answered(write, CHARTED, (old, new))
+    assert any(said in text for text in texts), texts
 
 
 def test_a_chart_with_an_arm_for_a_point_has_no_finding(write: Write) -> None:
@@ -168,7 +168,7 @@ def test_a_comparison_without_an_answer_says_why(write: Write) -> None:
 def test_a_document_with_two_files_is_found(write: Write) -> None:
     path = write()
     path.with_name("copy.toml").write_text(GOOD.replace('name = "post"', 'name = "copy"', 1))
-    assert [one for one in _found(path) if "`A post` has two files: remove one" in one] == _found(path)
+    assert [text for text in _found(path) if "`A post` has two files: remove one" in text] == _found(path)
     assert len(_found(path)) == 2
 
 

@@ -58,5 +58,5 @@ def test_an_answer_that_leads_nowhere_is_found(change: Change, old: str, new: st
 
 
 def test_an_item_without_an_answer_is_found(change: Change) -> None:
-    found = change('missing = "no backup is', '# "no backup is')
-    assert any("W21 has no answer" in finding for finding in found)
+    result = change('missing = "no backup is', '# "no backup is')
+    assert any("W21 has no answer" in finding for finding in result)

@@ -29,8 +29,8 @@ def test_sizes(project: Project) -> None:
     root = project(
         {"a.py": LONG, "b.rs": "//\n" * 701, "c.py": 'def f():\n    """' + "\n" * 100 + '    """\n    return 1\n'}
     )
-    found = {str(finding) for finding in sizes.check(root)}
-    assert found == {
+    texts = {str(finding) for finding in sizes.check(root)}
+    assert texts == {
         "a.py:1: a.py::long has 76 lines, 70 are allowed: split the function",
         "b.rs: b.rs has 701 lines, 700 are allowed: split the file",
     }
@@ -48,12 +48,12 @@ def test_crates(project: Project) -> None:
             "crates/host/src/main.rs": "fn main() {}\n",
         }
     )
-    found = [str(finding) for finding in crates.check(root)]
-    assert len(found) == 4
-    assert "`catalog` may not use `emulate`" in found[0]
-    assert found[1].startswith("crates/crash/src/a.rs") and "this test is never run" in found[1]
-    assert "tools/lint/crates.py does not say" in found[2]
-    assert "`volume` may not use `libc`: hand in its result" in found[3]
+    texts = [str(finding) for finding in crates.check(root)]
+    assert len(texts) == 4
+    assert "`catalog` may not use `emulate`" in texts[0]
+    assert texts[1].startswith("crates/crash/src/a.rs") and "this test is never run" in texts[1]
+    assert "tools/lint/crates.py does not say" in texts[2]
+    assert "`volume` may not use `libc`: hand in its result" in texts[3]
 
 
 def test_clock_free_crates_have_every_ban_and_its_reason(project: Project) -> None:
@@ -120,11 +120,11 @@ def test_stages(project: Project) -> None:
             f"{stages.PAGES}/old.md": "",
         }
     )
-    found = [str(finding) for finding in stages.check(root)]
-    assert len(found) == 3
-    assert found[0].endswith(f"has no test: write {stages.TESTS}/lonely.rs")
-    assert found[1].endswith(f"has no page: explain the idea in {stages.PAGES}/lonely.md")
-    assert found[2].startswith(f"{stages.PAGES}/old.md: is about no stage")
+    texts = [str(finding) for finding in stages.check(root)]
+    assert len(texts) == 3
+    assert texts[0].endswith(f"has no test: write {stages.TESTS}/lonely.rs")
+    assert texts[1].endswith(f"has no page: explain the idea in {stages.PAGES}/lonely.md")
+    assert texts[2].startswith(f"{stages.PAGES}/old.md: is about no stage")
 
 
 def test_sleeps(project: Project) -> None:
@@ -171,11 +171,11 @@ def test_hosts(project: Project) -> None:
         }
     )
     (root / "b.md").write_text(f"cd {root}/x\n")
-    found = [str(finding) for finding in hosts.check(root)]
-    assert len(found) == 3
-    assert found[0].startswith("a.md:1:")
-    assert "this clone's own path" in found[1]
-    assert found[2].startswith("requirements.lock:1: https://mirror.example/simple binds the lock file to a host")
+    texts = [str(finding) for finding in hosts.check(root)]
+    assert len(texts) == 3
+    assert texts[0].startswith("a.md:1:")
+    assert "this clone's own path" in texts[1]
+    assert texts[2].startswith("requirements.lock:1: https://mirror.example/simple binds the lock file to a host")
 
 
 def test_exceptions(project: Project) -> None:
@@ -194,13 +194,13 @@ def test_exceptions(project: Project) -> None:
             "tests/c.rs": '#[expect(clippy::disallowed_methods, reason = "it compares with exp")]\n',
         }
     )
-    found = [str(finding) for finding in exceptions.check(root)]
-    assert len(found) == 5
-    assert found[0] == "a.py:1: `noqa` of everything: name the rule that does not fit here"
-    assert found[1].startswith("a.py:2:") and "write the reason behind it" in found[1]
-    assert found[2].startswith("b.rs:1:") and 'add `reason = "…"`' in found[2]
-    assert found[3] == "b.rs:3: clippy::too_many_lines has no exceptions: change the code"
-    assert found[4] == "src/c.rs:1: clippy::disallowed_methods has no exceptions: change the code"
+    texts = [str(finding) for finding in exceptions.check(root)]
+    assert len(texts) == 5
+    assert texts[0] == "a.py:1: `noqa` of everything: name the rule that does not fit here"
+    assert texts[1].startswith("a.py:2:") and "write the reason behind it" in texts[1]
+    assert texts[2].startswith("b.rs:1:") and 'add `reason = "…"`' in texts[2]
+    assert texts[3] == "b.rs:3: clippy::too_many_lines has no exceptions: change the code"
+    assert texts[4] == "src/c.rs:1: clippy::disallowed_methods has no exceptions: change the code"
 
 
 def test_remedies(project: Project) -> None:
@@ -232,9 +232,9 @@ def test_start_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     # With an `__init__.py`, since an installed package comes before a folder without one.
     root = project({"python/pgdyno/__init__.py": "", "python/pgdyno/__main__.py": busy, **commands})
     monkeypatch.setattr(start_up, "STARTS", 2)
-    (found,) = start_up.check(root)
-    assert "`pgdyno slow --help` takes" in found.message
-    assert "import inside the functions that need it" in found.message
+    (result,) = start_up.check(root)
+    assert "`pgdyno slow --help` takes" in result.message
+    assert "import inside the functions that need it" in result.message
 
 
 def test_architecture(project: Project) -> None:
@@ -288,14 +288,14 @@ mend it anew
 def test_words(project: Project, text: str) -> None:
     files = {"docs/a.md": f"# A\n\n{text}\n", "tests/c.py": f"x = {text!r}\n"}
     root = project(files | {"python/pgdyno/b.py": f"x = {text!r}\n", "python/pgdyno/c.py": f"x = 1  # {text}\n"})
-    found = words.check(root)
-    assert {finding.path for finding in found} == {"docs/a.md", "python/pgdyno/b.py", "python/pgdyno/c.py"}
-    assert any(str(finding).startswith(f"docs/a.md:3: `{BROKEN[text]}`: write ") for finding in found)
+    result = words.check(root)
+    assert {finding.path for finding in result} == {"docs/a.md", "python/pgdyno/b.py", "python/pgdyno/c.py"}
+    assert any(str(finding).startswith(f"docs/a.md:3: `{BROKEN[text]}`: write ") for finding in result)
 
 
 def test_a_value_within_a_string_does_not_hide_a_phrase(project: Project) -> None:
-    (found,) = words.check(project({"python/pgdyno/a.py": 'x = f"leave {flag} away"\n'}))
-    assert found.message.startswith("`leave {} away`: write omit")
+    (result,) = words.check(project({"python/pgdyno/a.py": 'x = f"leave {flag} away"\n'}))
+    assert result.message.startswith("`leave {} away`: write omit")
 
 
 def test_words_has_an_example_of_each_rule() -> None:

@@ -79,10 +79,10 @@ def order(*sources: Path, table: str = "t", **more: Any) -> dict[str, Any]:
 
 
 def loading(
-    dsn: str, asked: Mapping[str, Any], *, pass_fds: Sequence[int] = (), out: int | IO[Any] = subprocess.PIPE
+    dsn: str, document: Mapping[str, Any], *, pass_fds: Sequence[int] = (), out: int | IO[Any] = subprocess.PIPE
 ) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
     """A load that runs; it is ended with the block."""
-    return telling("load", told(dsn, asked, name="pgdyno load"), environment(), pass_fds=pass_fds, out=out)
+    return telling("load", told(dsn, document, name="pgdyno load"), environment(), pass_fds=pass_fds, out=out)
 
 
 def ended(process: subprocess.Popen[bytes]) -> Loaded | dict[str, str]:
@@ -98,25 +98,25 @@ def ended(process: subprocess.Popen[bytes]) -> Loaded | dict[str, str]:
     return Loaded(kinds["begin"][0], kinds["progress"], lines[-1], len(kinds["lost"]))
 
 
-def outcome(dsn: str, asked: Mapping[str, Any], *, pass_fds: Sequence[int] = ()) -> Loaded | dict[str, str]:
+def outcome(dsn: str, document: Mapping[str, Any], *, pass_fds: Sequence[int] = ()) -> Loaded | dict[str, str]:
     """Run to whatever end."""
-    with loading(dsn, asked, pass_fds=pass_fds) as process:
+    with loading(dsn, document, pass_fds=pass_fds) as process:
         return ended(process)
 
 
-def load(dsn: str, asked: Mapping[str, Any], *, pass_fds: Sequence[int] = ()) -> Loaded:
+def load(dsn: str, document: Mapping[str, Any], *, pass_fds: Sequence[int] = ()) -> Loaded:
     """Run to the end."""
-    found = outcome(dsn, asked, pass_fds=pass_fds)
-    assert isinstance(found, Loaded), found
-    return found
+    result = outcome(dsn, document, pass_fds=pass_fds)
+    assert isinstance(result, Loaded), result
+    return result
 
 
-def refused(dsn: str, asked: Mapping[str, Any]) -> dict[str, str]:
+def refused(dsn: str, document: Mapping[str, Any]) -> dict[str, str]:
     """Run what ends with an error of the user; returns its message and remedy."""
-    found = outcome(dsn, asked)
-    assert isinstance(found, dict), found.end
-    assert found["remedy"]
-    return found
+    result = outcome(dsn, document)
+    assert isinstance(result, dict), result.end
+    assert result["remedy"]
+    return result
 
 
 def copied(session: psycopg.Connection[Any], table: str, options: str, content: bytes) -> str | None:

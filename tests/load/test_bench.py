@@ -15,7 +15,7 @@ pytestmark = pytest.mark.bench
 def judged() -> dict[str, Claim]:
     """The claims on a whole record."""
     record = measure.measure(program.megabytes(), program.rounds())
-    return {one.name: one for one in program.write(record)}
+    return {item.name: item for item in program.write(record)}
 
 
 @pytest.mark.parametrize("name", claim.NAMES)

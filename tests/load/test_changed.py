@@ -89,10 +89,10 @@ def test_a_file_that_changes_after_it_was_cut_is_found_out_before_its_chunk_is_c
     path.write_bytes(gzip.compress(content("A"), mtime=0) if name.endswith(".gz") else content("A"))
     change, found_by = WAYS[way]
     # One chunk: it is cut to its end, and is sent as soon as the gate opens.
-    asked = order(path, ledger=target.ledger(), chunk_bytes=1 << 20, connections=1)
+    result = order(path, ledger=target.ledger(), chunk_bytes=1 << 20, connections=1)
     with psycopg.connect(target.dsn, autocommit=True) as gate:
         gate.execute("SELECT pg_advisory_lock(7)")
-        with loading(target.dsn, asked) as process:
+        with loading(target.dsn, result) as process:
             assert wait_until(lambda: waiting(target), WAIT_S)
             change(path)
             gate.execute("SELECT pg_advisory_unlock(7)")
@@ -114,9 +114,9 @@ def test_what_was_committed_before_a_change_is_of_the_file_as_it_was(
     target.run(TABLE)
     path = tmp_path / "a.csv"
     path.write_bytes(content("A"))
-    asked = order(path, chunk_bytes=16_384, connections=2, rate_bytes_per_s=300_000, interval_ms=20)
-    asked |= {"ledger": target.ledger()} if ledger else {}
-    with loading(target.dsn, asked) as process:
+    result = order(path, chunk_bytes=16_384, connections=2, rate_bytes_per_s=300_000, interval_ms=20)
+    result |= {"ledger": target.ledger()} if ledger else {}
+    with loading(target.dsn, result) as process:
         wait_for_chunks(process, 2)
         in_place(path)
         error: Any = ended(process)
@@ -135,8 +135,8 @@ def test_a_second_file_that_changes_after_its_last_chunk_was_committed_is_said(t
     short, path = tmp_path / "short.csv", tmp_path / "a.csv"
     short.write_bytes(b"1,short\n")
     path.write_bytes(content("A"))
-    asked = order(short, path, ledger=target.ledger(), chunk_bytes=16_384, rate_bytes_per_s=300_000, interval_ms=20)
-    with loading(target.dsn, asked) as process:
+    result = order(short, path, ledger=target.ledger(), chunk_bytes=16_384, rate_bytes_per_s=300_000, interval_ms=20)
+    with loading(target.dsn, result) as process:
         assert wait_until(lambda: bool(target.one("SELECT count(*) FROM pgdyno_load.chunk WHERE source = 0")), WAIT_S)
         grown(short)
         error: Any = ended(process)
@@ -157,12 +157,12 @@ def test_a_file_is_held_to_what_was_seen_of_it_before_the_engine_began(target: T
         "device": facts.st_dev,
         "inode": facts.st_ino,
     }
-    asked = order(path)
-    asked["sources"][0]["file"] = seen
-    with loading(target.dsn, asked) as process:
+    result = order(path)
+    result["sources"][0]["file"] = seen
+    with loading(target.dsn, result) as process:
         assert not isinstance(ended(process), dict)
     grown(path)
-    with loading(target.dsn, asked) as process:
+    with loading(target.dsn, result) as process:
         error: Any = ended(process)
     assert error["code"] == "load.source.changed"
     assert error["data"]["changed"] == ["bytes", "mtime", "ctime"]
@@ -175,8 +175,8 @@ def test_lines_of_the_ledger_that_vanish_stop_the_load(target: Target, tmp_path:
     target.run(TABLE)
     path = tmp_path / "a.csv"
     path.write_bytes(content("A"))
-    asked = order(path, ledger=target.ledger(), chunk_bytes=16_384, rate_bytes_per_s=400_000, interval_ms=20)
-    with loading(target.dsn, asked | {"reconnect_s": 20}) as process:
+    result = order(path, ledger=target.ledger(), chunk_bytes=16_384, rate_bytes_per_s=400_000, interval_ms=20)
+    with loading(target.dsn, result | {"reconnect_s": 20}) as process:
         wait_for_chunks(process, 2)
         target.run("DELETE FROM pgdyno_load.chunk WHERE chunk = 0")
         if terminated:
@@ -205,9 +205,9 @@ def test_a_line_that_no_load_writes_is_refused_and_not_passed_over(target: Targe
     target.run(TABLE)
     path = tmp_path / "a.csv"
     path.write_bytes(content("A", 100))
-    asked = order(path, ledger=target.ledger())
+    result = order(path, ledger=target.ledger())
     target.run(f"INSERT INTO {LEDGER_TABLE} VALUES (1, {line})")
-    with loading(target.dsn, asked) as process:
+    with loading(target.dsn, result) as process:
         error: Any = ended(process)
     assert isinstance(error, dict)
     assert error["code"] == "load.ledger.damaged"

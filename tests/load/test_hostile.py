@@ -26,13 +26,13 @@ BENCH_FILES = int(os.environ.get("PGDYNO_LOAD_FILES", "2000"))
 
 def compare(target: Target, session: Session, folder: Path, seed: int) -> bool:
     """Load a file both ways and compare. Returns whether COPY took it."""
-    asked = drawn(seed)
+    result = drawn(seed)
     session.execute("TRUNCATE whole, chunked")
-    header = ", HEADER" if asked.header else ""
-    refusal = copied(session, "whole", f"{asked.dialect.options}{header}", asked.content)
+    header = ", HEADER" if result.header else ""
+    refusal = copied(session, "whole", f"{result.dialect.options}{header}", result.content)
     path = folder / f"{seed}"
-    path.write_bytes(asked.content)
-    done = outcome(target.dsn, order_of(asked, path, target))
+    path.write_bytes(result.content)
+    done = outcome(target.dsn, order_of(result, path, target))
     path.unlink()
     if refusal is None:
         assert isinstance(done, Loaded), f"seed {seed}: COPY takes it, and we say {done}"
@@ -44,19 +44,19 @@ def compare(target: Target, session: Session, folder: Path, seed: int) -> bool:
     return refusal is None
 
 
-def order_of(asked: Hostile, path: Path, target: Target) -> dict[str, object]:
+def order_of(hostile: Hostile, path: Path, target: Target) -> dict[str, object]:
     """How to load such a file."""
     return order(
         path,
         table="chunked",
-        format=asked.dialect.document,
-        header=asked.header,
+        format=hostile.dialect.document,
+        header=hostile.header,
         chunk_bytes={
-            "usual": asked.chunk_bytes,
-            "most": 8 * asked.chunk_bytes,
-            "last": max(1, asked.chunk_bytes // 8),
+            "usual": hostile.chunk_bytes,
+            "most": 8 * hostile.chunk_bytes,
+            "last": max(1, hostile.chunk_bytes // 8),
         },
-        connections=asked.connections,
+        connections=hostile.connections,
         ledger=target.ledger(),
         settings={"synchronous_commit": "off"},
     )

@@ -68,13 +68,13 @@ class Job:
 def wait_for_lines(process: subprocess.Popen[bytes], lines: int) -> dict[str, Any]:
     """Read so many lines, or all that there are; returns the last one."""
     assert process.stdout is not None
-    said: dict[str, Any] = {}
+    for_lines: dict[str, Any] = {}
     for _ in range(lines):
         line = process.stdout.readline()
         if not line:
             break
-        said = json.loads(line)
-    return said
+        for_lines = json.loads(line)
+    return for_lines
 
 
 def kill_loaders(job: Job, kills: int) -> int:
@@ -83,8 +83,8 @@ def kill_loaders(job: Job, kills: int) -> int:
     for kill in range(kills):
         with loading(job.target.dsn, job.slow) as process:
             # A line every 5 ms; so few that a run does not come to its end by this alone.
-            said = wait_for_lines(process, random_.choice((0, 1, 5, 20, 60)))
-            if said.get("event") == "end":
+            document = wait_for_lines(process, random_.choice((0, 1, 5, 20, 60)))
+            if document.get("event") == "end":
                 return kill
             process.kill()
     return kills

@@ -31,8 +31,8 @@ def written(path: Path, rows: int = ROWS, *, first: int = 0, end: str = "\n") ->
 def test_every_row_is_in_the_table_and_in_the_ledger_once(each_target: Target, tmp_path: Path, end: str) -> None:
     each_target.run(TABLE)
     paths = [written(tmp_path / "a.csv", end=end), written(tmp_path / "b.csv", 10, first=ROWS, end=end)]
-    asked = order(*paths, ledger=each_target.ledger(), chunk_bytes=65_536, connections=4)
-    done = load(each_target.dsn, asked)
+    result = order(*paths, ledger=each_target.ledger(), chunk_bytes=65_536, connections=4)
+    done = load(each_target.dsn, result)
     assert each_target.rows("SELECT count(*), count(DISTINCT id), sum(number) FROM t") == [
         (ROWS + 10, ROWS + 10, 7 * sum(range(ROWS + 10)))
     ]
@@ -46,7 +46,7 @@ def test_every_row_is_in_the_table_and_in_the_ledger_once(each_target: Target, t
     for before, after in itertools.pairwise(chunks):
         assert after[2] == (before[3] if before[0] == after[0] else 0), "no gap"
     assert done.begin["server_version"].startswith(each_target.one("SHOW server_version").split()[0])
-    again = load(each_target.dsn, asked)
+    again = load(each_target.dsn, result)
     assert again.begin["chunks_done"] == len(chunks)
     assert each_target.one("SELECT count(*) FROM t") == ROWS + 10
 
@@ -59,8 +59,8 @@ def test_columns_table_and_settings_are_the_orders(target: Target, tmp_path: Pat
     )
     path = tmp_path / "h.csv"
     path.write_text("n,the id\n1,10\n2,20\n")
-    asked = order(path, table='"My s"."T 1"', columns=["n", '"the id"'], header=True)
-    done = load(target.dsn, asked | {"settings": {"synchronous_commit": "local"}})
+    result = order(path, table='"My s"."T 1"', columns=["n", '"the id"'], header=True)
+    done = load(target.dsn, result | {"settings": {"synchronous_commit": "local"}})
     assert done.rows == (2, 0)
     assert target.rows('SELECT n, "the id", mode, who FROM "My s"."T 1" ORDER BY n') == [
         (1, 10, "local", "pgdyno load"),
@@ -95,9 +95,9 @@ def test_a_place_is_right_where_the_load_went_on_behind_others(target: Target, t
     path = written(tmp_path / "late.csv", 3000)
     content = path.read_bytes()
     ledger = target.ledger()
-    asked = order(path, ledger=ledger, chunk_bytes=10_000)
+    result = order(path, ledger=ledger, chunk_bytes=10_000)
     path.write_bytes(content[: content.rindex(b"2990,")] + b"oops,,\n")
-    messages = [refused(target.dsn, asked)["message"] for _ in range(2)]
+    messages = [refused(target.dsn, result)["message"] for _ in range(2)]
     line = content[: content.rindex(b"2990,")].count(b"\n") + 1
     assert messages[0] == messages[1]
     assert f"line {line} (byte {content.rindex(b'2990,')})" in messages[0]
@@ -111,7 +111,7 @@ def test_what_cannot_be_loaded_is_one_clear_sentence(target: Target, tmp_path: P
     latin = tmp_path / "latin.csv"
     latin.write_bytes("1,café,2\n".encode("latin-1"))
     as_nobody = {"user": "nobody"}
-    for asked, said, remedy in (
+    for item, element, remedy in (
         (order(tmp_path / "absent.csv"), "cannot read absent.csv", "can be read"),
         (order(tmp_path), "is a directory", "files in it"),
         (order(path, table="absent"), '"absent" does not exist', "create the table"),
@@ -126,8 +126,8 @@ def test_what_cannot_be_loaded_is_one_clear_sentence(target: Target, tmp_path: P
         (order(path, server={"host": str(tmp_path)}), "no connection", "check that the server runs"),
         (order(path, ledger={"table": "absent", "job": 1}), '"absent" does not exist', "create the table"),
     ):
-        error = refused(target.dsn, asked)
-        assert said in error["message"], error
+        error = refused(target.dsn, item)
+        assert element in error["message"], error
         assert remedy in error["remedy"], error
     assert target.one("SELECT count(*) FROM t") == 0
     assert load(target.dsn, order(empty, ledger=target.ledger())).rows == (0, 0)
@@ -147,29 +147,29 @@ def test_rows_that_a_trigger_keeps_out_are_not_passed_over(target: Target, tmp_p
 def test_another_plan_is_refused(target: Target, tmp_path: Path) -> None:
     target.run(TABLE)
     path = written(tmp_path / "a.csv", 2000)
-    asked = order(path, ledger=target.ledger(), chunk_bytes=4096)
-    load(target.dsn, asked)
-    assert "the plan changed" in refused(target.dsn, asked | {"header": True})["message"]
+    result = order(path, ledger=target.ledger(), chunk_bytes=4096)
+    load(target.dsn, result)
+    assert "the plan changed" in refused(target.dsn, result | {"header": True})["message"]
     target.run("DELETE FROM pgdyno_load.chunk WHERE chunk = 2")
-    assert "the plan changed" in refused(target.dsn, asked | {"chunk_bytes": 5000})["message"]
+    assert "the plan changed" in refused(target.dsn, result | {"chunk_bytes": 5000})["message"]
     path.write_bytes(path.read_bytes()[:20_000])
-    assert "the plan changed" in refused(target.dsn, asked)["message"]
+    assert "the plan changed" in refused(target.dsn, result)["message"]
 
 
 def test_a_job_has_one_loader(target: Target, tmp_path: Path) -> None:
     target.run(TABLE)
-    asked = order(written(tmp_path / "a.csv", 10), ledger=target.ledger())
+    result = order(written(tmp_path / "a.csv", 10), ledger=target.ledger())
     with psycopg.connect(target.dsn) as other:
         other.execute("SELECT pg_advisory_lock(hashtextextended('pgdyno load 1', 0))")
-        assert "another loader is working on job 1" in refused(target.dsn, asked)["message"]
-    assert load(target.dsn, asked).rows == (10, 0)
+        assert "another loader is working on job 1" in refused(target.dsn, result)["message"]
+    assert load(target.dsn, result).rows == (10, 0)
 
 
 def test_a_loader_that_is_told_to_stop_leaves_whole_chunks(target: Target, tmp_path: Path) -> None:
     target.run(TABLE)
     path = written(tmp_path / "a.csv")
-    asked = order(path, ledger=target.ledger(), chunk_bytes=20_000, rate_bytes_per_s=100_000, interval_ms=20)
-    with loading(target.dsn, asked | {"connections": 2}) as process:
+    result = order(path, ledger=target.ledger(), chunk_bytes=20_000, rate_bytes_per_s=100_000, interval_ms=20)
+    with loading(target.dsn, result | {"connections": 2}) as process:
         wait_for_chunks(process, 1)
         process.terminate()
         error = ended(process)
@@ -178,14 +178,14 @@ def test_a_loader_that_is_told_to_stop_leaves_whole_chunks(target: Target, tmp_p
     loaded, chunks = target.rows("SELECT sum(rows_loaded)::bigint, count(*) FROM pgdyno_load.chunk")[0]
     assert 0 < loaded < ROWS
     assert target.one("SELECT count(*) FROM t") == loaded
-    done = load(target.dsn, {key: value for key, value in asked.items() if key != "rate_bytes_per_s"})
+    done = load(target.dsn, {key: value for key, value in result.items() if key != "rate_bytes_per_s"})
     assert (done.begin["chunks_done"], done.rows) == (chunks, (ROWS, 0))
 
 
 def test_a_loader_that_nobody_listens_to_ends(target: Target, tmp_path: Path) -> None:
     target.run(TABLE)
-    asked = order(written(tmp_path / "a.csv"), chunk_bytes=20_000, rate_bytes_per_s=50_000, interval_ms=20)
-    with loading(target.dsn, asked) as process:
+    result = order(written(tmp_path / "a.csv"), chunk_bytes=20_000, rate_bytes_per_s=50_000, interval_ms=20)
+    with loading(target.dsn, result) as process:
         wait_for_chunks(process, 1)
         assert process.stdout is not None
         process.stdout.close()
@@ -241,7 +241,7 @@ def wait_for_chunks(process: subprocess.Popen[bytes], chunks: int) -> dict[str, 
     """Read until so many are committed."""
     assert process.stdout is not None
     for line in process.stdout:
-        said: dict[str, Any] = json.loads(line)
-        if said["event"] == "progress" and said["chunks"] >= chunks:
-            return said
+        for_chunks: dict[str, Any] = json.loads(line)
+        if for_chunks["event"] == "progress" and for_chunks["chunks"] >= chunks:
+            return for_chunks
     raise AssertionError(f"it ended before {chunks} chunks were loaded")

@@ -67,9 +67,9 @@ def record(changed: dict[str, float] | None = None, *, without: tuple[str, ...] 
 
 
 def test_a_ratio_is_of_one_round_each_so_that_drift_cancels() -> None:
-    found = beside(record(), ENGINE, PSQL)
-    assert (found.low, found.value, found.high) == pytest.approx((4.5 / 2.5,) * 3)
-    assert found.pairs == 3
+    result = beside(record(), ENGINE, PSQL)
+    assert (result.low, result.value, result.high) == pytest.approx((4.5 / 2.5,) * 3)
+    assert result.pairs == 3
     missing = record()
     fewer = missing.model_copy(update={"runs": [run for run in missing.runs if (run.arm, run.round) != (PSQL, 2)]})
     assert beside(fewer, ENGINE, PSQL).pairs == 2
@@ -77,26 +77,26 @@ def test_a_ratio_is_of_one_round_each_so_that_drift_cancels() -> None:
 
 @given(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=9))
 def test_a_ratio_lies_among_its_values_and_in_its_interval(values: list[float]) -> None:
-    found = ratio(values)
-    assert found.low <= found.value <= found.high
-    assert min(values) <= found.value * (1 + 1e-9)
-    assert found.value <= max(values) * (1 + 1e-9)
+    result = ratio(values)
+    assert result.low <= result.value <= result.high
+    assert min(values) <= result.value * (1 + 1e-9)
+    assert result.value <= max(values) * (1 + 1e-9)
 
 
 def test_what_a_packed_file_could_reach_is_the_smaller_of_one_core_and_all() -> None:
     """0.6 s more for 200 MB are 3 ms/MB; with 19 ms/MB of COPY two cores do 2 / 22 ms."""
-    found = bounds(record(), GZIP, ENGINE)[0]
-    assert (found.unpack_s, found.copy_s) == pytest.approx((0.003, 0.019))
-    assert found.per_s == pytest.approx(2 / 0.022)
-    assert found.reached_per_s == pytest.approx(200 / (2.5 * 1.1))
+    bound = bounds(record(), GZIP, ENGINE)[0]
+    assert (bound.unpack_s, bound.copy_s) == pytest.approx((0.003, 0.019))
+    assert bound.per_s == pytest.approx(2 / 0.022)
+    assert bound.reached_per_s == pytest.approx(200 / (2.5 * 1.1))
     many = record().model_copy(update={"cores": 64})
     assert bounds(many, GZIP, ENGINE)[0].per_s == pytest.approx(1 / 0.003), "one thread decompresses"
 
 
 def test_all_claims_hold_where_all_is_well_and_each_breaks_alone() -> None:
     fast = record({GZIP: 2.0})
-    assert [one.name for one in claim.judge(fast)] == list(claim.NAMES)
-    assert [one.name for one in claim.judge(fast) if not one.holds] == []
+    assert [item.name for item in claim.judge(fast)] == list(claim.NAMES)
+    assert [item.name for item in claim.judge(fast) if not item.holds] == []
     heavy = [run.model_copy(update={"rss_bytes_max": MEMORY_BYTES_MAX + 1}) for run in fast.runs]
     busy = [run.model_copy(update={"server_cpu_s": 1.0}) if run.arm == ENGINE else run for run in fast.runs]
     for name, broken in {
@@ -108,9 +108,9 @@ def test_all_claims_hold_where_all_is_well_and_each_breaks_alone() -> None:
         claim.MEMORY: fast.model_copy(update={"runs": heavy}),
         claim.CLIENT: fast.model_copy(update={"runs": busy}),
     }.items():
-        assert name in [one.name for one in claim.judge(broken) if not one.holds], name
-    for one in claim.judge(fast):
-        assert str(one).endswith(": holds")
+        assert name in [item.name for item in claim.judge(broken) if not item.holds], name
+    for item in claim.judge(fast):
+        assert str(item).endswith(": holds")
 
 
 @pytest.mark.parametrize(("seconds", "holds"), [(4.05, True), (4.2, False), (2.0, True)])
@@ -138,14 +138,14 @@ def test_a_peer_is_a_program_with_an_engine_of_its_own(tmp_path: Path, monkeypat
 
 
 def test_without_psql_nothing_is_claimed_beside_it() -> None:
-    found = record(without=(PSQL, PSQL_INDEXED, PSQL_SCATTERED))
-    assert {claim.PSQL, claim.INDEXED, claim.SCATTERED}.isdisjoint(one.name for one in claim.judge(found))
-    assert "× `psql" in page.render(found, claim.judge(found)), "the column stays, empty"
+    result = record(without=(PSQL, PSQL_INDEXED, PSQL_SCATTERED))
+    assert {claim.PSQL, claim.INDEXED, claim.SCATTERED}.isdisjoint(item.name for item in claim.judge(result))
+    assert "× `psql" in page.render(result, claim.judge(result)), "the column stays, empty"
 
 
 def test_the_page_has_claims_arms_and_what_was_left_out() -> None:
-    found = record()
-    text = page.render(found, claim.judge(found))
+    result = record()
+    text = page.render(result, claim.judge(result))
     assert (
         "2026-11-22 09:40 UTC, on 2 cores, Linux 6.1; PostgreSQL 18.6; engine 0123456789ab. 3 rounds, 200 MB." in text
     )

@@ -49,8 +49,8 @@ def test_bad_rows_of_every_sort_are_kept_as_they_are_and_the_others_loaded(
     each_target.run("CREATE TABLE p (id int PRIMARY KEY)", "INSERT INTO p VALUES (1)", TABLE.format(deferred=deferred))
     path, rejected = tmp_path / "a.csv", tmp_path / "rejected.csv"
     written(path, header="id,name,code,age,parent")
-    asked = order(path, header=True, chunk_bytes=chunk_bytes, connections=connections, ledger=each_target.ledger())
-    done = load(each_target.dsn, asked | {"rejects": {"path": str(rejected), "max": len(BAD)}})
+    result = order(path, header=True, chunk_bytes=chunk_bytes, connections=connections, ledger=each_target.ledger())
+    done = load(each_target.dsn, result | {"rejects": {"path": str(rejected), "max": len(BAD)}})
     assert done.rows == (GOOD, len(BAD))
     assert done.end["reject_files"] == [str(rejected), f"{rejected}.jsonl"]
     assert each_target.rows("SELECT count(*), sum(id) FROM t") == [(GOOD, GOOD * (GOOD + 1) // 2)]
@@ -71,8 +71,8 @@ def test_bad_rows_of_every_sort_are_kept_as_they_are_and_the_others_loaded(
     assert not (tmp_path / "rejected.csv.parts").exists()
     # Reloadable as it is: every row of it is rejected again, for the same reasons.
     second = tmp_path / "second.csv"
-    asked = order(rejected, header=True, rejects={"path": str(second), "max": len(BAD)})
-    assert load(each_target.dsn, asked).rows == (0, len(BAD))
+    answer = order(rejected, header=True, rejects={"path": str(second), "max": len(BAD)})
+    assert load(each_target.dsn, answer).rows == (0, len(BAD))
     assert second.read_bytes() == rejected.read_bytes()
 
 
@@ -94,14 +94,14 @@ def test_more_than_are_allowed_end_the_load_and_a_second_run_goes_on(target: Tar
     target.run("CREATE TABLE p (id int PRIMARY KEY)", "INSERT INTO p VALUES (1)", TABLE.format(deferred=""))
     path, rejected = tmp_path / "a.csv", tmp_path / "r"
     written(path)
-    asked = order(path, chunk_bytes=500, ledger=target.ledger())
-    error = refused(target.dsn, asked | {"rejects": {"path": str(rejected), "max": 4}})
+    result = order(path, chunk_bytes=500, ledger=target.ledger())
+    error = refused(target.dsn, result | {"rejects": {"path": str(rejected), "max": 4}})
     assert error["message"].startswith("more than 4 rows were rejected; the last one is a.csv line ")
     ledger = "SELECT sum(rows_loaded)::bigint, sum(rows_rejected)::bigint FROM pgdyno_load.chunk"
     loaded, aside = target.rows(ledger)[0]
     assert target.one("SELECT count(*) FROM t") == loaded
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == aside <= 4
-    done = load(target.dsn, asked | {"rejects": {"path": str(rejected), "max": 100}})
+    done = load(target.dsn, result | {"rejects": {"path": str(rejected), "max": 100}})
     assert done.rows == (GOOD, len(BAD))
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == len(BAD)
 
@@ -115,8 +115,8 @@ def test_a_table_that_takes_nothing_rejects_everything_and_nothing_else_is_blame
     assert load(target.dsn, order(path, rejects=rejects)).rows == (0, 300)
     assert (tmp_path / "r").read_bytes() == path.read_bytes()
     for broken in ({"encoding": "klingon"}, {"table": "absent"}, {"columns": ["b"]}):
-        asked: dict[str, Any] = order(path, rejects=rejects) | broken
-        refused(target.dsn, asked)
+        document: dict[str, Any] = order(path, rejects=rejects) | broken
+        refused(target.dsn, document)
 
 
 def test_rows_of_files_whose_lines_end_in_different_ways_do_not_go_into_one_file(

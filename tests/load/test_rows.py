@@ -54,31 +54,31 @@ def planned(folder: Path, formatted: dict[str, Any] | str) -> list[Planned]:
         path.write_bytes(content)
     plans: dict[str, Planned] = {}
     chunks: list[dict[str, Any]] = []
-    for said in plan(sources=[str(path) for path in paths], format=formatted, chunk_bytes=MOST):
-        if "chunk" in said:
-            chunks.append(said["chunk"])
+    for document in plan(sources=[str(path) for path in paths], format=formatted, chunk_bytes=MOST):
+        if "chunk" in document:
+            chunks.append(document["chunk"])
             continue
-        assert len(chunks) == (1 if said["source"]["bytes"] else 0), "one chunk holds it"
+        assert len(chunks) == (1 if document["source"]["bytes"] else 0), "one chunk holds it"
         refused = any(chunk["rows_broken"] for chunk in chunks)
         rows = None if refused else sum(chunk["rows"] for chunk in chunks)
-        plans[said["source"]["path"]] = Planned(rows, said["source"]["ended"])
+        plans[document["source"]["path"]] = Planned(rows, document["source"]["ended"])
         chunks.clear()
     return [plans[str(path)] for path in paths]
 
 
 def copied_rows(server: Cluster, options: str) -> list[int | None]:
     """What COPY makes of each of :data:`FILES`."""
-    found: list[int | None] = []
+    copied_rows: list[int | None] = []
     with psycopg.connect(server.dsn, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE line (content text)")
         for content in FILES:
             try:
                 with cursor.copy(f"COPY line FROM STDIN ({options})") as copy:
                     copy.write(content)
-                found.append(cursor.rowcount)
+                copied_rows.append(cursor.rowcount)
             except psycopg.Error:
-                found.append(None)
-    return found
+                copied_rows.append(None)
+    return copied_rows
 
 
 @pytest.mark.parametrize("kind", ["csv", "text"])
@@ -95,7 +95,7 @@ def test_every_short_file_has_the_rows_that_copy_makes_of_it(server: Cluster, tm
 
 
 def test_what_cannot_be_read_or_cut_is_refused(tmp_path: Path) -> None:
-    for spec, said in (
+    for spec, item in (
         ({"sources": [str(tmp_path / "absent")], "format": "text", "chunk_bytes": 1}, "absent"),
         ({"sources": [], "format": {"csv": {"quote": "ä"}}, "chunk_bytes": 1}, "quote must be"),
         ({"sources": [], "format": "text", "chunk_bytes": 0}, "chunk_bytes"),
@@ -105,5 +105,5 @@ def test_what_cannot_be_read_or_cut_is_refused(tmp_path: Path) -> None:
         )
         error = json.loads(done.stderr)["error"]
         assert done.returncode == 2
-        assert said in error["message"]
+        assert item in error["message"]
         assert error["remedy"]

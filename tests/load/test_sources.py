@@ -42,11 +42,11 @@ def test_packed_files_of_several_members_are_whole_and_passed_over_when_done(
     cut = content.index(b"\n", len(content) // 3) - 4
     path = tmp_path / "packed"
     path.write_bytes(PACKERS[kind](content[:cut]) + PACKERS[kind](content[cut:]))
-    asked = order(path, ledger=target.ledger(), chunk_bytes=50_000, connections=3)
-    done = load(target.dsn, asked)
+    result = order(path, ledger=target.ledger(), chunk_bytes=50_000, connections=3)
+    done = load(target.dsn, result)
     assert (done.begin["sources"][0]["compression"], done.rows) == (kind, (ROWS, 0))
     assert done.progress[-1]["bytes_read_stored"] == done.progress[-1]["bytes_stored_total"] == path.stat().st_size
-    again = load(target.dsn, asked)
+    again = load(target.dsn, result)
     assert (again.begin["chunks_done"], again.rows) == (done.end["chunks"], (ROWS, 0))
     assert target.one("SELECT count(DISTINCT id) FROM t") == ROWS
 
@@ -78,9 +78,9 @@ def test_a_pipe_is_loaded_as_it_comes(target: Target, tmp_path: Path, kind: str)
 
     thread = threading.Thread(target=write)
     thread.start()
-    asked = order(chunk_bytes=30_000, connections=2)
-    asked["sources"] = [{"path": f"/dev/fd/{reader}", "name": "standard input"}]
-    done = load(target.dsn, asked, pass_fds=[reader])
+    result = order(chunk_bytes=30_000, connections=2)
+    result["sources"] = [{"path": f"/dev/fd/{reader}", "name": "standard input"}]
+    done = load(target.dsn, result, pass_fds=[reader])
     thread.join()
     os.close(reader)
     assert done.rows == (ROWS, 0)
@@ -106,16 +106,16 @@ def test_a_pipe_ends_when_its_writer_says_so_and_not_when_it_is_closed(
 
     thread = threading.Thread(target=write)
     thread.start()
-    asked = order(ledger=target.ledger(), chunk_bytes=len(content) // 2, connections=1)
-    asked["sources"] = [{"path": f"/dev/fd/{reader}", "name": "standard input", "end": f"/dev/fd/{end}"}]
-    found = outcome(target.dsn, asked, pass_fds=[reader, end])
+    result = order(ledger=target.ledger(), chunk_bytes=len(content) // 2, connections=1)
+    result["sources"] = [{"path": f"/dev/fd/{reader}", "name": "standard input", "end": f"/dev/fd/{end}"}]
+    answer = outcome(target.dsn, result, pass_fds=[reader, end])
     thread.join()
     os.close(reader)
     os.close(end)
     if told:
-        assert isinstance(found, Loaded), found
-        assert found.rows == (ROWS, 0)
+        assert isinstance(answer, Loaded), answer
+        assert answer.rows == (ROWS, 0)
         return
-    assert isinstance(found, dict), found.end
-    assert "standard input broke off" in found["message"]
+    assert isinstance(answer, dict), answer.end
+    assert "standard input broke off" in answer["message"]
     assert target.one("SELECT count(*) FROM t") < ROWS, "the last chunk is not in"

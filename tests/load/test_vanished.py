@@ -58,10 +58,10 @@ class Network:
     def close(self) -> None:
         """All of it."""
         with self._lock:
-            for one in (self._listener, *(one for pair in self._pairs for one in pair)):
+            for item in (self._listener, *(item for pair in self._pairs for item in pair)):
                 with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)  # who waits at it is woken, which closing alone does not do
-                one.close()
+                    item.shutdown(socket.SHUT_RDWR)  # who waits at it is woken, which closing alone does not do
+                item.close()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -103,8 +103,8 @@ def test_a_load_that_sends_into_nothing_notices_and_goes_on_when_the_server_is_b
     target.run(TABLE)
     path = written(tmp_path / "a.csv")
     rate = path.stat().st_size // 3
-    asked = asked_of(network, target, path, rate_bytes_per_s=rate, reconnect_s=60)
-    with loading(target.dsn, asked) as process:
+    document = asked_of(network, target, path, rate_bytes_per_s=rate, reconnect_s=60)
+    with loading(target.dsn, document) as process:
         wait_for_chunks(process, 1)
         network.cut()
         done = ended(process)
@@ -115,10 +115,10 @@ def test_a_load_that_sends_into_nothing_notices_and_goes_on_when_the_server_is_b
 
 def test_a_load_that_waits_for_an_answer_notices_too(target: Target, network: Network, tmp_path: Path) -> None:
     target.run(TABLE)
-    asked = asked_of(network, target, written(tmp_path / "a.csv", 100), reconnect_s=0)
+    document = asked_of(network, target, written(tmp_path / "a.csv", 100), reconnect_s=0)
     with psycopg.connect(target.dsn) as other:
         other.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
-        with loading(target.dsn, asked) as process:
+        with loading(target.dsn, document) as process:
             waits_for_lock(target)
             network.cut()
             error = ended(process)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def sum_of(dsn: str) -> tuple[int, int]:
     """How many rows there are, and what their keys add up to."""
     with psycopg.connect(dsn) as connection:
-        found = connection.execute("SELECT count(*), sum(id)::bigint FROM t").fetchone()
-    assert found is not None
-    return found
+        result = connection.execute("SELECT count(*), sum(id)::bigint FROM t").fetchone()
+    assert result is not None
+    return result
 
 
 @pytest.mark.needs_system_postgres
@@ -64,11 +64,11 @@ def test_a_header_that_is_no_text_is_refused_as_copy_refuses_it(target: Target, 
             options = f"FORMAT csv, HEADER, ENCODING '{encoding}'"
             assert (copied(connection, "t", options, path.read_bytes()) is not None) is is_refused
             connection.rollback()
-        asked = order(path, header=True, encoding=encoding)
+        result = order(path, header=True, encoding=encoding)
         if is_refused:
-            assert "line 1: byte 4 of the header is not text" in refused(target.dsn, asked)["message"]
+            assert "line 1: byte 4 of the header is not text" in refused(target.dsn, result)["message"]
         else:
-            assert load(target.dsn, asked).rows == (rows.count(b"\n"), 0)
+            assert load(target.dsn, result).rows == (rows.count(b"\n"), 0)
 
 
 def test_a_file_that_is_cut_while_it_is_sent_leaves_no_half_chunk(target: Target, tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_a_file_that_is_cut_while_it_is_sent_leaves_no_half_chunk(target: Target
     path = written(tmp_path / "a.csv")
     content = path.read_bytes()
     ledger = target.ledger()
-    asked = order(path, ledger=ledger, chunk_bytes=len(content) // 4, interval_ms=20)
-    with loading(target.dsn, asked | {"rate_bytes_per_s": len(content) // 3}) as process:
+    result = order(path, ledger=ledger, chunk_bytes=len(content) // 4, interval_ms=20)
+    with loading(target.dsn, result | {"rate_bytes_per_s": len(content) // 3}) as process:
         wait_for_chunks(process, 1)
         # In place: who replaces a file by another one leaves the open one as it is.
         os.truncate(path, len(content) * 3 // 4 - 1000)
@@ -87,5 +87,5 @@ def test_a_file_that_is_cut_while_it_is_sent_leaves_no_half_chunk(target: Target
     loaded = target.one("SELECT sum(rows_loaded) FROM pgdyno_load.chunk")
     assert 0 < target.one("SELECT count(*) FROM t") == loaded < ROWS
     path.write_bytes(content)
-    assert load(target.dsn, asked).rows == (ROWS, 0)
+    assert load(target.dsn, result).rows == (ROWS, 0)
     assert target.one("SELECT count(DISTINCT id) FROM t") == ROWS

@@ -24,11 +24,11 @@ _NUMBERS = itertools.count(1)
 @pytest.fixture(scope="session")
 def older() -> Iterator[Cluster | None]:
     """The oldest PostgreSQL that the system has a package of; None without any."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not found:
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not paths:
         yield None
         return
-    with throwaway_cluster(found[0]) as started:
+    with throwaway_cluster(paths[0]) as started:
         yield started
 
 

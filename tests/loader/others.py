@@ -82,8 +82,8 @@ def other(name: str, folder: Path) -> Iterator[str]:
 
 
 def _answers(address: tuple[str, int]) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(address) == 0
+    with socket.socket() as result:
+        return result.connect_ex(address) == 0
 
 
 def client(endpoint: str) -> Any:
@@ -110,9 +110,9 @@ class Way:
             there = threading.Thread(target=_pour, args=(near, far, None), daemon=True)
             there.start()
             _pour(far, near, most)
-            for one in (near, far):
+            for item in (near, far):
                 with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+                    item.shutdown(socket.SHUT_RDWR)
             there.join()
 
 
@@ -122,19 +122,19 @@ def way(endpoint: str) -> Iterator[Way]:
     parts = urlsplit(endpoint)
     assert parts.hostname is not None
     assert parts.port is not None
-    found = Way((parts.hostname, parts.port))
+    way = Way((parts.hostname, parts.port))
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        found.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        threading.Thread(target=_listen, args=(listening, found), daemon=True).start()
-        yield found
+        way.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        threading.Thread(target=_listen, args=(listening, way), daemon=True).start()
+        yield way
         listening.shutdown(socket.SHUT_RDWR)
 
 
-def _listen(listening: socket.socket, found: Way) -> None:
+def _listen(listening: socket.socket, way: Way) -> None:
     with contextlib.suppress(OSError):
         while True:
             near, _ = listening.accept()
-            threading.Thread(target=found.carry, args=(near,), daemon=True).start()
+            threading.Thread(target=way.carry, args=(near,), daemon=True).start()
 
 
 def _pour(begin: socket.socket, end: socket.socket, most: int | None) -> None:

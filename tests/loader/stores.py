@@ -63,7 +63,7 @@ class Store:
 
     def gets(self, path: str) -> list[int | None]:
         """Where the ranges began that were asked for."""
-        return [one.first for one in self.seen if (one.method, one.path) == ("GET", path)]
+        return [item.first for item in self.seen if (item.method, item.path) == ("GET", path)]
 
 
 class _Server(ThreadingHTTPServer):
@@ -91,8 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._attributes(held)
             return
         total = len(held.content)
-        asked = self.headers.get("Range")
-        first, last = map(int, asked.removeprefix("bytes=").split("-")) if asked and held.ranges else (0, total - 1)
+        text = self.headers.get("Range")
+        first, last = map(int, text.removeprefix("bytes=").split("-")) if text and held.ranges else (0, total - 1)
         end = min(total, last + 1)
         fault = held.faults.pop(0) if held.faults and first else ""
         if held.meet is not None and first:
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._status(412)
         elif first >= total:
             self._status(416, {"Content-Range": f"bytes */{total}"})
-        elif fault == "whole" or asked is None or not held.ranges:
+        elif fault == "whole" or text is None or not held.ranges:
             self._begin(held, 200, total)
             self.wfile.write(held.content)
         else:
@@ -114,12 +114,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _part(self, held: Held, first: int, end: int, fault: str) -> None:
         total = len(held.content)
-        said = end - first
+        number = end - first
         if fault == "short":
-            end -= said // 2
-        self._begin(held, 206, end - first, {"Content-Range": f"bytes {first}-{first + said - 1}/{total}"})
+            end -= number // 2
+        self._begin(held, 206, end - first, {"Content-Range": f"bytes {first}-{first + number - 1}/{total}"})
         if fault == "drop":
-            self.wfile.write(held.content[first : first + said // 2])
+            self.wfile.write(held.content[first : first + number // 2])
             self.close_connection = True
         elif fault == "stall":
             self.wfile.flush()
@@ -130,8 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _held(self) -> Held | None:
         path = unquote(urlsplit(self.path).path)
-        asked = self.headers.get("Range")
-        first = int(asked.removeprefix("bytes=").split("-")[0]) if asked else None
+        text = self.headers.get("Range")
+        first = int(text.removeprefix("bytes=").split("-")[0]) if text else None
         self.server.store.seen.append(Seen(self.command, path, first, self.headers.get("If-Match")))
         held = self.server.store.held.get(path)
         if held is None:

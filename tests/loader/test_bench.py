@@ -64,18 +64,18 @@ class Kills:
     def kill(self, process: subprocess.Popen[bytes]) -> bool:
         """Kill somebody a while after a line. False when the command came to its end before that."""
         victim = self._random.choices(list(VICTIMS), list(VICTIMS.values()))[0]
-        said = "nothing was said"
+        text = "nothing was said"
         assert process.stdout is not None
         for _ in range(self._random.randrange(EVENTS_MAX)):
             line = process.stdout.readline()
             if not line:
                 break
             event = json.loads(line)
-            said = str(event.get("text") or event["event"]).split(":")[0]
+            text = str(event.get("text") or event["event"]).split(":")[0]
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(self._random.uniform(0.0, self._random.choice(PAUSES_S_MAX)))
             return False
-        self.counts[victim, said] += self._kill(victim, process.pid)
+        self.counts[victim, text] += self._kill(victim, process.pid)
         return True
 
     def _kill(self, victim: str, pid: int) -> bool:
@@ -85,16 +85,16 @@ class Kills:
             self._server.start(SETTINGS)
             return True
         pids = {"all": [pid, *children(pid)], "the command": [pid], "the engine": children(pid)}[victim]
-        for one in pids:
+        for other in pids:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
+                os.kill(other, signal.SIGKILL)
         return bool(pids)
 
 
 def children(pid: int) -> list[int]:
     """Processes that a process has started."""
     lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    return [int(child) for one in lists for child in one.split()]
+    return [int(child) for text in lists for child in text.split()]
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_hundreds_of_kills_lose_nothing_and_double_nothing(
         rounds += 1
         check(database, before, finish(database, file))
     print(f"\n{kills.total} kills in {rounds} loads of {ROWS:,} rows")
-    for (victim, said), count in sorted(kills.counts.items()):
-        print(f"  {count:4d} {victim}, after: {said}")
+    for (victim, item), count in sorted(kills.counts.items()):
+        print(f"  {count:4d} {victim}, after: {item}")
     met = {victim for (victim, _), count in kills.counts.items() if count}
     assert met == set(VICTIMS) or len(VICTIMS) * 10 > KILLS
 

@@ -73,9 +73,9 @@ def gate_closed(database: Database) -> Iterator[None]:
 
 def test_each_object_comes_once_with_its_line(database: Database, bucket: Path) -> None:
     objects = [put(bucket, f"{part}.csv{'.gz' if part == 1 else ''}", rows(100 * part, 100)) for part in range(6)]
-    found = load(objects, database)
-    assert (found.rows_loaded, found.rows_rejected, found.chunks) == (600, 0, 6)
-    assert found.bytes == sum(path.stat().st_size for path in bucket.iterdir())
+    result = load(objects, database)
+    assert (result.rows_loaded, result.rows_rejected, result.chunks) == (600, 0, 6)
+    assert result.bytes == sum(path.stat().st_size for path in bucket.iterdir())
     assert database.rows("SELECT count(*), min(id), max(id), count(DISTINCT xmin::text) FROM t") == [(600, 0, 599, 6)]
     lines = database.rows(
         "SELECT c.source, c.rows_loaded, count(*) FROM pgdyno_load.chunk c JOIN t ON t.xmin::text = c.xact::text"
@@ -90,13 +90,13 @@ def test_each_object_comes_once_with_its_line(database: Database, bucket: Path) 
 
 def test_several_objects_are_imported_at_a_time(database: Database, bucket: Path) -> None:
     objects = [put(bucket, f"gated-{part}.csv", rows(100 * part, 100)) for part in range(4)]
-    found: list[Any] = []
-    loader = threading.Thread(target=lambda: found.append(load(objects, database, connections=3)))
+    results: list[Any] = []
+    loader = threading.Thread(target=lambda: results.append(load(objects, database, connections=3)))
     with gate_closed(database):
         loader.start()
         assert wait_until(lambda: database.one(_WAITING) == 3, WAIT_S), "as many as were asked for"
     loader.join(WAIT_S)
-    assert (found[0].rows_loaded, found[0].connections) == (400, 3)
+    assert (results[0].rows_loaded, results[0].connections) == (400, 3)
 
 
 def test_a_killed_load_goes_on_with_the_objects_that_have_no_line(database: Database, bucket: Path) -> None:
@@ -111,8 +111,8 @@ def test_a_killed_load_goes_on_with_the_objects_that_have_no_line(database: Data
     before = database.rows("SELECT id, xmin::text FROM t")
     assert len(before) == 100
     # What the killed command had dropped comes back with this run too.
-    found = load([first, second], database, indexes="rebuild", connections=2)
-    assert found.rows_loaded == 200
+    result = load([first, second], database, indexes="rebuild", connections=2)
+    assert result.rows_loaded == 200
     assert database.rows("SELECT count(*), count(DISTINCT id) FROM t") == [(200, 200)]
     assert set(before) <= set(database.rows("SELECT id, xmin::text FROM t"))
     assert database.left_to_undo() == 0
@@ -143,8 +143,8 @@ def test_options_of_copy_reach_it(database: Database, bucket: Path) -> None:
 def test_rows_that_the_server_reads_can_be_merged(database: Database, bucket: Path) -> None:
     database.run("INSERT INTO t VALUES (1, 'old'), (2, 'old')")
     objects = [put(bucket, "a.csv", "2,a\n3,a\n3,b\n"), put(bucket, "b.csv.gz", "3,c\n2,c\n")]
-    found = load(objects, database, upsert=("id",))
-    assert (found.rows_loaded, found.rows_merged, found.rows_replaced) == (5, 2, 1)
+    result = load(objects, database, upsert=("id",))
+    assert (result.rows_loaded, result.rows_merged, result.rows_replaced) == (5, 2, 1)
     assert database.rows("SELECT id, name FROM t ORDER BY id") == [(1, "old"), (2, "c"), (3, "c")]
 
 
@@ -172,9 +172,9 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
 def test_what_needs_somebody_to_read_the_rows_is_refused(
     database: Database, bucket: Path, case: tuple[dict[str, Any], list[str], str]
 ) -> None:
-    options, objects, said = case
+    options, objects, text = case
     put(bucket, "a.csv", rows(0, 10))
-    with pytest.raises(InputError, match=said) as error:
+    with pytest.raises(InputError, match=text) as error:
         load(objects, database, **options)
     assert error.value.remedy
     assert database.one("SELECT count(*) FROM t") == 0

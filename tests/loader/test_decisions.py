@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
 from pgdyno.loader import forecast, recommend
-from pgdyno.loader.index_cost import IndexCost, Predicted, choose, predict
-from pgdyno.loader.limit import UNKNOWN, Limit, Tally, name_of, shares
-from pgdyno.loader.measured import Measured
+from pgdyno.loader.index_cost import IndexCost, IndexForecast, choose, predict
+from pgdyno.loader.limit import UNKNOWN, LoadLimit, Tally, name_of, shares
+from pgdyno.loader.measured import SampleSizes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,9 +48,9 @@ def test_the_crossover_of_random_keys_on_two_cores(share: float, better: str) ->
 def test_the_model_is_near_what_was_measured(share: float, kept_s: float, built_s: float) -> None:
     """Copying takes 1.2 s for 100 %. A third off is enough to choose by: the crossover moves by as much."""
     rows = 1_500_000
-    found = predict(RANDOM, rows, share * rows, sessions=2, builds=3, cores=2)
-    assert found.keep_s + 1.2 * share == pytest.approx(kept_s, rel=1 / 3)
-    assert found.rebuild_s + 1.2 * share == pytest.approx(built_s, rel=1 / 3)
+    result = predict(RANDOM, rows, share * rows, sessions=2, builds=3, cores=2)
+    assert result.keep_s + 1.2 * share == pytest.approx(kept_s, rel=1 / 3)
+    assert result.rebuild_s + 1.2 * share == pytest.approx(built_s, rel=1 / 3)
 
 
 @given(
@@ -72,10 +72,10 @@ def test_more_rows_before_never_speak_for_building_again(
 
 
 def test_what_was_asked_for_goes_before_the_model_and_nothing_droppable_before_both() -> None:
-    shorter = Predicted(10.0, 1.0, "rebuild", "why")
+    shorter = IndexForecast(10.0, 1.0, "rebuild", "why")
     assert choose("auto", shorter, 3) == (True, "why")
     assert choose("keep", shorter, 3)[0] is False
-    assert choose("rebuild", Predicted(1.0, 10.0, "keep", "why"), 3)[0] is True
+    assert choose("rebuild", IndexForecast(1.0, 10.0, "keep", "why"), 3)[0] is True
     assert choose("rebuild", shorter, 0)[0] is False
 
 
@@ -111,17 +111,17 @@ def test_the_limit_is_what_the_sessions_wait_for(waits: Tally, name: str) -> Non
 
 
 def test_a_limit_knows_of_compression_and_of_indexes() -> None:
-    assert tally({CPU: 5}, server_ms=1, queue_empty_ms=9).limit(compressed=True) == Limit("decompression", 0.9)
+    assert tally({CPU: 5}, server_ms=1, queue_empty_ms=9).limit(compressed=True) == LoadLimit("decompression", 0.9)
     assert "3 indexes" in tally({CPU: 5}).limit(indexes=3).name
     assert name_of(("Buffer", "BufferExclusive")) == name_of(("LWLock", "BufferContent")), (
         "its name from PostgreSQL 19 on"
     )
     assert name_of(("Timeout", "VacuumDelay")) == "Timeout: VacuumDelay", "what has no better name keeps its own"
-    assert str(Limit("WAL", 0.5)) == "WAL (50%)"
+    assert str(LoadLimit("WAL", 0.5)) == "WAL (50%)"
 
 
 def test_the_shares_of_limits_are_those_of_the_seconds() -> None:
-    assert shares([Limit("WAL", 0.9), Limit("WAL", 0.6), Limit("the client", 0.5)]) == {
+    assert shares([LoadLimit("WAL", 0.9), LoadLimit("WAL", 0.6), LoadLimit("the client", 0.5)]) == {
         "WAL": 2 / 3,
         "the client": 1 / 3,
     }
@@ -132,53 +132,53 @@ def test_the_shares_of_limits_are_those_of_the_seconds() -> None:
     st.dictionaries(st.tuples(st.sampled_from(["IO", "Lock", "LWLock", "CPU"]), st.text(max_size=5)), st.integers(1, 9))
 )
 def test_a_verdict_is_never_without_evidence(events: dict[tuple[str, str], int]) -> None:
-    found = tally(events).limit()
-    assert (found.name == UNKNOWN) == (not events)
-    assert 0.0 <= found.share <= 1.0
+    limit = tally(events).limit()
+    assert (limit.name == UNKNOWN) == (not events)
+    assert 0.0 <= limit.share <= 1.0
 
 
-def measured(**other: Any) -> Measured:
+def measured(**other: Any) -> SampleSizes:
     """A sample of 10 MiB in 0.2 s, that is 50 MiB/s, of which 2.3 bytes a byte reach the volume."""
     facts = {"input_bytes": 10 * MIB, "rows": 1000, "seconds": 0.2, "heap_bytes": 13 * MIB, "index_bytes": 0}
-    return Measured(**(facts | {"wal_bytes": 10 * MIB, "decompress_bytes_per_s": None} | other))
+    return SampleSizes(**(facts | {"wal_bytes": 10 * MIB, "decompress_bytes_per_s": None} | other))
 
 
 def test_a_small_volume_is_the_limit_of_two_sessions() -> None:
     """125 MiB/s of gp3 are 54 MiB/s of the file, as was measured for one session of COPY."""
     limits = {"iops": 3000.0, "throughput_bytes_per_s": 125.0 * MIB}
-    found = forecast.forecast(measured(), 1000.0 * MIB, sessions=2, cores=2, files=1, volume=limits)
-    assert [part.name for part in found.parts] == [
+    result = forecast.forecast(measured(), 1000.0 * MIB, sessions=2, cores=2, files=1, volume=limits)
+    assert [part.name for part in result.parts] == [
         "the volume's throughput",
         "COPY on the server's CPU",
         "the volume's IOPS",
     ]
-    assert found.parts[0].bytes_per_s == pytest.approx(125 * MIB / 2.3)
-    assert found.seconds == pytest.approx(1000 * 2.3 / 125)
+    assert result.parts[0].bytes_per_s == pytest.approx(125 * MIB / 2.3)
+    assert result.seconds == pytest.approx(1000 * 2.3 / 125)
 
 
 def test_decompression_and_the_rate_are_limits_too() -> None:
     slow = measured(decompress_bytes_per_s=20.0 * MIB)
-    found = forecast.forecast(slow, None, sessions=4, cores=2, files=1, rate_bytes_per_s=30 * MIB)
-    assert [part.name for part in found.parts] == [
+    result = forecast.forecast(slow, None, sessions=4, cores=2, files=1, rate_bytes_per_s=30 * MIB)
+    assert [part.name for part in result.parts] == [
         "decompression",
         "the rate that was asked for",
         "COPY on the server's CPU",
     ]
-    assert found.seconds is None, "of a stream nobody knows how long it takes"
+    assert result.seconds is None, "of a stream nobody knows how long it takes"
 
 
 @given(st.floats(1, 1e12), st.integers(0, 1 << 40), st.booleans())
 def test_held_wal_never_needs_less_space(size: float, max_wal: int, held: bool) -> None:
     kept = forecast.space(measured(), size, max_wal_bytes=max_wal, wal_is_held=True, free_bytes=None)
-    found = forecast.space(measured(), size, max_wal_bytes=max_wal, wal_is_held=held, free_bytes=None)
-    assert found.needed <= kept.needed
-    assert found.enough is None
+    space = forecast.space(measured(), size, max_wal_bytes=max_wal, wal_is_held=held, free_bytes=None)
+    assert space.needed <= kept.needed
+    assert space.enough is None
 
 
 def test_a_disk_that_would_fill_is_not_enough() -> None:
     for free, enough in ((1000 * MIB, False), (4000 * MIB, True)):
-        found = forecast.space(measured(), 1000.0 * MIB, max_wal_bytes=MIB, wal_is_held=False, free_bytes=free)
-        assert found.enough is enough
+        space = forecast.space(measured(), 1000.0 * MIB, max_wal_bytes=MIB, wal_is_held=False, free_bytes=free)
+        assert space.enough is enough
 
 
 def current(**other: str) -> dict[str, dict[str, Any]]:
@@ -198,16 +198,16 @@ def current(**other: str) -> dict[str, dict[str, Any]]:
 
 
 def test_settings_are_proposed_where_checkpoints_would_be_forced() -> None:
-    asked = {"wal_bytes_per_s": 50.0 * MIB, "wal_bytes_total": 100e9, "volume_binds": True}
-    found = recommend.settings(current(), free_bytes=None, **asked)
-    assert [one.name for one in found] == ["max_wal_size", "checkpoint_timeout", "wal_compression"]
-    assert int(found[0].proposed) == math.ceil((50 * 1800 + 3 * 16) * 1.9)
-    older = recommend.settings(current(checkpoint_completion_target="0.5"), free_bytes=None, **asked)
+    document = {"wal_bytes_per_s": 50.0 * MIB, "wal_bytes_total": 100e9, "volume_binds": True}
+    settings = recommend.settings(current(), free_bytes=None, **document)
+    assert [setting.name for setting in settings] == ["max_wal_size", "checkpoint_timeout", "wal_compression"]
+    assert int(settings[0].proposed) == math.ceil((50 * 1800 + 3 * 16) * 1.9)
+    older = recommend.settings(current(checkpoint_completion_target="0.5"), free_bytes=None, **document)
     assert int(older[0].proposed) == math.ceil((50 * 1800 + 3 * 16) * 1.5)
-    bounded = recommend.settings(current(), free_bytes=20_000 * MIB, **asked)
+    bounded = recommend.settings(current(), free_bytes=20_000 * MIB, **document)
     assert int(bounded[0].proposed) == 10_000
     assert bounded[0].reason.startswith("half of the free space; 171,092 MB would be needed")
-    assert recommend.settings({}, free_bytes=None, **(asked | {"volume_binds": False})) == []
+    assert recommend.settings({}, free_bytes=None, **(document | {"volume_binds": False})) == []
     small = recommend.settings(current(), wal_bytes_per_s=1e6, wal_bytes_total=1e6, free_bytes=None, volume_binds=False)
     assert small == [], "a load that fits between two checkpoints needs nothing"
 
@@ -228,10 +228,10 @@ def test_undoing_brings_back_where_a_value_came_from(
     """The value itself would stay in postgresql.auto.conf, and shadow postgresql.conf from then on."""
     rows = current(max_wal_size="2048")
     rows["max_wal_size"] |= {"source": source, "sourcefile": sourcefile}
-    found = recommend.settings(
+    settings = recommend.settings(
         rows, wal_bytes_per_s=50.0 * MIB, wal_bytes_total=None, free_bytes=None, volume_binds=False
     )
-    names = {path.name for path in recommend.write(found, tmp_path)}
+    names = {path.name for path in recommend.write(settings, tmp_path)}
     assert names == {"settings.sql", "settings-undo.sql", "parameters-1.json", "parameters-undo-1.json"}
     made = (tmp_path / "settings.sql").read_text().splitlines()
     assert made[0].startswith("ALTER SYSTEM SET max_wal_size = '171092MB';" if undone else "-- max_wal_size is set")
@@ -261,7 +261,7 @@ def test_files_that_say_how_to_undo_are_not_overwritten(tmp_path: Path) -> None:
 
 def test_a_call_of_rds_has_twenty_parameters_at_most() -> None:
     some = [
-        recommend.Setting(f"s{number}", "1", "2", "", "postmaster" if number == 0 else "sighup", "default", "why")
+        recommend.LoadSetting(f"s{number}", "1", "2", "", "postmaster" if number == 0 else "sighup", "default", "why")
         for number in range(41)
     ]
     calls = recommend.parameter_groups(some, inverse=False)

@@ -45,13 +45,13 @@ def test_an_error_after_rows_came_in_is_no_refusal(
         stored = file.read_bytes()
         file.write_bytes(stored[:-5000] + bytes(255 - byte for byte in stored[-5000:-4990]) + stored[-4990:])
     assert command(database, file, "--connections", "1", *words) == EXIT_FAILURE
-    said = capsys.readouterr().err
+    err = capsys.readouterr().err
     rows = database.one("SELECT count(*) FROM t")
     assert 0 < rows <= ROWS
     if words:
-        assert f"{rows:,} rows are in the table; without a ledger the load cannot resume" in said
+        assert f"{rows:,} rows are in the table; without a ledger the load cannot resume" in err
     else:
-        assert "committed rows stay in the table" in said
+        assert "committed rows stay in the table" in err
 
 
 def test_what_is_refused_before_a_row_is_sent_is_a_refusal(
@@ -114,9 +114,9 @@ def test_restoring_one_table_and_not_the_other_is_no_refusal(
             with pytest.raises(PgdynoError):
                 load(tmp_path / f"{name}.csv", database, header=False, indexes="rebuild")
     with database.session() as connection:
-        found = table.find(connection, "b")
-        assert found is not None
-        ledger.lock(connection, found.oid, found.quoted)
+        result = table.find(connection, "b")
+        assert result is not None
+        ledger.lock(connection, result.oid, result.quoted)
         with pytest.raises(PgdynoError, match=r"another pgdyno load works on public\.b") as error:
             restore(database.dsn)
     assert error.value.exit_code == EXIT_FAILURE, "the other one is put back"
@@ -184,5 +184,5 @@ def test_a_name_that_the_server_would_cut_is_refused_with_the_option_that_helps(
     assert caught.value.data == {"column": long, "bytes": 64, "bytes_max": 63}
     assert f"--rename '{long}=" in caught.value.remedy
     assert made(database) == before
-    found = load(tmp_path / "t.csv", database, create=True, rename={long: "short"})
-    assert (found.rows_loaded, database.one("SELECT count(short) FROM t")) == (2, 2)
+    result = load(tmp_path / "t.csv", database, create=True, rename={long: "short"})
+    assert (result.rows_loaded, database.one("SELECT count(short) FROM t")) == (2, 2)

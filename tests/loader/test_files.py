@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
 from pgdyno.loader import advice, columns, compression, ledger, pipe, source
-from pgdyno.loader.asked import Asked
+from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.format import CSV, Format, bare, choose
-from pgdyno.loader.sample import Sample, take, whole_rows
-from pgdyno.loader.source import Source
-from pgdyno.loader.table import Column, name_of
+from pgdyno.loader.sample import SourceSample, take, whole_rows
+from pgdyno.loader.source import RowSource
+from pgdyno.loader.table import TableColumn, name_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 TEXT = Format("text", "\t", "\\N")
 
 
-def asked(**options: Any) -> Asked:
-    return Asked(("a.csv",), "dbname=x", **options)
+def asked(**options: Any) -> LoadOptions:
+    return LoadOptions(("a.csv",), "dbname=x", **options)
 
 
 def test_a_format_is_that_of_the_names_or_as_asked_for() -> None:
@@ -69,9 +69,9 @@ def test_the_beginning_of_a_compressed_file_is_read(kind: str) -> None:
     packed = pack(plain, kind)
     head = packed[: len(packed) * 3 // 4]  # bzip2 gives whole blocks of 900 kB only
     assert compression.compression_of(head) == kind
-    found = compression.plain_head(head, 1 << 20)
-    assert found
-    assert plain.startswith(found)
+    plain_head = compression.plain_head(head, 1 << 20)
+    assert plain_head
+    assert plain.startswith(plain_head)
     assert compression.plain_head(packed, 1000) == plain[:1000]
 
 
@@ -102,9 +102,9 @@ def pack(plain: bytes, kind: str) -> bytes:
 def test_files_are_found_by_name_and_by_pattern(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "c.txt"):
         (tmp_path / name).write_text("1\n")
-    found = source.find([str(tmp_path / "*.csv")])
-    assert [one.name for one in found] == [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
-    assert all(one.whole for one in found)
+    result = source.find([str(tmp_path / "*.csv")])
+    assert [item.name for item in result] == [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+    assert all(item.whole for item in result)
 
 
 @pytest.mark.parametrize(
@@ -166,22 +166,22 @@ def parquet_file(path: Path, rows: int = 3) -> Path:
 
 
 def test_parquet_is_text_with_the_types_of_its_columns(tmp_path: Path) -> None:
-    (found,) = source.find([str(parquet_file(tmp_path / "t.parquet"))])
-    assert found.parquet is not None
-    assert found.head.decode().splitlines()[0] == '"id","name","price","share","good","day","at","raw","kind"'
-    assert b'"2026' not in found.head
-    assert list(found.parquet.types.values()) == [
+    (result,) = source.find([str(parquet_file(tmp_path / "t.parquet"))])
+    assert result.parquet is not None
+    assert result.head.decode().splitlines()[0] == '"id","name","price","share","good","day","at","raw","kind"'
+    assert b'"2026' not in result.head
+    assert list(result.parquet.types.values()) == [
         *("bigint", "text", "numeric", "double precision", "boolean", "date", "timestamptz", "bytea", "text")
     ]
-    first = take(found, CSV, "UTF8").rows[1]
+    first = take(result, CSV, "UTF8").rows[1]
     assert first[0] is None
     assert first[1:3] == ['a "0",\n', "0.00"]
-    with source.opened([found]) as (_, descriptors):
+    with source.opened([result]) as (_, descriptors):
         text = b""
         while more := os.read(descriptors[0], 1 << 16):
             text += more
         assert os.read(descriptors[1], 9) == pipe.ALL, "that was all"
-    assert text == found.head
+    assert text == result.head
 
 
 def test_parquet_that_is_damaged_inside_is_one_sentence(tmp_path: Path) -> None:
@@ -209,10 +209,10 @@ def test_bytes_of_parquet_are_digits_however_they_are_kept(tmp_path: Path) -> No
 
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"raw": pa.array([b"\\000", b"\\000"]).dictionary_encode()}), path)
-    (found,) = source.find([str(path)])
-    assert found.parquet is not None
-    assert found.parquet.types == {"raw": "bytea"}
-    assert found.head.count(b"\\x5c303030") == 2
+    (result,) = source.find([str(path)])
+    assert result.parquet is not None
+    assert result.parquet.types == {"raw": "bytea"}
+    assert result.head.count(b"\\x5c303030") == 2
 
 
 def test_a_fingerprint_is_another_one_when_the_file_changes(tmp_path: Path) -> None:
@@ -234,23 +234,23 @@ def test_a_stream_gives_its_beginning_once_more() -> None:
     content = bytes(range(1, 200)) * 300
     with os.fdopen(writing, "wb") as before:
         before.write(content)
-    one = source.Source("standard input", os.read(reading, 1000), stream=reading)
-    with source.opened([one]) as (places, descriptors):
+    row_source = source.RowSource("standard input", os.read(reading, 1000), stream=reading)
+    with source.opened([row_source]) as (places, descriptors):
         assert places == [{"path": f"/dev/fd/{descriptors[0]}", "end": f"/dev/fd/{descriptors[1]}"}]
-        found = b""
+        result = b""
         while more := os.read(descriptors[0], 1 << 16):
-            found += more
+            result += more
         assert os.read(descriptors[1], 9) == pipe.ALL, "that was all"
     os.close(reading)
-    assert found == content
+    assert result == content
 
 
 def test_a_stream_that_nobody_reads_to_its_end_does_not_hang() -> None:
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as before:
         before.write(b"x" * 60_000)
-    one = source.Source("standard input", b"y" * 200_000, stream=reading)
-    with source.opened([one]) as (_, descriptors):
+    row_source = source.RowSource("standard input", b"y" * 200_000, stream=reading)
+    with source.opened([row_source]) as (_, descriptors):
         assert os.read(descriptors[0], 10) == b"y" * 10
     os.close(reading)
 
@@ -284,26 +284,26 @@ def test_a_table_is_made_of_a_header_and_rows() -> None:
     assert (error.code, error.data["row"]) == ("load.row.width", 2)
 
 
-COLUMNS = [Column(name, name, "text") for name in ("id", "name", "Born")]
+COLUMNS = [TableColumn(name, name, "text") for name in ("id", "name", "Born")]
 
 
 def test_a_header_says_which_columns_its_values_belong_to() -> None:
-    found = columns.chosen(["born", "id"], COLUMNS, (), {}, header=True)
-    assert found is not None
-    assert [column.name for column in found] == ["Born", "id"]
+    chosen = columns.chosen(["born", "id"], COLUMNS, (), {}, header=True)
+    assert chosen is not None
+    assert [column.name for column in chosen] == ["Born", "id"]
     assert columns.chosen(["x"], COLUMNS, (), {}, header=False) is None
     assert columns.header_names([["Full name", None]], {"Full name": "name"}) == ["name", ""]
-    for names, wanted, said in ((["id", "nome"], (), "'nome'"), (["id", "ID"], (), "named twice"), ([], ["x"], "'x'")):
-        with pytest.raises(InputError, match=said):
+    for names, wanted, item in ((["id", "nome"], (), "'nome'"), (["id", "ID"], (), "named twice"), ([], ["x"], "'x'")):
+        with pytest.raises(InputError, match=item):
             columns.chosen(names, COLUMNS, wanted, {}, header=not wanted)
 
 
 def test_a_long_value_hides_no_header() -> None:
     """Longer than what Python's csv takes unless it is told to; else the header was loaded as a row."""
     data = b"id,body\n1,short\n2," + b"x" * 200_000 + b"\n3,last\n"
-    found = take(Source("a.csv", data, len(data), 0, "x"), CSV, "UTF8")
-    assert [row[0] for row in found.rows] == ["id", "1", "2", "3"]
-    assert columns.looks_like_names(found.rows)
+    result = take(RowSource("a.csv", data, len(data), 0, "x"), CSV, "UTF8")
+    assert [row[0] for row in result.rows] == ["id", "1", "2", "3"]
+    assert columns.looks_like_names(result.rows)
 
 
 def test_a_wrong_delimiter_is_told_from_the_first_line() -> None:
@@ -338,22 +338,22 @@ def test_a_table_is_called_as_its_file() -> None:
 def test_whole_rows_of_a_sample_end_where_the_whole_file_has_ends(values: list[str], cut: int) -> None:
     """What is cut off is never in the middle of a quoted value."""
     doubled = ['"' + value.replace('"', '""') + '"' for value in values]
-    data = "".join(f"{one}\n" for one in doubled).encode()
-    ends = [len("".join(f"{one}\n" for one in doubled[:number]).encode()) for number in range(len(doubled) + 1)]
-    found = whole_rows(data[: max(0, len(data) - cut)], CSV, header=False)
-    assert len(found) in ends
-    assert data.startswith(found)
+    data = "".join(f"{text}\n" for text in doubled).encode()
+    ends = [len("".join(f"{text}\n" for text in doubled[:number]).encode()) for number in range(len(doubled) + 1)]
+    result = whole_rows(data[: max(0, len(data) - cut)], CSV, header=False)
+    assert len(result) in ends
+    assert data.startswith(result)
 
 
 def test_a_sample_knows_how_much_there_is() -> None:
     data = b"id,name\n" + b"1,Ann\n" * 1000
     stored = gzip.compress(data)
-    found = take(Source("a.csv.gz", stored, len(stored), 0, "x"), CSV, "UTF8")
-    assert isinstance(found, Sample)
-    assert found.rows[:2] == [["id", "name"], ["1", "Ann"]]
-    assert found.bytes_total == pytest.approx(len(data))
-    assert found.bytes_per_row(CSV) == pytest.approx(6, rel=0.01)
-    assert whole_rows(found.data, CSV, header=True) == b"1,Ann\n" * 1000
+    result = take(RowSource("a.csv.gz", stored, len(stored), 0, "x"), CSV, "UTF8")
+    assert isinstance(result, SourceSample)
+    assert result.rows[:2] == [["id", "name"], ["1", "Ann"]]
+    assert result.bytes_total == pytest.approx(len(data))
+    assert result.bytes_per_row(CSV) == pytest.approx(6, rel=0.01)
+    assert whole_rows(result.data, CSV, header=True) == b"1,Ann\n" * 1000
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3)))

@@ -178,13 +178,13 @@ def test_one_column_that_another_delimiter_would_cut_is_not_made(
 ) -> None:
     file = written(tmp_path, "id;v\n1;a\n2;b\n")
     assert run(["load", str(file), "--into", database.dsn, "--create"]) == EXIT_USAGE
-    said = capsys.readouterr().err
-    assert "all its rows have 2 values" in said
-    assert "--delimiter ';'" in said
+    err = capsys.readouterr().err
+    assert "all its rows have 2 values" in err
+    assert "--delimiter ';'" in err
     assert run(["load", str(file), "--into", database.dsn, "--create", "--delimiter", ";"]) == EXIT_OK
     assert database.rows("SELECT id, v FROM t ORDER BY id") == [(1, "a"), (2, "b")]
-    one = written(tmp_path, "text\na; b\nc\n", "one.csv")
-    assert load(one, database, create=True).rows_loaded == 2, "not all rows have it"
+    path = written(tmp_path, "text\na; b\nc\n", "one.csv")
+    assert load(path, database, create=True).rows_loaded == 2, "not all rows have it"
 
 
 def test_names_are_told_from_values_by_what_stands_below() -> None:

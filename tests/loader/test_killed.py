@@ -88,8 +88,8 @@ def finish(database: Database, file: Path) -> Event:
     return last
 
 
-def check(database: Database, before: list[tuple[Any, ...]], said: Event) -> None:
-    assert said["rows_loaded"] == ROWS
+def check(database: Database, before: list[tuple[Any, ...]], event: Event) -> None:
+    assert event["rows_loaded"] == ROWS
     assert database.rows("SELECT count(*), sum(id)::bigint, count(DISTINCT code) FROM rich") == [
         (ROWS, ROWS * (ROWS + 1) // 2, ROWS)
     ]
@@ -156,5 +156,5 @@ def test_a_server_that_is_killed_loses_nothing(file: Path, tmp_path: Path, monke
             own.kill()
             own.start()
             process.communicate(timeout=120)
-        said = {"rows_loaded": ROWS} if process.returncode == 0 else finish(database, file)
-        check(database, before, said)
+        document = {"rows_loaded": ROWS} if process.returncode == 0 else finish(database, file)
+        check(database, before, document)

@@ -67,18 +67,18 @@ EXPECTED = (ROWS, ROWS * (ROWS + 1) // 2, sum(number % 7 for number in range(1, 
 @pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
 def test_a_file_is_loaded_into_a_table_that_is_made_of_it(each: Database, tmp_path: Path, name: str) -> None:
     events: list[dict[str, Any]] = []
-    found = load(people(tmp_path, name), each, create=True, tell=events.append)
-    assert (found.rows_loaded, found.rows_rejected, found.created) == (ROWS, 0, True)
-    assert found.chunks > 10
+    result = load(people(tmp_path, name), each, create=True, tell=events.append)
+    assert (result.rows_loaded, result.rows_rejected, result.created) == (ROWS, 0, True)
+    assert result.chunks > 10
     assert whole(each) == EXPECTED
     assert each.one("SELECT name FROM people WHERE id = 2") == 'person "2"\nof many'
-    said = [event for event in events if event["event"] != "note"]
-    assert [event["event"] for event in said][:2] == ["create", "plan"]
-    assert "bigint" in said[0]["definition"]
+    documents = [event for event in events if event["event"] != "note"]
+    assert [event["event"] for event in documents][:2] == ["create", "plan"]
+    assert "bigint" in documents[0]["definition"]
     assert each.one("SELECT reltuples > 0 FROM pg_class WHERE relname = 'people'"), "it was analyzed"
     assert each.one("SELECT ended IS NOT NULL FROM pgdyno_load.job")
-    assert set(found.steps_s) == {"transfer", "put_back", "vacuum", "checkpoint"}
-    assert json.loads(json.dumps(found.document()))["table"] == "public.people"
+    assert set(result.steps_s) == {"transfer", "put_back", "vacuum", "checkpoint"}
+    assert json.loads(json.dumps(result.document()))["table"] == "public.people"
 
 
 def test_the_same_command_again_does_nothing_and_another_file_is_another_load(
@@ -127,8 +127,8 @@ def test_values_go_to_the_columns_that_a_header_names(database: Database, tmp_pa
 
 def test_several_files_and_patterns_go_into_one_table(database: Database, tmp_path: Path) -> None:
     files = [people(tmp_path, f"part-{number}.csv", rows=100, begin=1 + 100 * number) for number in range(5)]
-    found = pgdyno.load(str(tmp_path / "part-*.csv"), database.dsn, table="people", create=True, connections=3)
-    assert found.rows_loaded == 500
+    document = pgdyno.load(str(tmp_path / "part-*.csv"), database.dsn, table="people", create=True, connections=3)
+    assert document.rows_loaded == 500
     assert whole(database)[1] == 500 * 501 // 2
     files[3].write_text("id,name,scores\n1,x,2\n")
     with pytest.raises(InputError, match=r"first row of .*part-3.csv is not the header"):
@@ -147,12 +147,12 @@ def test_each_of_several_files_is_looked_at_before_anything_is_changed(database:
 
 def test_a_byte_order_mark_that_gets_into_a_value_is_said(database: Database, tmp_path: Path) -> None:
     database.run("CREATE TABLE t (name text, id int)")
-    for number, (text, said) in enumerate((("Ann,1\n", True), ("name,id\nBo,2\n", False))):
+    for number, (text, item) in enumerate((("Ann,1\n", True), ("name,id\nBo,2\n", False))):
         events: list[dict[str, Any]] = []
         file = tmp_path / f"{number}.csv"
         file.write_text(text, encoding="utf-8-sig")
         load(file, database, table="t", tell=events.append)
-        assert any("byte order mark" in event.get("text", "") for event in events) is said
+        assert any("byte order mark" in event.get("text", "") for event in events) is item
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
@@ -181,9 +181,9 @@ def test_tsv_has_no_quotes_and_no_escapes(database: Database, tmp_path: Path) ->
 
 def test_parquet_comes_in_with_its_types(database: Database, tmp_path: Path) -> None:
     file = parquet_file(tmp_path / "t.parquet", rows=5000)
-    found = load(file, database, create=True, connections=2)
-    assert found.rows_loaded == 5000
-    assert found.chunks > 10
+    result = load(file, database, create=True, connections=2)
+    assert result.rows_loaded == 5000
+    assert result.chunks > 10
     assert database.rows(
         "SELECT count(id), count(name), count(*) FILTER (WHERE name = ''), sum(price), max(share)::float, min(encode(raw, 'hex')),"
         " count(*) FILTER (WHERE at = '2026-11-22 05:00+00') FROM t"
@@ -223,8 +223,8 @@ def test_everything_is_put_back_whatever_comes_of_the_load(each: Database, tmp_p
     before = each.shape("rich")
     good = tmp_path / "rich.csv"
     good.write_text("id,code,low,high,other_id\n" + "".join(f"{n},c{n},{n},{n},{n % 100 + 1}\n" for n in range(1, 500)))
-    found = load(good, each, indexes="rebuild")
-    assert found.indexes.startswith("rebuilt: as asked for")
+    result = load(good, each, indexes="rebuild")
+    assert result.indexes.startswith("rebuilt: as asked for")
     assert each.shape("rich") == before
     bad = tmp_path / "bad.csv"
     bad.write_text("id,code,low,high,other_id\n1000,x,1,1,1\n1001,y,none,1,1\n")
@@ -312,7 +312,7 @@ def test_what_cannot_be_loaded_is_one_sentence(
     capsys: pytest.CaptureFixture[str],
     case: tuple[list[str], int, str],
 ) -> None:
-    words, code, said = case
+    words, code, text = case
     database.run("CREATE TABLE t (id int, name text); CREATE VIEW v AS SELECT * FROM t")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text("id,name\n1,Ann\n")
@@ -322,7 +322,7 @@ def test_what_cannot_be_loaded_is_one_sentence(
     into = [] if "--into" in words else ["--into", database.dsn]
     assert run(["load", *words, *into]) == code
     shown = capsys.readouterr()
-    assert said in shown.err
+    assert text in shown.err
     assert "remedy:" in shown.err
     assert database.left_to_undo() == 0
     if code == EXIT_USAGE:
@@ -339,17 +339,17 @@ def test_a_role_that_may_not_is_told_what_to_grant(database: Database, tmp_path:
     database.run("GRANT INSERT, SELECT ON t TO stranger")
     with pytest.raises(InputError, match="ledger cannot be kept"):
         pgdyno.load(tmp_path / "t.csv", dsn, header=False)
-    found = pgdyno.load(tmp_path / "t.csv", dsn, header=False, ledger=False)
-    assert (found.rows_loaded, found.job) == (1, None)
+    document = pgdyno.load(tmp_path / "t.csv", dsn, header=False, ledger=False)
+    assert (document.rows_loaded, document.job) == (1, None)
     database.run("DROP OWNED BY stranger; DROP ROLE stranger")
 
 
 def test_two_loads_of_one_table_do_not_meet(database: Database, tmp_path: Path) -> None:
     database.run("CREATE TABLE people (id int, name text, points int)")
     with database.session() as connection:
-        found = table.find(connection, "people")
-        assert found is not None
-        ledger.lock(connection, found.oid, found.quoted)
+        result = table.find(connection, "people")
+        assert result is not None
+        ledger.lock(connection, result.oid, result.quoted)
         with pytest.raises(InputError, match="another pgdyno load"):
             load(people(tmp_path), database)
 

@@ -57,10 +57,10 @@ def test_a_table_that_others_lock_is_not_waited_for_to_be_vacuumed(
     events: list[dict[str, Any]] = []
     with psycopg.connect(database.dsn) as other:
         other.execute("LOCK TABLE people IN SHARE UPDATE EXCLUSIVE MODE")
-        found = load(people(tmp_path), database, tell=events.append)
-    assert (found.rows_loaded, database.one("SELECT ended IS NOT NULL FROM pgdyno_load.job")) == (ROWS, True)
-    said = "public.people is not vacuumed and analyzed: other sessions hold a lock on it; run `VACUUM (ANALYZE) public.people`"
-    assert any(said in event.get("text", "") for event in events)
+        result = load(people(tmp_path), database, tell=events.append)
+    assert (result.rows_loaded, database.one("SELECT ended IS NOT NULL FROM pgdyno_load.job")) == (ROWS, True)
+    text = "public.people is not vacuumed and analyzed: other sessions hold a lock on it; run `VACUUM (ANALYZE) public.people`"
+    assert any(text in event.get("text", "") for event in events)
 
 
 PEOPLE = "CREATE TABLE people (id int PRIMARY KEY, name text, points int)"
@@ -85,14 +85,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_session_that_a_load_waits_for_is_named(database: Database, tmp_path: Path, holds: str) -> None:
     database.run(PEOPLE)
-    said: list[str] = []
+    texts: list[str] = []
     with psycopg.connect(database.dsn, **FORGOTTEN) as other:
         other.execute(holds.encode())
         pid = other.info.backend_pid
 
         def hear(event: Mapping[str, Any]) -> None:
             if event.get("text", "").startswith("waiting for a lock"):
-                said.append(event["text"])
+                texts.append(event["text"])
                 other.rollback()
 
         done = load(people(tmp_path), database, autovacuum_off=False, indexes="keep", tell=hear)
@@ -100,7 +100,7 @@ def test_the_session_that_a_load_waits_for_is_named(database: Database, tmp_path
     role = database.one("SELECT current_user")
     holder = f"session {pid} holds (billing, role {role}, idle in transaction)"
     remedy = f"end its transaction, or the session with `SELECT pg_terminate_backend({pid})`"
-    assert said == [f"waiting for a lock that {holder}; {remedy}"]
+    assert texts == [f"waiting for a lock that {holder}; {remedy}"]
 
 
 @pytest.mark.usefixtures("impatient")
@@ -108,7 +108,7 @@ def test_what_builds_an_index_of_the_table_is_of_the_load(database: Database) ->
     """It is a session of its own, which the load of another table does not wait for."""
     database.run("CREATE TABLE people (id int); CREATE TABLE others (id int)")
     tables = {name: database.one(f"SELECT '{name}'::regclass::oid::bigint") for name in ("people", "others")}
-    said: dict[str, list[str]] = {name: [] for name in tables}
+    texts: dict[str, list[str]] = {name: [] for name in tables}
     with contextlib.ExitStack() as ending:
         pool = ending.enter_context(ThreadPoolExecutor(1))
         control, builds = (
@@ -119,10 +119,10 @@ def test_what_builds_an_index_of_the_table_is_of_the_load(database: Database) ->
         other.execute("INSERT INTO people VALUES (1)")
 
         def end(text: str) -> None:
-            said["people"].append(text)
+            texts["people"].append(text)
             other.rollback()
 
-        for name, note in (("others", said["others"].append), ("people", end)):
-            ending.enter_context(waiting.Waiting(database.dsn, note)).watch(control, tables[name])
+        for name, note in (("others", texts["others"].append), ("people", end)):
+            ending.enter_context(waiting.WaitSampler(database.dsn, note)).watch(control, tables[name])
         pool.submit(builds.execute, "CREATE INDEX ON public.people (id)").result(30)
-    assert (len(said["people"]), said["others"]) == (1, [])
+    assert (len(texts["people"]), texts["others"]) == (1, [])

@@ -133,20 +133,20 @@ def test_no_success_is_said_of_rows_that_are_not_there(database: Database, tmp_p
         database.run(f"DROP TABLE IF EXISTS meddled, other; DROP SCHEMA IF EXISTS pgdyno_load CASCADE; {MADE}")
         meddler.deleted, words = 0, ()
         for _ in range(RUNS_MAX):
-            said = meddler.run(file, *words)
-            if said is not None:
-                ended[said] += 1
-            if said == DONE and meddler.last_s > database.one(ENDED):
+            text = meddler.run(file, *words)
+            if text is not None:
+                ended[text] += 1
+            if text == DONE and meddler.last_s > database.one(ENDED):
                 ended["changed after its end"] += 1
                 break
-            if said == DONE:
+            if text == DONE:
                 rows = database.one("SELECT count(DISTINCT id) FROM meddled WHERE id > 0")
                 assert rows >= ROWS - meddler.deleted, (meddler.acts, rows, meddler.deleted)
                 assert rows == database.one("SELECT count(*) FROM meddled WHERE id > 0"), "none is doubled"
                 break
-            if said is None and meddler.chance(0.4):
+            if text is None and meddler.chance(0.4):
                 meddler.act()
-            if said == REFUSED:
+            if text == REFUSED:
                 # What the remedy says; rows are counted from here on.
                 words, meddler.deleted = ("--abandon", "--truncate"), 0
             elif words:

@@ -54,8 +54,8 @@ def test_empty_files_among_others_are_left_out_and_said(database: Database, tmp_
     for name, text in (("p0.csv", ""), ("p1.csv", "id,v\n1,a\n"), ("p2.csv", ""), ("p3.csv", "id,v\n2,b\n")):
         (tmp_path / name).write_text(text)
     (tmp_path / "p0.csv.gz").write_bytes(gzip.compress(b""))
-    said = notes_of(f"{tmp_path}/p*.csv*", database, table="t")
-    assert f"{tmp_path / 'p0.csv'} and 1 more: empty, and omitted" in said
+    result = notes_of(f"{tmp_path}/p*.csv*", database, table="t")
+    assert f"{tmp_path / 'p0.csv'} and 1 more: empty, and omitted" in result
     assert database.rows("SELECT id FROM t ORDER BY id") == [(1,), (2,)]
     with pytest.raises(InputError, match=r"p0\.csv is empty"):
         load([tmp_path / "p0.csv", tmp_path / "p2.csv"], database, table="t")
@@ -68,7 +68,7 @@ def test_sixteen_bytes_of_parquet_are_a_uuid_where_file_or_column_says_so(
     """Many programs write UUIDs without the logical type that says so."""
     import pyarrow as pa
 
-    stored = pa.array([one.bytes for one in SOME] + [None], pa.binary(16))
+    stored = pa.array([item.bytes for item in SOME] + [None], pa.binary(16))
     column = pa.ExtensionArray.from_storage(pa.uuid(), stored) if says_so else stored
     file = parquet(tmp_path / "t.parquet", id=column, n=[1, 2, 3, 4])
     database.run("CREATE TABLE t (n int, id uuid)")
@@ -77,8 +77,8 @@ def test_sixteen_bytes_of_parquet_are_a_uuid_where_file_or_column_says_so(
     load(file, database, table="made", create=True)
     query = "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'made'::regclass AND attname = 'id'"
     assert database.one(query) == ("uuid" if says_so else "bytea")
-    found = [row[0] for row in database.rows("SELECT id FROM made ORDER BY n")]
-    assert found == [*SOME, None] if says_so else found == [*(one.bytes for one in SOME), None]
+    results = [row[0] for row in database.rows("SELECT id FROM made ORDER BY n")]
+    assert results == [*SOME, None] if says_so else results == [*(item.bytes for item in SOME), None]
 
 
 def test_bytes_of_a_fixed_length_are_bytes(database: Database, tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_that_nanoseconds_are_rounded_is_said(database: Database, tmp_path: Path
 
     at = pa.array([1_000_000_000_000_000_999], pa.timestamp("ns"))
     file = parquet(tmp_path / "t.parquet", at=at, us=at.cast(pa.timestamp("us"), safe=False))
-    said = notes_of(file, database, create=True)
-    assert "t.parquet: at in nanoseconds; PostgreSQL keeps microseconds, and rounds" in said
+    text = notes_of(file, database, create=True)
+    assert "t.parquet: at in nanoseconds; PostgreSQL keeps microseconds, and rounds" in text
     assert database.one("SELECT at::text FROM t") == "2001-09-09 01:46:40.000001"
 
 

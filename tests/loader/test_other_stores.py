@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.loader import remote
 from pgdyno.loader.remote import ranges
-from pgdyno.loader.remote.checksum import Fold
+from pgdyno.loader.remote.checksum import RollingChecksum
 from pgdyno.loader.remote.ranges import Ahead, Patience
 
 from .others import PROGRAMS, SECRET, USER, client, other, way
@@ -51,9 +51,10 @@ def endpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         parts = []
         for number, at in enumerate(range(0, SIZE, PART), 1):
             body = content(SIZE)[at : at + PART]
-            told = owner.upload_part(**where, PartNumber=number, Body=body, ChecksumAlgorithm="CRC32")
+            upload_part = owner.upload_part(**where, PartNumber=number, Body=body, ChecksumAlgorithm="CRC32")
             parts.append(
-                {name: told[name] for name in ("ETag", "ChecksumCRC32") if name in told} | {"PartNumber": number}
+                {name: upload_part[name] for name in ("ETag", "ChecksumCRC32") if name in upload_part}
+                | {"PartNumber": number}
             )
         owner.complete_multipart_upload(**where, MultipartUpload={"Parts": parts})
         yield place, folder
@@ -63,26 +64,26 @@ def found(place: str, key: str) -> list[Remote]:
     return remote.find(f"s3://data/{key}", remote.S3(place), 1000)
 
 
-def everything(one: Remote) -> bytes:
-    return b"".join(Ahead(SOON).pieces(one.object, one.head, 0, one.bytes))
+def everything(remote: Remote) -> bytes:
+    return b"".join(Ahead(SOON).pieces(remote.object, remote.head, 0, remote.bytes))
 
 
 def test_objects_are_whole_however_often_the_way_breaks(endpoint: tuple[str, Path]) -> None:
     with way(endpoint[0]) as broken:
-        one, parts = found(broken.url, "d/*.csv")
-        assert (one.name, parts.name) == ("s3://data/d/one.csv", "s3://data/d/parts.csv")
+        remote, parts = found(broken.url, "d/*.csv")
+        assert (remote.name, parts.name) == ("s3://data/d/one.csv", "s3://data/d/parts.csv")
         broken.cuts += [500_000, 3, 700_000, 40_000, 0, 900_000, 300_000]
-        for remote_one in (one, parts):
+        for remote_one in (remote, parts):
             whole = everything(remote_one)
             assert whole == content(SIZE)
             checksum = remote_one.object.facts.checksum
             if checksum is not None:
-                fold = Fold(checksum)
+                fold = RollingChecksum(checksum)
                 fold.add(whole)
                 assert fold.wrong() is None
         assert broken.cuts == []
-    assert one.object.facts.checksum is not None
-    assert one.object.facts.checksum.algorithm == "SHA256"
+    assert remote.object.facts.checksum is not None
+    assert remote.object.facts.checksum.algorithm == "SHA256"
 
 
 def test_what_a_store_has_damaged_is_found_by_its_own_checksum(endpoint: tuple[str, Path]) -> None:
@@ -93,8 +94,8 @@ def test_what_a_store_has_damaged_is_found_by_its_own_checksum(endpoint: tuple[s
     with file.open("r+b") as opened:
         opened.seek(SIZE // 2)
         opened.write(b"damaged")
-    (one,) = found(place, "d/one.csv")
-    assert one.object.facts.checksum is not None
-    fold = Fold(one.object.facts.checksum)
-    fold.add(everything(one))
+    (remote,) = found(place, "d/one.csv")
+    assert remote.object.facts.checksum is not None
+    fold = RollingChecksum(remote.object.facts.checksum)
+    fold.add(everything(remote))
     assert "its SHA256 is" in (fold.wrong() or "")

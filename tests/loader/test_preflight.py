@@ -46,25 +46,25 @@ def test_a_sample_is_measured_and_nothing_of_it_remains(each: Database, file: Pa
     each.run("CREATE TABLE t (id bigserial PRIMARY KEY, low int CHECK (low < 97), name text, made int DEFAULT 5)")
     each.run("CREATE INDEX t_name ON t (name)")
     before = objects(each)
-    found = preflight(asked(each, file))
+    result = preflight(asked(each, file))
     assert objects(each) == before
     assert each.one("SELECT count(*) FROM t") == 0
     assert each.one("SELECT last_value FROM t_id_seq") == 1, "no number was taken"
-    measured = found.measured
-    assert measured is not None, found.notes
+    measured = result.measured
+    assert measured is not None, result.notes
     assert measured.rows == ROWS
-    assert found.bytes_total == pytest.approx(len(gzip.decompress(file.read_bytes())), rel=1e-6)
-    assert found.rows_total == pytest.approx(ROWS, rel=0.01)
+    assert result.bytes_total == pytest.approx(len(gzip.decompress(file.read_bytes())), rel=1e-6)
+    assert result.rows_total == pytest.approx(ROWS, rel=0.01)
     assert 1 < measured.heap_bytes / measured.input_bytes < 3
     assert measured.index_bytes > 0
     assert measured.wal_bytes is not None
     assert measured.wal_bytes > measured.input_bytes
-    assert {part.name for part in found.forecast.parts} == {"COPY on the server's CPU", "decompression"}
-    assert found.space is not None
-    assert found.space.free is not None, "the folder of a server of this machine is looked at"
-    assert found.space.enough is True
-    assert json.loads(json.dumps(found.document()))["measured"]["rows"] == ROWS
-    assert re.search(r"table \d\.\d\d, indexes \d\.\d\d, WAL \d\.\d\d", "\n".join(found.lines()))
+    assert {part.name for part in result.forecast.parts} == {"COPY on the server's CPU", "decompression"}
+    assert result.space is not None
+    assert result.space.free is not None, "the folder of a server of this machine is looked at"
+    assert result.space.enough is True
+    assert json.loads(json.dumps(result.document()))["measured"]["rows"] == ROWS
+    assert re.search(r"table \d\.\d\d, indexes \d\.\d\d, WAL \d\.\d\d", "\n".join(result.lines()))
 
 
 def test_columns_that_the_file_does_not_have_are_filled_in_the_sample_too(each: Database, tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ def test_columns_that_the_file_does_not_have_are_filled_in_the_sample_too(each: 
     )
     before = objects(each)
     (tmp_path / "t.csv").write_text("name\n" + "".join(f"a{n}\n" for n in range(100)))
-    found = preflight(asked(each, tmp_path / "t.csv"))
-    assert found.measured is not None, found.notes
-    assert found.measured.rows == 100
+    result = preflight(asked(each, tmp_path / "t.csv"))
+    assert result.measured is not None, result.notes
+    assert result.measured.rows == 100
     assert objects(each) == before
     for sequence in ("t_id_seq", "numbers"):
         assert each.one(f"SELECT is_called FROM {sequence}") is False, "no number was taken"
@@ -106,21 +106,21 @@ def test_what_makes_copy_slow_is_said(database: Database, file: Path) -> None:
 
 
 def test_a_table_that_is_to_be_made_is_measured_too(database: Database, file: Path) -> None:
-    found = preflight(asked(database, file, create=True, table="new"))
+    result = preflight(asked(database, file, create=True, table="new"))
     assert objects(database) == []
-    assert found.measured is not None, found.notes
-    assert any('CREATE TABLE new ( "id" bigint, "low" bigint, "name" text )' in note for note in found.notes)
+    assert result.measured is not None, result.notes
+    assert any('CREATE TABLE new ( "id" bigint, "low" bigint, "name" text )' in note for note in result.notes)
 
 
 def test_a_sample_that_the_server_refuses_is_no_error_yet(database: Database, tmp_path: Path) -> None:
     database.run("CREATE TABLE t (id int, name text)")
     (tmp_path / "t.csv").write_text("id,name\n1,a\nx,b\n")
-    found = preflight(asked(database, tmp_path / "t.csv"))
-    assert found.measured is None
+    result = preflight(asked(database, tmp_path / "t.csv"))
+    assert result.measured is None
     assert any(
-        'no sample could be measured: invalid input syntax for type integer: "x"' in note for note in found.notes
+        'no sample could be measured: invalid input syntax for type integer: "x"' in note for note in result.notes
     )
-    assert found.forecast.parts == ()
+    assert result.forecast.parts == ()
 
 
 def test_a_small_volume_limits_and_a_full_one_ends_it(
@@ -146,9 +146,9 @@ def test_a_small_volume_limits_and_a_full_one_ends_it(
 def test_a_file_of_a_few_bytes_tells_nothing_of_what_a_byte_takes(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("id,v\n1,2\n")
-    found = preflight(asked(database, file, create=True), volume="gp3:size=500GiB")
-    assert found.measured is not None
-    assert not found.measured.is_telling
-    assert not re.search(r"\d\.\d\d, indexes|each byte of the file takes", "\n".join(found.lines()))
-    assert [part for part in found.forecast.parts if "volume" in part.name] == []
-    assert found.settings == []
+    result = preflight(asked(database, file, create=True), volume="gp3:size=500GiB")
+    assert result.measured is not None
+    assert not result.measured.is_telling
+    assert not re.search(r"\d\.\d\d, indexes|each byte of the file takes", "\n".join(result.lines()))
+    assert [part for part in result.forecast.parts if "volume" in part.name] == []
+    assert result.settings == []

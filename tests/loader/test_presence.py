@@ -100,11 +100,11 @@ def test_a_table_that_was_dropped_and_made_again_is_loaded_from_the_beginning(ea
     file = people(tmp_path)
     interrupted(each, file)
     each.run("DROP TABLE people; CREATE TABLE people (name text, id bigint, points int)")
-    told: list[str] = []
-    found = load(file, each, indexes="keep", tell=lambda event: told.append(str(event.get("text"))))
-    assert found.rows_loaded == ROWS
+    texts: list[str] = []
+    result = load(file, each, indexes="keep", tell=lambda event: texts.append(str(event.get("text"))))
+    assert result.rows_loaded == ROWS
     assert whole(each) == EXPECTED
-    assert any("its table was dropped" in text for text in told)
+    assert any("its table was dropped" in text for text in texts)
     assert each.one("SELECT count(*) FROM pgdyno_load.job") == 1
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pgdyno.errors import HostError, InputError
 from pgdyno.loader.remote import ranges, s3, web
 from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience, fetch
-from pgdyno.loader.remote.store import LENGTH_BYTES_MAX, Dropped, Facts, length, wait_s
+from pgdyno.loader.remote.store import LENGTH_BYTES_MAX, ObjectFacts, TransientError, length, wait_s
 
 from .test_remote import SOON
 
@@ -36,8 +36,8 @@ class Flaky:
     name: str = "flaky"
 
     @property
-    def facts(self) -> Facts:
-        return Facts(len(self.data), '"e"')
+    def facts(self) -> ObjectFacts:
+        return ObjectFacts(len(self.data), '"e"')
 
     def read(self, first: int, end: int) -> Iterator[bytes]:
         with self.lock:
@@ -46,7 +46,7 @@ class Flaky:
         for at in range(first, min(end, first + most), 3):
             yield self.data[at : min(at + 3, end, first + most)]
         if most < end - first:
-            raise Dropped("broken off")
+            raise TransientError("broken off")
 
 
 @given(
@@ -57,20 +57,20 @@ class Flaky:
 )
 def test_a_range_is_whole_however_often_its_answers_break(data: bytes, breaks: list[int], first: int, end: int) -> None:
     first, end = sorted((min(first, len(data)), min(end, len(data))))
-    one = Flaky(data, list(breaks))
-    assert fetch(one, first, end, SOON) == data[first:end]
+    flaky = Flaky(data, list(breaks))
+    assert fetch(flaky, first, end, SOON) == data[first:end]
     # Nothing that came is asked for again.
-    assert all(before[0] < after[0] and after[1] == end for before, after in pairwise(one.asked))
+    assert all(before[0] < after[0] and after[1] == end for before, after in pairwise(flaky.asked))
 
 
 @given(st.binary(max_size=200), st.integers(0, 80), st.integers(0, 200), st.integers(0, 200), st.integers(1, 30))
 def test_pieces_are_in_order_whatever_their_bounds(data: bytes, head: int, first: int, end: int, size: int) -> None:
     first, end = sorted((min(first, len(data)), min(end, len(data))))
-    one = Flaky(data, [1, 5, 2])
+    flaky = Flaky(data, [1, 5, 2])
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(ranges, "RANGE_BYTES", size)
-        assert b"".join(Ahead(SOON).pieces(one, data[:head], first, end)) == data[first:end]
-    assert all(begin >= head for begin, _ in one.asked), "what is there already is not asked for"
+        assert b"".join(Ahead(SOON).pieces(flaky, data[:head], first, end)) == data[first:end]
+    assert all(begin >= head for begin, _ in flaky.asked), "what is there already is not asked for"
 
 
 def test_a_store_that_gives_nothing_is_given_up_and_one_that_gives_a_little_is_not() -> None:
@@ -82,19 +82,19 @@ def test_a_store_that_gives_nothing_is_given_up_and_one_that_gives_a_little_is_n
 
 def test_pauses_grow_and_respect_what_the_store_asks_for() -> None:
     patience = Patience(pause_first_s=0.1, pause_most_s=2.0)
-    assert all(0.05 * 2**n <= patience.pause_s(n + 1, Dropped("")) <= 0.1 * 2**n for n in range(4))
-    assert patience.pause_s(9, Dropped("")) <= 2.0
-    assert patience.pause_s(1, Dropped("", 1.5)) == 1.5
-    assert patience.pause_s(1, Dropped("", 3600.0)) == 2.0
+    assert all(0.05 * 2**n <= patience.pause_s(n + 1, TransientError("")) <= 0.1 * 2**n for n in range(4))
+    assert patience.pause_s(9, TransientError("")) <= 2.0
+    assert patience.pause_s(1, TransientError("", 1.5)) == 1.5
+    assert patience.pause_s(1, TransientError("", 3600.0)) == 2.0
 
 
 def test_who_stops_reading_stops_the_asking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "RANGE_BYTES", 10)
-    one = Flaky(bytes(1000))
-    pieces = Ahead(SOON).pieces(one, b"", 0, 1000)
+    flaky = Flaky(bytes(1000))
+    pieces = Ahead(SOON).pieces(flaky, b"", 0, 1000)
     assert next(pieces) == bytes(10)
     pieces.close()
-    assert len(one.asked) <= AHEAD
+    assert len(flaky.asked) <= AHEAD
 
 
 LIES = ["", "-1", "²", "1e9", " 7", "９", str(LENGTH_BYTES_MAX + 1), "9" * 5000]
@@ -122,8 +122,8 @@ def test_a_length_that_cannot_be_one_is_none(said: str) -> None:
 
 @given(st.text(max_size=25))
 def test_any_text_is_a_length_or_none(said: str) -> None:
-    found = length(said)
-    assert found is None or (str(found) == said.lstrip("0") or found == 0)
+    number = length(said)
+    assert number is None or (str(number) == said.lstrip("0") or number == 0)
 
 
 @dataclass

@@ -70,15 +70,15 @@ def test_after_undoing_nothing_shadows_the_file_of_settings(own: Cluster, tmp_pa
     executed(database, "ALTER SYSTEM SET checkpoint_timeout = '240s';\nSELECT pg_reload_conf();")
     before = database.rows(_CHANGED)
     with server.connect(own.dsn) as connection:
-        found = recommend.settings(
+        settings = recommend.settings(
             settings_now(connection),
             wal_bytes_per_s=50.0 * MIB,
             wal_bytes_total=None,
             free_bytes=None,
             volume_binds=True,
         )
-    assert [one.origin for one in found] == ["file", "alter system", "default"]
-    recommend.write(found, tmp_path / "advice")
+    assert [setting.origin for setting in settings] == ["file", "alter system", "default"]
+    recommend.write(settings, tmp_path / "advice")
     executed(database, (tmp_path / "advice" / "settings.sql").read_text())
     assert database.rows(_CHANGED) != before
     executed(database, (tmp_path / "advice" / "settings-undo.sql").read_text())

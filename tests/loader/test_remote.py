@@ -22,7 +22,7 @@ from pgdyno.errors import HostError, InputError, ObjectChanged, PgdynoError
 from pgdyno.host.waiting import wait_until
 from pgdyno.loader import remote
 from pgdyno.loader.remote import ranges, s3, serve, web
-from pgdyno.loader.remote.checksum import ALGORITHMS, Fold
+from pgdyno.loader.remote.checksum import ALGORITHMS, RollingChecksum
 from pgdyno.loader.remote.find import Remote
 from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience
 from pgdyno.loader.remote.store import PIECE_BYTES, Checksum
@@ -45,12 +45,12 @@ def server() -> Iterator[Store]:
 
 
 def found(address: str, head: int = HEAD) -> Remote:
-    (one,) = remote.find(address, remote.S3(), head)
-    return one
+    (result,) = remote.find(address, remote.S3(), head)
+    return result
 
 
-def everything(one: Remote) -> bytes:
-    return b"".join(Ahead(SOON).pieces(one.object, one.head, 0, one.bytes))
+def everything(remote: Remote) -> bytes:
+    return b"".join(Ahead(SOON).pieces(remote.object, remote.head, 0, remote.bytes))
 
 
 DATA = content(5 * PIECE_BYTES)
@@ -61,9 +61,9 @@ DATA = content(5 * PIECE_BYTES)
 )
 def test_a_file_behind_an_address_is_whole_whatever_breaks(server: Store, faults: list[str]) -> None:
     server.held["/a.csv"] = Held(DATA, faults=list(faults))
-    one = found(f"{server.url}/a.csv?X-Amz-Signature=secret")
-    assert (one.name, one.file_name) == (f"{server.url}/a.csv", "/a.csv")
-    assert everything(one) == DATA
+    remote = found(f"{server.url}/a.csv?X-Amz-Signature=secret")
+    assert (remote.name, remote.file_name) == (f"{server.url}/a.csv", "/a.csv")
+    assert everything(remote) == DATA
     assert server.held["/a.csv"].faults == []
 
 
@@ -88,23 +88,23 @@ def test_several_ranges_are_asked_for_at_a_time(server: Store, monkeypatch: pyte
 @pytest.mark.parametrize("etags", [('"1"', '"2"'), ('W/"1"', 'W/"2"'), (None, None)])
 def test_a_file_that_changes_is_refused(server: Store, etags: tuple[str, str], conditions: bool) -> None:
     server.held["/d.csv"] = Held(DATA, etags[0])
-    one = found(f"{server.url}/d.csv")
+    remote = found(f"{server.url}/d.csv")
     changed = Held(DATA[::-1], etags[1], "Sun, 22 Nov 2026 11:00:00 GMT", conditions=conditions)
     server.held["/d.csv"] = changed
     with pytest.raises(ObjectChanged, match="was changed while it was read"):
-        everything(one)
+        everything(remote)
     server.held["/d.csv"] = Held(DATA[:HEAD], etags[0])
     with pytest.raises(ObjectChanged):
-        everything(one)
-    assert found(f"{server.url}/d.csv").fingerprint != one.fingerprint
+        everything(remote)
+    assert found(f"{server.url}/d.csv").fingerprint != remote.fingerprint
 
 
 @pytest.mark.parametrize("etag", ['W/"1"', None])
 def test_a_file_that_changes_while_its_last_part_comes_is_not_taken_for_whole(server: Store, etag: str | None) -> None:
     """The condition of a weak ETag, or of a time, is looked at when an answer begins, and the content comes after that."""
     server.held["/z.csv"] = Held(DATA, etag)
-    one = found(f"{server.url}/z.csv")
-    served = serve.Served([one], SOON)
+    remote = found(f"{server.url}/z.csv")
+    served = serve.LocalServer([remote], SOON)
     pieces = served._content({"object": 0, "first": 0, "whole": True})
     came = 0
     with pytest.raises(ObjectChanged) as caught:
@@ -113,8 +113,8 @@ def test_a_file_that_changes_while_its_last_part_comes_is_not_taken_for_whole(se
             if came == len(DATA):
                 server.held["/z.csv"] = Held(DATA[::-1], etag and 'W/"2"', "Sun, 22 Nov 2026 11:00:00 GMT")
     assert came == len(DATA)
-    assert (caught.value.code, caught.value.data) == ("load.source.changed", {"source": one.name})
-    assert one.failure is caught.value
+    assert (caught.value.code, caught.value.data) == ("load.source.changed", {"source": remote.name})
+    assert remote.failure is caught.value
 
 
 def test_a_file_without_ranges_is_read_if_its_beginning_is_all(server: Store) -> None:
@@ -204,7 +204,7 @@ def test_a_fold_knows_what_was_stored_from_everything_else(name: str, parts: lis
     other = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
     for checksum in (Checksum(name, value(whole)), of_parts):
         for came, right in ((whole, True), (other, False), (whole[:-1], False)):
-            fold = Fold(checksum)
+            fold = RollingChecksum(checksum)
             for begin, end in pairwise([*cuts, len(came)]):
                 fold.add(came[begin:end])
             assert (fold.wrong() is None) == right
@@ -212,8 +212,8 @@ def test_a_fold_knows_what_was_stored_from_everything_else(name: str, parts: lis
 
 def test_checksums_are_taken_from_where_they_stand(server: Store) -> None:
     digest = hashlib.sha256(DATA)
-    said = base64.b64encode(digest.digest()).decode()
-    server.held["/e.csv"] = Held(DATA, headers={"Repr-Digest": f"md5=:AAAA:, sha-256=:{said}:"})
+    decode = base64.b64encode(digest.digest()).decode()
+    server.held["/e.csv"] = Held(DATA, headers={"Repr-Digest": f"md5=:AAAA:, sha-256=:{decode}:"})
     assert found(f"{server.url}/e.csv").object.facts.checksum == Checksum("SHA256", digest.digest())
     stated = found(f"{server.url}/e.csv#sha256={'0' * 64}")
     assert stated.object.facts.checksum == Checksum("SHA256", bytes(32))
@@ -234,8 +234,8 @@ def test_what_is_no_checksum_is_left_unsaid(server: Store, text: str) -> None:
 
 
 def of_s3(server: Store, key: str) -> Remote:
-    (one,) = remote.find(f"s3://bucket/{key}", remote.S3(server.url, anonymous=True), HEAD)
-    return one
+    (result,) = remote.find(f"s3://bucket/{key}", remote.S3(server.url, anonymous=True), HEAD)
+    return result
 
 
 def test_s3_says_what_its_checksums_are_of(server: Store) -> None:
@@ -259,7 +259,7 @@ def test_s3_says_what_its_checksums_are_of(server: Store) -> None:
     assert known["parts"] == Checksum("CRC32", of_parts, sizes)
     assert (known["silent"], known["none"]) == (None, None)
     assert known["parts"] is not None
-    fold = Fold(known["parts"])
+    fold = RollingChecksum(known["parts"])
     fold.add(everything(of_s3(server, "parts")))
     assert fold.wrong() is None
 
@@ -267,13 +267,13 @@ def test_s3_says_what_its_checksums_are_of(server: Store) -> None:
 @pytest.mark.parametrize("faults", [["drop"], ["500", "short"], ["whole", "503", "drop"]])
 def test_an_object_of_s3_is_whole_whatever_breaks(server: Store, faults: list[str]) -> None:
     server.held["/bucket/a b/ü.csv"] = Held(DATA, faults=list(faults))
-    one = of_s3(server, "a b/ü.csv")
-    assert one.name == "s3://bucket/a b/ü.csv"
-    assert everything(one) == DATA
+    remote = of_s3(server, "a b/ü.csv")
+    assert remote.name == "s3://bucket/a b/ü.csv"
+    assert everything(remote) == DATA
     for conditions in (True, False):
         server.held["/bucket/a b/ü.csv"] = Held(DATA[::-1], '"second"', conditions=conditions)
         with pytest.raises(ObjectChanged):
-            everything(one)
+            everything(remote)
 
 
 @pytest.mark.parametrize("address", ["{}/bucket/stalled.csv", "s3://bucket/stalled.csv"])
@@ -284,16 +284,16 @@ def test_a_connection_on_which_nothing_comes_is_given_up(
         monkeypatch.setattr(module, "READ_S", 0.3)
     web._pool.cache_clear()
     server.held["/bucket/stalled.csv"] = Held(DATA, faults=["stall", "stall"])
-    (one,) = remote.find(address.format(server.url), remote.S3(server.url, anonymous=True), HEAD)
-    assert everything(one) == DATA
+    (result,) = remote.find(address.format(server.url), remote.S3(server.url, anonymous=True), HEAD)
+    assert everything(result) == DATA
     web._pool.cache_clear()
     assert server.gets("/bucket/stalled.csv")[-3:] == [HEAD] * 3
 
 
 def test_an_archived_object_is_not_taken_for_one_that_is_forbidden() -> None:
     """S3 says 403 of both; no credentials help with Glacier."""
-    said = {"Code": "InvalidObjectState", "Message": "The operation is not valid for the object's storage class"}
-    error = s3._refused("s3://bucket/a.csv", {"ResponseMetadata": {"HTTPStatusCode": 403}, "Error": said})
+    document = {"Code": "InvalidObjectState", "Message": "The operation is not valid for the object's storage class"}
+    error = s3._refused("s3://bucket/a.csv", {"ResponseMetadata": {"HTTPStatusCode": 403}, "Error": document})
     assert isinstance(error, InputError)
     assert "is archived" in error.message
     assert "restore-object" in error.remedy
@@ -341,7 +341,7 @@ def test_the_engine_is_given_what_it_asks_for_where_nobody_else_may_ask(server: 
     wrong = {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes(32)).decode()}:"}
     server.held |= {"/f.csv": Held(DATA), "/g.csv": Held(DATA, headers=wrong)}
     objects = [found(f"{server.url}/f.csv"), found(f"{server.url}/g.csv")]
-    with serve.Served(objects, SOON) as served:
+    with serve.LocalServer(objects, SOON) as served:
         assert stat.S_IMODE(served.path.stat().st_mode) == 0o600
         assert stat.S_IMODE(served.path.parent.stat().st_mode) == 0o700
         frames = asked_of(served.path, object=0, first=7, whole=True)
@@ -354,7 +354,7 @@ def test_the_engine_is_given_what_it_asks_for_where_nobody_else_may_ask(server: 
         assert asked_of(served.path, object=1, first=0, whole=False)[-1] == (b"Z", b"")
         folder = served.path.parent
     assert not folder.exists()
-    assert [str(one.failure or "")[:4] for one in objects] == ["", server.url[:4]]
+    assert [str(remote.failure or "")[:4] for remote in objects] == ["", server.url[:4]]
 
 
 @pytest.mark.parametrize("times", [2, 1 << 30])
@@ -375,7 +375,7 @@ def test_a_connection_that_cannot_be_taken_is_tried_again_and_then_said(
         monkeypatch.setattr(serve, "ACCEPT_S", 0.0)
     server.held["/k.csv"] = Held(DATA)
     failed: list[BaseException] = []
-    with serve.Served([found(f"{server.url}/k.csv")], SOON, failed) as served:
+    with serve.LocalServer([found(f"{server.url}/k.csv")], SOON, failed) as served:
         if times == 2:
             assert asked_of(served.path, object=0, first=0, whole=True)[-1] == (b"Z", b"")
             assert failed == []

@@ -18,7 +18,7 @@ import pgdyno
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError, PgdynoError
 from pgdyno.loader import preflight, source
-from pgdyno.loader.asked import Asked
+from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.remote import ranges
 
 from .others import moto
@@ -94,16 +94,16 @@ def test_objects_of_s3_are_loaded_once_by_pattern_and_nothing_secret_is_kept(
     files = {f"in__part-{n}": people(tmp_path, f"p{n}.csv.gz", 1000, 1 + 1000 * n) for n in range(3)}
     client = bucket(moto_url, "once", **files, in__other=b"x\n", in__deep__part=b"y\n")
     events: list[dict[str, Any]] = []
-    found = load("s3://once/in/part-*.csv", database, s3_endpoint=moto_url, tell=events.append)
-    assert (found.rows_loaded, found.rows_rejected) == (ROWS, 0)
+    result = load("s3://once/in/part-*.csv", database, s3_endpoint=moto_url, tell=events.append)
+    assert (result.rows_loaded, result.rows_rejected) == (ROWS, 0)
     assert whole(database) == EXPECTED
     plan = next(event for event in events if event["event"] == "plan")
     assert plan["sources"] == [f"s3://once/in/part-{n}.csv" for n in range(3)]
     assert load("s3://once/in/part-*.csv", database, s3_endpoint=moto_url).already
-    said = written_down(database) + json.dumps(events)
-    assert client.head_object(Bucket="once", Key="in/part-1.csv")["ETag"].strip('"') in said
-    assert SECRET not in said
-    assert "anyone" not in said
+    text = written_down(database) + json.dumps(events)
+    assert client.head_object(Bucket="once", Key="in/part-1.csv")["ETag"].strip('"') in text
+    assert SECRET not in text
+    assert "anyone" not in text
 
 
 def test_an_object_that_is_another_now_is_refused(database: Database, tmp_path: Path, moto_url: str) -> None:
@@ -156,9 +156,9 @@ def test_a_file_behind_an_address_comes_whole_through_whatever_breaks(
     content = people(tmp_path, name).read_bytes()
     faults = ["drop", "500", "short", "whole", "drop", "503"]
     server.held[f"/d/{name}"] = Held(content, faults=faults, headers=digest_of(content))
-    found = load(f"{server.url}/d/{name}?X-Amz-Signature={SECRET}", database, table=None, connections=2)
-    assert found.table == "public.people"
-    assert (found.rows_loaded, whole(database)) == (ROWS, EXPECTED)
+    result = load(f"{server.url}/d/{name}?X-Amz-Signature={SECRET}", database, table=None, connections=2)
+    assert result.table == "public.people"
+    assert (result.rows_loaded, whole(database)) == (ROWS, EXPECTED)
     assert not faults, "all of it happened"
     assert SECRET not in written_down(database)
 
@@ -232,19 +232,19 @@ def test_a_wrong_checksum_is_refused_and_never_gone_on_with(
 
 def test_parquet_is_read_where_it_lies(database: Database, tmp_path: Path, server: Store) -> None:
     server.held["/t.parquet"] = Held(parquet_file(tmp_path / "t.parquet", rows=3000).read_bytes(), faults=["drop"])
-    found = load(f"{server.url}/t.parquet", database, table="t")
-    assert found.rows_loaded == 3000
+    result = load(f"{server.url}/t.parquet", database, table="t")
+    assert result.rows_loaded == 3000
     assert database.one("SELECT sum(id) FROM t") == 2999 * 3000 // 2
 
 
 def test_before_a_load_an_object_is_looked_at_as_a_file_is(database: Database, tmp_path: Path, server: Store) -> None:
     server.held["/people.csv.gz"] = Held(gzip.compress(people(tmp_path).read_bytes()))
-    asked = Asked((f"{server.url}/people.csv.gz",), database.dsn, create=True)
-    found = preflight(asked)
-    assert found.bytes_total is not None
-    assert found.bytes_total > len(server.held["/people.csv.gz"].content)
-    assert found.measured is not None
-    assert any("no checksum to verify" in note for note in found.notes)
+    options = LoadOptions((f"{server.url}/people.csv.gz",), database.dsn, create=True)
+    result = preflight(options)
+    assert result.bytes_total is not None
+    assert result.bytes_total > len(server.held["/people.csv.gz"].content)
+    assert result.measured is not None
+    assert any("no checksum to verify" in note for note in result.notes)
     assert all(place in (0, None) for place in server.gets("/people.csv.gz")), "only its beginning was read"
 
 

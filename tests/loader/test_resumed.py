@@ -14,7 +14,7 @@ from pgdyno.errors import (
     PgdynoError,
 )
 from pgdyno.loader import ledger
-from pgdyno.loader.result import Loaded
+from pgdyno.loader.result import LoadResult
 
 from .database import Database
 from .test_load import EXPECTED, ROWS, load, people, whole
@@ -24,8 +24,8 @@ def test_rejected_rows_are_kept_as_they_were(each: Database, tmp_path: Path) -> 
     each.run("CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL CHECK (name <> 'no'))")
     file, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
     file.write_text('id,name\n1,a\n2,no\n2,"b\nc"\nx,"d ""e"""\n3,\n1,f\n4,g,h\n5,i\n')
-    found = load(file, each, reject=bad)
-    assert (found.rows_loaded, found.rows_rejected) == (3, 5)
+    result = load(file, each, reject=bad)
+    assert (result.rows_loaded, result.rows_rejected) == (3, 5)
     assert bad.read_text() == 'id,name\n2,no\nx,"d ""e"""\n3,\n1,f\n4,g,h\n'
     reasons = [json.loads(line) for line in (tmp_path / "bad.csv.jsonl").read_text().splitlines()]
     assert [reason["sqlstate"] for reason in reasons] == ["23514", "22P02", "23502", "23505", "22P04"]
@@ -70,8 +70,8 @@ def test_a_load_that_a_bad_row_ended_goes_on_with_a_reject_file(database: Databa
     file = people(tmp_path)
     with pytest.raises(PgdynoError, match="check constraint"):
         load(file, database)
-    found = load(file, database, reject=tmp_path / "bad.csv")
-    assert (found.rows_loaded, found.rows_rejected) == (ROWS - 1, 1)
+    result = load(file, database, reject=tmp_path / "bad.csv")
+    assert (result.rows_loaded, result.rows_rejected) == (ROWS - 1, 1)
     assert (tmp_path / "bad.csv").read_text() == 'id,name,points\n2500,"person ""2500""\nof many",1\n'
     database.run("UPDATE pgdyno_load.job SET ended = NULL")
     with pytest.raises(InputError, match="rejects: "):
@@ -126,17 +126,17 @@ def test_an_interrupted_load_goes_on_with_what_is_missing(database: Database, tm
         load(file, database)
     before = database.rows("SELECT id, xmin::text FROM people")
     database.run("ALTER TABLE people DROP CONSTRAINT low")
-    found = load(file, database)
-    assert found.rows_loaded == ROWS
-    assert 0 < found.bytes_before < found.bytes
+    result = load(file, database)
+    assert result.rows_loaded == ROWS
+    assert 0 < result.bytes_before < result.bytes
     assert whole(database) == EXPECTED
     assert set(before) <= set(database.rows("SELECT id, xmin::text FROM people")), "what was there was left there"
 
 
 def test_a_rate_is_of_what_this_run_has_brought() -> None:
     """An hour's bytes of the run before, in the second that the rest took, are no rate of anything."""
-    found = Loaded("t", bytes=3 << 20, bytes_before=2 << 20, seconds=1.0, steps_s={"transfer": 0.5})
-    (line,) = (line for line in load_result.lines(found) if "chunks" in line)
+    result = LoadResult("t", bytes=3 << 20, bytes_before=2 << 20, seconds=1.0, steps_s={"transfer": 0.5})
+    (line,) = (line for line in load_result.lines(result) if "chunks" in line)
     assert line.startswith("3.0 MiB (2.0 MiB of them by earlier runs) in 1.0 s")
     assert line.endswith("2.0 MiB/s")
 

@@ -12,11 +12,11 @@ import pgdyno
 from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.errors import InputError
 from pgdyno.loader import index_cost, server
-from pgdyno.loader.asked import CHUNK_BYTES, Asked
+from pgdyno.loader.asked import CHUNK_BYTES, LoadOptions
 from pgdyno.loader.format import CSV, Format
 from pgdyno.loader.sample import line_end, take
-from pgdyno.loader.source import Source
-from pgdyno.loader.transfer import Transferred, _end, connections
+from pgdyno.loader.source import RowSource
+from pgdyno.loader.transfer import TransferResult, _end, connections
 
 if TYPE_CHECKING:
     from .database import Database
@@ -75,7 +75,7 @@ def test_a_load_into_an_empty_table_builds_indexes_again_and_five_per_cent_more_
     ],
 )
 def test_lines_end_as_the_first_row_does(data: bytes, formatted: Format, end: bytes | None) -> None:
-    source = Source("a.csv", data, len(data), 0, "x")
+    source = RowSource("a.csv", data, len(data), 0, "x")
     assert line_end(take(source, formatted, "UTF8"), formatted) == end
 
 
@@ -98,23 +98,23 @@ def test_a_load_begins_with_two_sessions_at_least(
     cores: int, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)
-    assert connections(Asked(("a.csv",), "dbname=a")) == expected
-    assert connections(Asked(("a.csv",), "dbname=a", connections=1)) == (1, 1)
+    assert connections(LoadOptions(("a.csv",), "dbname=a")) == expected
+    assert connections(LoadOptions(("a.csv",), "dbname=a", connections=1)) == (1, 1)
 
 
 def test_a_load_begins_with_no_more_sessions_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the machine's processors there may be more than the engine takes, or than were asked for at most."""
     monkeypatch.setattr("os.cpu_count", lambda: 192)
-    assert connections(Asked(("a.csv",), "dbname=a")) == (191, 256)
-    assert connections(Asked(("a.csv",), "dbname=a", connections_max=4)) == (4, 4)
-    assert connections(Asked(("a.csv",), "dbname=a", connections=3, connections_max=8)) == (3, 8)
+    assert connections(LoadOptions(("a.csv",), "dbname=a")) == (191, 256)
+    assert connections(LoadOptions(("a.csv",), "dbname=a", connections_max=4)) == (4, 4)
+    assert connections(LoadOptions(("a.csv",), "dbname=a", connections=3, connections_max=8)) == (3, 8)
     monkeypatch.setattr("os.cpu_count", lambda: 448)
-    assert connections(Asked(("a.csv",), "dbname=a")) == (256, 256)
+    assert connections(LoadOptions(("a.csv",), "dbname=a")) == (256, 256)
 
 
 def test_it_is_the_servers_processors_that_count(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 192)
-    assert connections(Asked(("a.csv",), "dbname=a", server_processors=8)) == (7, 14)
+    assert connections(LoadOptions(("a.csv",), "dbname=a", server_processors=8)) == (7, 14)
     there = len(cpus_of(Path("/sys/devices/system/cpu/online").read_text(encoding="ascii").strip()))
     with server.connect(database.dsn) as connection:
         assert server.processors(connection) == 192, "through a socket it is this machine"
@@ -125,16 +125,16 @@ def test_it_is_the_servers_processors_that_count(database: Database, monkeypatch
 
 
 def test_the_sessions_that_are_told_are_those_at_the_end() -> None:
-    done = Transferred(connections=3)
+    done = TransferResult(connections=3)
     counted = {"rows_loaded": 9, "rows_rejected": 0, "bytes": 99, "chunks": 1, "elapsed_ms": 10.5}
     _end(done, {"event": "end", "connections": 2, **counted})
     assert done.connections == 2, "a third one was tried, brought nothing, and was ended"
 
 
 def test_chunks_are_longer_or_shorter_only_where_nobody_says_how_long() -> None:
-    free, said = Asked(("a.csv",), "dbname=a"), Asked(("a.csv",), "dbname=a", chunk_bytes=3 << 20)
+    free, options = LoadOptions(("a.csv",), "dbname=a"), LoadOptions(("a.csv",), "dbname=a", chunk_bytes=3 << 20)
     assert free.chunks.last < CHUNK_BYTES == free.chunks.usual < free.chunks.most
-    assert set(said.chunks.document().values()) == {3 << 20}
+    assert set(options.chunks.document().values()) == {3 << 20}
 
 
 def test_no_timeout_of_the_database_ends_what_takes_long(database: Database, tmp_path: Path) -> None:
@@ -154,5 +154,5 @@ def test_no_timeout_of_the_database_ends_what_takes_long(database: Database, tmp
 def test_the_loaders_own_session_gives_up_on_a_server_that_vanishes(database: Database) -> None:
     for more, expected in (("", "60"), (" keepalives_idle=7", "7")):
         with server.connect(database.dsn + more) as connection:
-            told = connection.info.get_parameters()
-            assert (told["keepalives_idle"], told["tcp_user_timeout"]) == (expected, "300000")
+            parameters = connection.info.get_parameters()
+            assert (parameters["keepalives_idle"], parameters["tcp_user_timeout"]) == (expected, "300000")

@@ -12,7 +12,7 @@ import pgdyno
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.loader import autovacuum, facts, indexes, put_back, restore, table, undo
 from pgdyno.loader import ledger as ledgers
-from pgdyno.loader.undo import Journal, default_folder
+from pgdyno.loader.undo import UndoJournal, default_folder
 
 from .database import INDEXES, RICH, Database
 
@@ -29,14 +29,14 @@ def nothing(_share: float, _text: str) -> None:
 def change_everything(database: Database, name: str = "rich") -> int:
     """Drop what may be dropped and switch autovacuum off; returns how many changes that were."""
     with database.session() as connection:
-        found = table.find(connection, name)
-        assert found is not None
-        quiet = autovacuum.off(found)
-        changes = [one.change for one in indexes.droppable(connection, found)]
+        result = table.find(connection, name)
+        assert result is not None
+        quiet = autovacuum.off(result)
+        changes = [droppable.change for droppable in indexes.droppable(connection, result)]
         changes += [quiet] if quiet is not None else []
-        journal = Journal(connection)
+        journal = UndoJournal(connection)
         for change in changes:
-            journal.make(change, JOB, found.quoted, found.oid)
+            journal.make(change, JOB, result.quoted, result.oid)
         return len(changes)
 
 
@@ -105,7 +105,7 @@ def test_an_order_to_end_that_was_lost_is_given_again(database: Database, monkey
     database.run("INSERT INTO t VALUES (1)")
     monkeypatch.setattr(psycopg.Connection, "cancel", cancel)
     with database.session() as connection:
-        journal = Journal(connection)
+        journal = UndoJournal(connection)
         with pytest.raises(KeyboardInterrupt):
             put_back.put_back(database.dsn, connection, journal, journal.entries(), interrupt)
     assert len(lost) > 1
@@ -115,9 +115,9 @@ def test_an_order_to_end_that_was_lost_is_given_again(database: Database, monkey
 def test_a_change_that_fails_is_not_made_and_not_written_down(database: Database) -> None:
     database.run("CREATE TABLE t (a int)")
     with database.session() as connection:
-        journal = Journal(connection)
+        journal = UndoJournal(connection)
         doing = ("ALTER TABLE public.t ADD b int", "DROP INDEX public.absent")
-        bad = undo.Change("autovacuum", facts.Quiet(()), doing)
+        bad = undo.TargetChange("autovacuum", facts.Quiet(()), doing)
         with pytest.raises(psycopg.errors.UndefinedObject):
             journal.make(bad, JOB, "public.t", database.one("SELECT 't'::regclass::oid::bigint"))
         assert journal.entries() == []
@@ -192,9 +192,9 @@ def test_a_table_that_cannot_be_put_back_does_not_keep_the_others_from_it(databa
     assert database.shape("two") == before
     database.run("TRUNCATE one")
     with database.session() as connection:
-        found = table.find(connection, "one")
-        assert found is not None
-        ledgers.lock(connection, found.oid, found.quoted)
+        result = table.find(connection, "one")
+        assert result is not None
+        ledgers.lock(connection, result.oid, result.quoted)
         change_everything(database, "two")
         with pytest.raises(PgdynoError, match="another pgdyno load"):
             restore(database.dsn)
@@ -218,9 +218,11 @@ def test_what_others_depend_on_stays(each: Database) -> None:
         """
     )
     with each.session() as connection:
-        found = table.find(connection, "parent")
-        assert found is not None
-        names = [one.cost.name for one in indexes.droppable(connection, found) if one.cost is not None]
+        result = table.find(connection, "parent")
+        assert result is not None
+        names = [
+            droppable.cost.name for droppable in indexes.droppable(connection, result) if droppable.cost is not None
+        ]
         assert names == ["parent_name"]
         for name in ("parts", "part"):
             partitioned = table.find(connection, name)
@@ -345,9 +347,9 @@ def test_a_restore_waits_for_no_load_that_is_alive(database: Database) -> None:
     database.run("CREATE TABLE t (a int PRIMARY KEY)")
     change_everything(database, "t")
     with database.session() as connection:
-        found = table.find(connection, "t")
-        assert found is not None
-        ledgers.lock(connection, found.oid, found.quoted)
+        result = table.find(connection, "t")
+        assert result is not None
+        ledgers.lock(connection, result.oid, result.quoted)
         with pytest.raises(InputError, match="another pgdyno load"):
             restore(database.dsn)
     restore(database.dsn)

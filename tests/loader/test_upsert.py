@@ -13,9 +13,9 @@ import pgdyno
 from pgdyno.cli.main import run
 from pgdyno.errors import EXIT_OK, InputError, PgdynoError
 from pgdyno.loader import columns, preflight, restore, staging, table
-from pgdyno.loader.asked import Asked
+from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.server import one
-from pgdyno.loader.table import Column
+from pgdyno.loader.table import TableColumn
 
 from .database import Database
 
@@ -41,10 +41,10 @@ def load(file: Path | list[Path], database: Database, **options: Any) -> Any:
 
 def staged(database: Database) -> list[str]:
     """Staging tables and their sequences."""
-    found = database.rows(
+    rows = database.rows(
         "SELECT relname FROM pg_class WHERE relname ~ '^staging_' AND relkind IN ('r', 'S') ORDER BY 1"
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def written(folder: Path, text: str, name: str = "t.csv") -> Path:
@@ -58,10 +58,10 @@ def test_rows_take_the_place_of_those_with_the_same_key(each: Database, tmp_path
     each.run("INSERT INTO t VALUES (1, 'a', 1, 'old'), (2, 'b', 2, 'old')")
     shape = each.shape("t")
     file = written(tmp_path, "id,name\n2,B\n3,C\n2,BB\n")
-    found = load(file, each)
-    assert (found.rows_loaded, found.rows_rejected, found.rows_merged, found.rows_replaced) == (3, 0, 2, 1)
+    result = load(file, each)
+    assert (result.rows_loaded, result.rows_rejected, result.rows_merged, result.rows_replaced) == (3, 0, 2, 1)
     assert each.rows("SELECT * FROM t ORDER BY id") == [(1, "a", 1, "old"), (2, "BB", 2, "old"), (3, "C", 7, "new")]
-    assert set(found.steps_s) == {"transfer", "merge", "put_back", "vacuum", "checkpoint"}
+    assert set(result.steps_s) == {"transfer", "merge", "put_back", "vacuum", "checkpoint"}
     assert staged(each) == []
     assert each.left_to_undo() == 0
     assert each.shape("t") == shape
@@ -81,8 +81,8 @@ def test_a_table_may_have_columns_of_the_names_that_staging_takes(
     database.run(f"CREATE TABLE t (id int PRIMARY KEY, {listed}); INSERT INTO t VALUES (1)")
     rows = [(1, *("a" for _ in taken)), (2, *("b" for _ in taken))]
     text = "".join(",".join(map(str, row)) + "\n" for row in rows)
-    found = load(written(tmp_path, f"id,{','.join(taken)}\n1{',z' * len(taken)}\n{text}"), database)
-    assert (found.rows_merged, found.rows_replaced) == (2, 1)
+    result = load(written(tmp_path, f"id,{','.join(taken)}\n1{',z' * len(taken)}\n{text}"), database)
+    assert (result.rows_merged, result.rows_replaced) == (2, 1)
     assert database.rows("SELECT * FROM t ORDER BY id") == rows
 
 
@@ -111,8 +111,8 @@ def test_the_last_row_of_the_last_file_counts_however_many_sessions_there_are(
     for file, text in zip(files, texts, strict=True):
         file.write_bytes(gzip.compress(text.encode()) if file.name == "1.csv" else text.encode())
     expected = {(a, b): c for part in range(3) for a, b, c in rows[part::3]}
-    found = load(files, database, upsert=("a", "b"), header=False, connections=sessions)
-    assert (found.rows_loaded, found.rows_merged, found.rows_replaced) == (9000, len(expected), 0)
+    result = load(files, database, upsert=("a", "b"), header=False, connections=sessions)
+    assert (result.rows_loaded, result.rows_merged, result.rows_replaced) == (9000, len(expected), 0)
     assert {(a, b): c for a, b, c in database.rows("SELECT a, b, c FROM t")} == expected
 
 
@@ -184,9 +184,9 @@ BAD_KEYS = {
 def test_keys_that_do_not_say_which_row_is_meant_are_refused(
     database: Database, tmp_path: Path, case: tuple[str, tuple[str, ...], str]
 ) -> None:
-    definition, keys, said = case
+    definition, keys, text = case
     database.run(definition)
-    with pytest.raises(InputError, match=said) as error:
+    with pytest.raises(InputError, match=text) as error:
         load(written(tmp_path, "id,name\n1,a\n"), database, upsert=keys)
     assert error.value.remedy
     assert staged(database) == []
@@ -219,8 +219,8 @@ def test_bad_rows_are_rejected_as_they_were(each: Database, tmp_path: Path) -> N
     each.run("CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL CHECK (name <> 'no'), low int DEFAULT 1)")
     each.run("ALTER TABLE t ADD CHECK (low < 5)")
     file, bad = written(tmp_path, "id,name\n1,a\n2,no\n,b\nx,c\n3,\n1,d\n"), tmp_path / "bad.csv"
-    found = load(file, each, reject=bad)
-    assert (found.rows_loaded, found.rows_rejected, found.rows_merged) == (2, 4, 1)
+    result = load(file, each, reject=bad)
+    assert (result.rows_loaded, result.rows_rejected, result.rows_merged) == (2, 4, 1)
     assert bad.read_text() == "id,name\n2,no\n,b\nx,c\n3,\n"
     reasons = [json.loads(line) for line in (tmp_path / "bad.csv.jsonl").read_text().splitlines()]
     assert [reason["sqlstate"] for reason in reasons] == ["23514", "23502", "22P02", "23502"]
@@ -236,8 +236,8 @@ def test_a_merge_that_the_table_refuses_changes_nothing_and_is_done_later(databa
     assert database.rows("SELECT * FROM t ORDER BY id") == [(1, "a"), (2, "b")]
     before = database.rows("SELECT chunk, xact::text FROM pgdyno_load.chunk")
     database.run("UPDATE t SET name = 'c' WHERE id = 2")
-    found = load(file, database)
-    assert (found.rows_merged, found.rows_replaced) == (2, 1)
+    result = load(file, database)
+    assert (result.rows_merged, result.rows_replaced) == (2, 1)
     assert database.rows("SELECT chunk, xact::text FROM pgdyno_load.chunk") == before, "nothing was staged again"
     assert database.rows("SELECT * FROM t ORDER BY id") == [(1, "x"), (2, "c"), (3, "b")]
     assert staged(database) == []
@@ -261,8 +261,8 @@ def test_what_is_staged_is_dropped_by_restore_or_abandon_and_loaded_anew(databas
     file.write_text(f"id,name\n{lines}1000,n\n")
     with pytest.raises(InputError, match="a different plan"):
         load(file, database)
-    found = load(file, database, abandon=True)
-    assert (found.rows_merged, found.rows_replaced) == (1000, BEFORE)
+    result = load(file, database, abandon=True)
+    assert (result.rows_merged, result.rows_replaced) == (1000, BEFORE)
     assert staged(database) == []
     assert database.left_to_undo() == 0
 
@@ -306,15 +306,15 @@ def test_a_partitioned_table_takes_them_too(each: Database, tmp_path: Path) -> N
         INSERT INTO t VALUES (1, 'a', 5), (11, 'b', 6)
         """
     )
-    found = load(written(tmp_path, "id,name\n1,A\n12,C\n11,B\n"), each)
-    assert (found.rows_merged, found.rows_replaced) == (3, 2)
+    result = load(written(tmp_path, "id,name\n1,A\n12,C\n11,B\n"), each)
+    assert (result.rows_merged, result.rows_replaced) == (3, 2)
     assert each.rows("SELECT * FROM t ORDER BY id") == [(1, "A", 5), (11, "B", 6), (12, "C", 1)]
 
 
 def test_a_table_of_keys_alone_only_grows(database: Database, tmp_path: Path) -> None:
     database.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
-    found = load(written(tmp_path, "1\n2\n2\n"), database, header=False)
-    assert (found.rows_loaded, found.rows_merged, found.rows_replaced) == (3, 1, 0)
+    result = load(written(tmp_path, "1\n2\n2\n"), database, header=False)
+    assert (result.rows_loaded, result.rows_merged, result.rows_replaced) == (3, 1, 0)
 
 
 def test_the_command_makes_a_table_with_that_key_and_says_what_was_merged(
@@ -338,19 +338,21 @@ def test_a_dry_run_says_what_an_upsert_is(database: Database, tmp_path: Path, th
     if there:
         database.run("CREATE TABLE t (id int PRIMARY KEY, name text)")
     file = written(tmp_path, "id,name\n1,a\n1,b\n")
-    found = preflight(Asked((str(file),), database.dsn, upsert=("id",), create=not there))
-    assert found.measured is not None, found.notes
-    assert found.measured.rows == 2, "a key may come twice"
-    assert any("written twice" in note for note in found.notes)
-    assert found.indexes == "kept: rows are merged by unique indexes"
-    assert found.space is not None
-    assert found.space.needed >= 3 * found.measured.heap_bytes, "staged, sorted, merged"
+    result = preflight(LoadOptions((str(file),), database.dsn, upsert=("id",), create=not there))
+    assert result.measured is not None, result.notes
+    assert result.measured.rows == 2, "a key may come twice"
+    assert any("written twice" in note for note in result.notes)
+    assert result.indexes == "kept: rows are merged by unique indexes"
+    assert result.space is not None
+    assert result.space.needed >= 3 * result.measured.heap_bytes, "staged, sorted, merged"
     with pytest.raises(InputError, match="needs the ledger"):
-        Asked((str(file),), database.dsn, upsert=("id",), ledger=False)
+        LoadOptions((str(file),), database.dsn, upsert=("id",), ledger=False)
 
 
 def test_definitions_have_the_key_that_was_asked_for() -> None:
     made = columns.definition("t", ["a", 'b"c'], ["bigint", "text"], keys=['b"c', "a"])
     assert made == 'CREATE TABLE t (\n    "a" bigint,\n    "b""c" text,\n    PRIMARY KEY ("b""c", "a")\n)'
     assert columns.definition("t", ["a"], ["bigint"]) == 'CREATE TABLE t (\n    "a" bigint\n)'
-    assert columns.named(["B"], [Column("a", "a", "int"), Column("b", "b", "int")]) == [Column("b", "b", "int")]
+    assert columns.named(["B"], [TableColumn("a", "a", "int"), TableColumn("b", "b", "int")]) == [
+        TableColumn("b", "b", "int")
+    ]

@@ -37,10 +37,10 @@ def file(tmp_path: Path) -> Path:
     return written(tmp_path, "id,name\n" + "".join(lines))
 
 
-def whole(database: Database, said: Event) -> None:
+def whole(database: Database, event: Event) -> None:
     """Everything is in the table once, and nothing else is left."""
     keys = ROWS // 2
-    assert (said["rows_loaded"], said["rows_merged"], said["rows_replaced"]) == (ROWS, keys, BEFORE)
+    assert (event["rows_loaded"], event["rows_merged"], event["rows_replaced"]) == (ROWS, keys, BEFORE)
     assert database.rows(
         "SELECT count(*), count(*) FILTER (WHERE name = 'last ' || id), count(*) FILTER (WHERE kept = 'old') FROM t"
     ) == [(keys, keys, BEFORE)]
@@ -92,10 +92,10 @@ def test_what_was_merged_is_not_merged_again(database: Database, file: Path) -> 
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     database.run("UPDATE t SET name = 'mine' WHERE id = 1")
-    said = finish(database, file)
+    result = finish(database, file)
     assert database.one("SELECT name FROM t WHERE id = 1") == "mine"
     database.run("UPDATE t SET name = 'last 1' WHERE id = 1")
-    whole(database, said)
+    whole(database, result)
 
 
 def test_ctrl_c_in_the_merge_says_how_to_go_on(database: Database, file: Path) -> None:
@@ -116,9 +116,9 @@ class InterruptAtWhatIsNew:
         self.heard: set[str] = set()
 
     def __call__(self, event: Event) -> None:
-        said = str(event.get("text", event["event"]))
-        if said not in self.heard:
-            self.heard.add(said)
+        text = str(event.get("text", event["event"]))
+        if text not in self.heard:
+            self.heard.add(text)
             raise KeyboardInterrupt
 
 

@@ -35,9 +35,9 @@ class Line:
         request = {"id": self._asked, "command": command, "user": None, "timeout_s": timeout_s} | more
         self._file.write(json.dumps(request).encode() + b"\n")
         self._file.flush()
-        found = self.read()
-        assert found["id"] == self._asked
-        return found
+        document = self.read()
+        assert document["id"] == self._asked
+        return document
 
 
 @pytest.fixture
@@ -63,15 +63,17 @@ def line() -> Iterator[Line]:
 
 def test_it_says_where_it_is_and_answers_with_output_and_code(line: Line) -> None:
     assert line.read()["hello"]["kernel"]
-    found = line.ask("echo out; echo wrong >&2; exit 7")
-    assert (found["code"], found["stdout"], found["stderr"]) == (7, "out\n", "wrong\n")
+    document = line.ask("echo out; echo wrong >&2; exit 7")
+    assert (document["code"], document["stdout"], document["stderr"]) == (7, "out\n", "wrong\n")
     assert len(line.ask("head -c 300000 /dev/zero | tr '\\0' x")["stdout"]) == 300_000, "longer than one write"
 
 
 def test_a_command_that_does_not_end_is_killed_with_its_children(line: Line) -> None:
     line.read()
-    found = line.ask(f"{sys.executable} -c 'import signal; print(1, flush=True); signal.pause()' & wait", timeout_s=0.5)
-    assert found["code"] is None
+    document = line.ask(
+        f"{sys.executable} -c 'import signal; print(1, flush=True); signal.pause()' & wait", timeout_s=0.5
+    )
+    assert document["code"] is None
 
 
 def test_a_group_is_looked_at_and_its_members_are_named(tmp_path: Path) -> None:

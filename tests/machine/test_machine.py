@@ -74,10 +74,10 @@ def test_a_step_that_was_not_made_does_not_hold_and_the_page_has_all() -> None:
     keys = [step.key for step in command.STEPS]
     assert len(set(keys)) == len(keys)
     first = Result(key=keys[0], did="looked", expected="cgroup2fs", found="cgroup2fs | more", holds=True, seconds=3.2)
-    found = Record(release="bookworm", wheel="x.whl", facts={"kernel": "6.1.0"}, results=[first])
-    judged = judge(found, keys)
+    record = Record(release="bookworm", wheel="x.whl", facts={"kernel": "6.1.0"}, results=[first])
+    judged = judge(record, keys)
     assert [claim.holds for claim in judged] == [True, *([False] * (len(keys) - 1))]
-    text = page.render(found, judged)
+    text = page.render(record, judged)
     assert "| kernel | 6.1.0 |" in text
     assert "cgroup2fs \\| more" in text
     assert all(f"| {key} |" in text for key in keys)
@@ -85,12 +85,12 @@ def test_a_step_that_was_not_made_does_not_hold_and_the_page_has_all() -> None:
 
 def test_a_record_resumes_with_the_same_wheel_and_what_failed_is_done_again() -> None:
     held = Result(key="a", did="", expected="", found="", holds=True, seconds=1.0)
-    found = Record(release="bookworm", wheel="x, sha256 1", results=[held, held.model_copy(update={"holds": False})])
-    assert found.resumes(Record(release="bookworm", wheel="x, sha256 1"))
-    assert not found.resumes(Record(release="bookworm", wheel="x, sha256 2"))
-    assert not found.resumes(Record(release="trixie", wheel="x, sha256 1"))
-    found.forget_failed()
-    assert found.results == [held]
+    record = Record(release="bookworm", wheel="x, sha256 1", results=[held, held.model_copy(update={"holds": False})])
+    assert record.resumes(Record(release="bookworm", wheel="x, sha256 1"))
+    assert not record.resumes(Record(release="bookworm", wheel="x, sha256 2"))
+    assert not record.resumes(Record(release="trixie", wheel="x, sha256 1"))
+    record.forget_failed()
+    assert record.results == [held]
 
 
 def test_the_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,5 +130,5 @@ def test_the_root_has_a_user_with_sudo_and_the_agent(tmp_path: Path) -> None:
 def test_another_machine_does_all_of_it() -> None:
     if (why := image.missing()) is not None:
         pytest.skip(why)
-    found = command.collect(command.STEPS, command.RESULTS)
-    assert [str(claim) for claim in command.write(found) if not claim.holds] == []
+    result = command.collect(command.STEPS, command.RESULTS)
+    assert [str(claim) for claim in command.write(result) if not claim.holds] == []

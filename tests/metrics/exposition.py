@@ -31,9 +31,9 @@ class Family:
 
     def value(self, suffix: str = "", **labels: str) -> float:
         """The value of one sample."""
-        found = [value for one, has, value in self.samples if one == suffix and has.items() >= labels.items()]
-        assert len(found) == 1, f"{self.name}{suffix} {labels}: {len(found)} samples"
-        return found[0]
+        values = [value for text, has, value in self.samples if text == suffix and has.items() >= labels.items()]
+        assert len(values) == 1, f"{self.name}{suffix} {labels}: {len(values)} samples"
+        return values[0]
 
 
 def parse(text: str) -> dict[str, Family]:
@@ -80,7 +80,7 @@ def _sample(line: str, family: Family) -> tuple[str, dict[str, str], float]:
         label = _LABEL.match(inside, at)
         assert label, line
         assert label[1] not in labels
-        labels[label[1]] = re.sub(r"\\.", lambda found: _ESCAPES[found[0]], label[2])
+        labels[label[1]] = re.sub(r"\\.", lambda match: _ESCAPES[match[0]], label[2])
         at = label.end()
     return suffix, labels, float(number)
 
@@ -100,8 +100,8 @@ def _check_histogram(family: Family) -> None:
         if suffix == "_bucket":
             others = tuple(sorted((key, text) for key, text in labels.items() if key != "le"))
             buckets.setdefault(others, []).append((float(labels["le"]), value))
-    for others, found in buckets.items():
-        assert found == sorted(found), "buckets go upward and count what is below"
-        assert [count for _, count in found] == sorted(count for _, count in found)
-        assert found[-1][0] == math.inf
-        assert family.value("_count", **dict(others)) == found[-1][1]
+    for others, bucket in buckets.items():
+        assert bucket == sorted(bucket), "buckets go upward and count what is below"
+        assert [count for _, count in bucket] == sorted(count for _, count in bucket)
+        assert bucket[-1][0] == math.inf
+        assert family.value("_count", **dict(others)) == bucket[-1][1]

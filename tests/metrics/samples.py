@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgdyno.analysis.counters import Counters
-from pgdyno.metrics.samples import Samples
+from pgdyno.analysis.counters import CounterSamples
+from pgdyno.metrics.samples import CounterHistory
 from pgdyno.store.record import Anchor
 
 SECOND_NS = 1_000_000_000
@@ -40,7 +40,7 @@ def make_samples(
     volume: str = "data",
     earlier: tuple[tuple[int, dict[str, Any]], ...] = (),
     **growth_per_s: float,
-) -> Samples:
+) -> CounterHistory:
     """A sample each second. ``levels`` go from the first value to the second, evenly; a growth of NaN is a counter that is not there.
 
     ``earlier`` is what it was before: (seconds after the first sample, specification).
@@ -52,4 +52,4 @@ def make_samples(
     columns = {name: 7_000 + offsets * rate for name, rate in rates.items() if not math.isnan(rate)}
     for name, (first, last) in (levels or {}).items():
         columns[name] = np.linspace(first, last, len(offsets))
-    return Samples(volume, GP3 if spec is None else spec, ANCHOR, Counters(t_ns, columns), before)
+    return CounterHistory(volume, GP3 if spec is None else spec, ANCHOR, CounterSamples(t_ns, columns), before)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pgdyno.metrics.cloudwatch import BY_NAME, METRICS
 from pgdyno.metrics.periods import Period, minutes
-from pgdyno.metrics.samples import Samples
+from pgdyno.metrics.samples import CounterHistory
 
 from .samples import GP3, IO2, SECOND_NS, make_samples
 
@@ -33,19 +33,19 @@ EXPECTED = {
 }
 
 
-def whole_minute(samples: Samples) -> Period:
+def whole_minute(samples: CounterHistory) -> Period:
     """The first whole minute."""
-    return next(one for one in minutes(samples) if one.whole)
+    return next(minute for minute in minutes(samples) if minute.whole)
 
 
-def value(name: str, samples: Samples) -> float | None:
+def value(name: str, samples: CounterHistory) -> float | None:
     return BY_NAME[name].value(samples, whole_minute(samples))
 
 
 def test_a_minute_of_gp3_has_every_metric_but_those_of_other_types() -> None:
     samples = make_samples()
-    found = {metric.name: metric.value(samples, whole_minute(samples)) for metric in METRICS}
-    known = {name: figure for name, figure in found.items() if figure is not None}
+    document = {metric.name: metric.value(samples, whole_minute(samples)) for metric in METRICS}
+    known = {name: figure for name, figure in document.items() if figure is not None}
     assert known == pytest.approx(EXPECTED)
 
 
@@ -58,7 +58,7 @@ def test_provisioned_iops_volumes_say_what_was_delivered_and_consumed() -> None:
 def test_before_a_modification_the_share_is_of_what_was_provisioned_then() -> None:
     slower = IO2 | {"limits": {"iops": 3000, "throughput_mib_per_s": 4000}}
     samples = make_samples(spec=IO2, earlier=((50, GP3), (110, slower)))
-    shares = [BY_NAME["VolumeThroughputPercentage"].value(samples, one) for one in minutes(samples)]
+    shares = [BY_NAME["VolumeThroughputPercentage"].value(samples, minute) for minute in minutes(samples)]
     assert shares == [
         None,
         pytest.approx(50.0),
@@ -123,10 +123,10 @@ def test_minutes_add_up_to_what_was_counted(seconds: float, rates: dict[str, flo
         ("VolumeWriteOps", "write_ops"),
         ("VolumeReadBytes", "read_bytes"),
     ):
-        values = [BY_NAME[name].value(samples, one) for one in minutes(samples)]
+        values = [BY_NAME[name].value(samples, minute) for minute in minutes(samples)]
         assert None not in values
-        assert all(float(one or 0.0).is_integer() for one in values), "operations and bytes are whole"
-        assert math.fsum(one or 0.0 for one in values) == pytest.approx(rates[counter] * seconds, rel=1e-6, abs=1)
+        assert all(float(value or 0.0).is_integer() for value in values), "operations and bytes are whole"
+        assert math.fsum(value or 0.0 for value in values) == pytest.approx(rates[counter] * seconds, rel=1e-6, abs=1)
 
 
 def test_an_instance_has_checks_and_balances_of_its_own() -> None:

@@ -30,7 +30,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def gp3(experiment: Path) -> Run:
     """Its first run on gp3."""
-    return next(one for one in open_experiment(experiment).runs if one.record.arm_index == 0)
+    return next(run for run in open_experiment(experiment).runs if run.record.arm_index == 0)
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -41,8 +41,12 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 
 
 def values(document: dict[str, Any], label: str) -> list[float]:
-    (found,) = [one["Values"] for one in document["MetricDataResults"] if one["Label"] == label]
-    return [float(value) for value in found]
+    (result,) = [
+        MetricDataResult["Values"]
+        for MetricDataResult in document["MetricDataResults"]
+        if MetricDataResult["Label"] == label
+    ]
+    return [float(value) for value in result]
 
 
 def test_a_run_has_the_operations_that_it_counted(gp3: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +108,7 @@ def test_what_it_prints_is_what_sizing_reads(gp3: Run, tmp_path: Path, capsys: p
     (measured,) = reading.read(text, "metrics.json", interval_s=60).values()
     counters = volume_counters(gp3)
     grown = counters.columns["read_ops"][-1] - counters.columns["read_ops"][0]
-    assert sum(one.read_ops_per_s * 60 for one in measured.samples) == pytest.approx(grown)
+    assert sum(sample.read_ops_per_s * 60 for sample in measured.samples) == pytest.approx(grown)
 
 
 def test_an_experiment_is_none_of_its_runs(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +125,7 @@ def test_what_is_neither_a_run_nor_a_volume_is_refused(capsys: pytest.CaptureFix
 
 def test_every_metric_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     listed = answer(capsys, "names")
-    assert [one["name"] for one in listed["metrics"]] == [metric.name for metric in METRICS]
+    assert [metric["name"] for metric in listed["metrics"]] == [metric.name for metric in METRICS]
     assert run(["metrics", "names"]) == EXIT_OK
     assert "BurstBalance" in capsys.readouterr().out
 

@@ -18,12 +18,12 @@ from .samples import ANCHOR, SECOND_NS, make_samples
 
 def test_a_datapoint_is_stamped_with_the_begin_of_its_minute() -> None:
     samples = make_samples(180)
-    found = document([series(samples, minutes(samples), BY_NAME["VolumeReadOps"])])
-    (result,) = found["MetricDataResults"]
+    answer = document([series(samples, minutes(samples), BY_NAME["VolumeReadOps"])])
+    (result,) = answer["MetricDataResults"]
     assert result["Timestamps"] == [f"2026-11-21T12:{minute}:00+00:00" for minute in (59, 58, 57, 56)]
     assert result["Values"] == pytest.approx([11_000, 60_000, 60_000, 49_000])
     assert (result["Id"], result["Label"], result["StatusCode"]) == ("volumeReadOps", "VolumeReadOps", "Complete")
-    assert found["Messages"] == [
+    assert answer["Messages"] == [
         {
             "Code": "PartialPeriod",
             "Value": "only a part of these periods was sampled: 2026-11-21T12:56:00+00:00, 2026-11-21T12:59:00+00:00",
@@ -33,8 +33,8 @@ def test_a_datapoint_is_stamped_with_the_begin_of_its_minute() -> None:
 
 def test_the_oldest_comes_first_when_asked_for() -> None:
     samples = make_samples(180)
-    found = document([series(samples, minutes(samples), BY_NAME["VolumeReadOps"])], "TimestampAscending")
-    stamps = [dt.datetime.fromisoformat(text) for text in found["MetricDataResults"][0]["Timestamps"]]
+    result = document([series(samples, minutes(samples), BY_NAME["VolumeReadOps"])], "TimestampAscending")
+    stamps = [dt.datetime.fromisoformat(text) for text in result["MetricDataResults"][0]["Timestamps"]]
     assert stamps == sorted(stamps)
 
 
@@ -45,9 +45,9 @@ def test_the_oldest_comes_first_when_asked_for() -> None:
 def test_five_minutes_are_summed_up_by_their_statistic(statistic: str, expected: float) -> None:
     """Twelve minutes from 12:56:11: the five of 13:00 are whole."""
     samples = make_samples(720)
-    one = series(samples, minutes(samples), BY_NAME["VolumeReadOps"], period_s=300, statistic=statistic)
-    whole = [point for point in one.points if point.whole]
-    assert [dt.datetime.fromtimestamp(point.unix_s, dt.UTC).minute for point in one.points] == [55, 0, 5]
+    result = series(samples, minutes(samples), BY_NAME["VolumeReadOps"], period_s=300, statistic=statistic)
+    whole = [point for point in result.points if point.whole]
+    assert [dt.datetime.fromtimestamp(point.unix_s, dt.UTC).minute for point in result.points] == [55, 0, 5]
     assert [point.value for point in whole] == pytest.approx([expected])
     assert set(STATISTICS) == {"Sum", "Average", "Minimum", "Maximum", "SampleCount"}
 
@@ -56,26 +56,28 @@ def test_periods_of_a_phase_begin_with_it() -> None:
     samples = make_samples(720)
     begin_ns = ANCHOR.monotonic_ns + 7 * SECOND_NS
     first = (ANCHOR.unix_ns + 7 * SECOND_NS) // SECOND_NS
-    found = minutes(samples, begin_ns=begin_ns)
-    one = series(samples, found, BY_NAME["VolumeReadOps"], period_s=300, origin_s=found[0].unix_s)
+    result = minutes(samples, begin_ns=begin_ns)
+    one = series(samples, result, BY_NAME["VolumeReadOps"], period_s=300, origin_s=result[0].unix_s)
     assert [point.unix_s - first for point in one.points] == [0, 300, 600]
     assert [point.whole for point in one.points] == [True, True, False]
 
 
 def test_of_several_volumes_the_label_says_which() -> None:
     both = [make_samples(120, volume=name) for name in ("data", "tablespace.hot-1")]
-    found = [series(one, minutes(one), BY_NAME["VolumeQueueLength"]) for one in both]
-    results = document(found)["MetricDataResults"]
-    assert [one["Label"] for one in results] == ["data VolumeQueueLength", "tablespace.hot-1 VolumeQueueLength"]
-    identifiers = [one["Id"] for one in results]
+    result = [series(samples, minutes(samples), BY_NAME["VolumeQueueLength"]) for samples in both]
+    results = document(result)["MetricDataResults"]
+    assert [result["Label"] for result in results] == ["data VolumeQueueLength", "tablespace.hot-1 VolumeQueueLength"]
+    identifiers = [result["Id"] for result in results]
     assert len(set(identifiers)) == 2
-    assert all(re.fullmatch(r"[a-z][A-Za-z0-9_]*", one) for one in identifiers), "as CloudWatch allows them"
+    assert all(re.fullmatch(r"[a-z][A-Za-z0-9_]*", identifier) for identifier in identifiers), (
+        "as CloudWatch allows them"
+    )
 
 
 def test_a_metric_that_the_volume_lacks_is_not_in_the_document() -> None:
     samples = make_samples(120)
-    found = document([series(samples, minutes(samples), BY_NAME["BurstBalance"])])
-    assert found == {"MetricDataResults": [], "Messages": []}
+    result = document([series(samples, minutes(samples), BY_NAME["BurstBalance"])])
+    assert result == {"MetricDataResults": [], "Messages": []}
 
 
 def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
@@ -85,7 +87,7 @@ def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError) as far:
         find_metrics(["xyz"])
     assert "pgdyno metrics names" in far.value.remedy
-    assert [one.name for one in find_metrics(["BurstBalance"])] == ["BurstBalance"]
+    assert [find_metric.name for find_metric in find_metrics(["BurstBalance"])] == ["BurstBalance"]
     assert find_metrics([]) == list(datapoints.METRICS)
 
 

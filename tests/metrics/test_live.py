@@ -28,19 +28,19 @@ WRITES, BLOCK_BYTES = 400, 8192
 @pytest.fixture
 def attached(tmp_path: Path) -> Iterator[volume.AttachedVolume]:
     """A gp3 volume on which 400 blocks were written, one after the other, past the page cache."""
-    found = volume.attach("gp3", mount=None, name="m", seed=3)
+    document = volume.attach("gp3", mount=None, name="m", seed=3)
     try:
-        device = os.open(found.block_device, os.O_WRONLY | os.O_DIRECT)
+        device = os.open(document.block_device, os.O_WRONLY | os.O_DIRECT)
         try:
             block = mmap.mmap(-1, BLOCK_BYTES)
             for place in range(WRITES):
                 os.pwrite(device, block, place * BLOCK_BYTES)
         finally:
             os.close(device)
-        yield found
+        yield document
     finally:
-        found.detach()
-        clean(found.state_dir)
+        document.detach()
+        clean(document.state_dir)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -62,12 +62,14 @@ def test_every_dialect_says_the_same_of_a_volume(
     assert page["total_write_ops"] == counters["write_ops"]
     assert page["total_write_time"] == counters["write_time_ns"] // 1000
     bins = page["write_io_latency_histogram"]["bins"]
-    assert sum(one["count"] for one in bins) == counters["write_ops"]
-    slowest = max(one["upper"] for one in bins if one["count"])
+    assert sum(other["count"] for other in bins) == counters["write_ops"]
+    slowest = max(other["upper"] for other in bins if other["count"])
     assert slowest > 512, "a write of gp3 takes longer"
 
     document = printed(capsys, "cloudwatch", "m")
-    total = {one["Label"]: sum(one["Values"]) for one in document["MetricDataResults"]}
+    total = {
+        MetricDataResult["Label"]: sum(MetricDataResult["Values"]) for MetricDataResult in document["MetricDataResults"]
+    }
     assert total["VolumeWriteOps"] == counters["write_ops"]
     assert total["VolumeTotalWriteTime"] == pytest.approx(counters["write_time_ns"] / 1e9)
     assert total["VolumeIdleTime"] > 0
@@ -85,7 +87,7 @@ def test_idle_time_and_busy_time_are_all_the_time(attached: volume.AttachedVolum
     live = samples.of_volume(attached)
     minutes = periods.minutes(live)
     assert live.begin_ns < live.end_ns
-    assert sum(one.seconds for one in minutes) == pytest.approx((live.end_ns - live.begin_ns) / 1e9)
+    assert sum(minute.seconds for minute in minutes) == pytest.approx((live.end_ns - live.begin_ns) / 1e9)
     busy_ns = live.delta("busy_ns", live.begin_ns, live.end_ns)
     queue_ns = live.delta("queue_time_ns", live.begin_ns, live.end_ns)
     assert busy_ns is not None and queue_ns is not None
@@ -95,10 +97,10 @@ def test_idle_time_and_busy_time_are_all_the_time(attached: volume.AttachedVolum
 @pytest.mark.needs_fuse
 def test_credits_that_are_left_are_the_burst_balance(capsys: pytest.CaptureFixture[str]) -> None:
     """gp2 of 100 GiB with 40,000 of 5.4 million credits: it earns 300 a second, and nobody spends them."""
-    with volume.attached("gp2:size=100GiB,credits=40000", mount=None, name="c") as found:
-        before = found.stats()["counters"]
+    with volume.attached("gp2:size=100GiB,credits=40000", mount=None, name="c") as answer:
+        before = answer.stats()["counters"]
         (result,) = printed(capsys, "cloudwatch", "c", "--metric", "BurstBalance")["MetricDataResults"]
-        after = found.stats()["counters"]
+        after = answer.stats()["counters"]
         assert before["burst_balance_ppm"] / 1e4 <= result["Values"][0] <= after["burst_balance_ppm"] / 1e4
         assert before["io_credits"] >= 40_000 - 100, "what attaching it took"
         assert run(["metrics", "cloudwatch", "c"]) == 0
@@ -107,13 +109,13 @@ def test_credits_that_are_left_are_the_burst_balance(capsys: pytest.CaptureFixtu
         assert "s at full burst" in table
         page = parse(exposition(["c"]))["pgdyno_volume_burst_balance_ratio"].value()
         assert page >= after["burst_balance_ppm"] / 1e6
-    clean(found.state_dir)
+    clean(answer.state_dir)
 
 
 @pytest.mark.needs_fuse
 def test_a_dilated_volume_has_the_minutes_of_its_own_time() -> None:
-    with volume.attached("gp3", mount=None, name="m", dilation=8) as found:
-        begin_ns = found.facts["started_monotonic_ns"]
-        live = samples.of_volume(found)
+    with volume.attached("gp3", mount=None, name="m", dilation=8) as result:
+        begin_ns = result.facts["started_monotonic_ns"]
+        live = samples.of_volume(result)
         assert live.begin_ns < live.end_ns < begin_ns + (time.monotonic_ns() - begin_ns) / 8
-    clean(found.state_dir)
+    clean(result.state_dir)

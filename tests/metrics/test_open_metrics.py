@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.metrics.detailed import histogram, statistics
-from pgdyno.metrics.open_metrics import FAMILIES, Volume, full_name, text
+from pgdyno.metrics.open_metrics import FAMILIES, VolumeScrape, full_name, text
 
 from .exposition import parse
 
@@ -54,7 +54,7 @@ def said(**changes: Any) -> dict[str, Any]:
 
 def test_the_text_says_what_the_daemon_said() -> None:
     restored = {"initialized_ppm": 250_000, "first_touch_ns": 1_500_000_000, "degraded_ns": 7_000_000_000}
-    families = parse(text([Volume("gp3-1", SPEC, said(burst_balance_ppm=400_000, **restored, **INSTANCE))]))
+    families = parse(text([VolumeScrape("gp3-1", SPEC, said(burst_balance_ppm=400_000, **restored, **INSTANCE))]))
     name = "pgdyno_volume"
     assert families[f"{name}_operations"].value("_total", operation="read") == 700
     assert families[f"{name}_transferred_bytes"].value("_total", operation="write") == 300 * 16384
@@ -76,7 +76,7 @@ def test_the_text_says_what_the_daemon_said() -> None:
 
 
 def test_a_volume_whose_daemon_is_silent_is_down_and_hides_nobody() -> None:
-    families = parse(text([Volume("a", SPEC, None), Volume("b", SPEC, said())]))
+    families = parse(text([VolumeScrape("a", SPEC, None), VolumeScrape("b", SPEC, said())]))
     up = families["pgdyno_volume_up"]
     assert (up.value(volume="a"), up.value(volume="b")) == (0, 1)
     assert {labels["volume"] for _, labels, _ in families["pgdyno_volume_operations"].samples} == {"b"}
@@ -88,7 +88,7 @@ def test_no_volume_is_an_empty_text() -> None:
 
 @given(spec=st.text(), name=st.text(min_size=1))
 def test_any_text_survives_in_a_label(spec: str, name: str) -> None:
-    families = parse(text([Volume(name, {"type": "gp3", "spec": spec}, None)]))
+    families = parse(text([VolumeScrape(name, {"type": "gp3", "spec": spec}, None)]))
     (_, labels, _) = families["pgdyno_volume"].samples[0]
     assert (labels["volume"], labels["spec"]) == (name, spec)
 
@@ -97,7 +97,7 @@ def test_any_text_survives_in_a_label(spec: str, name: str) -> None:
 def test_buckets_count_every_operation_once(reads: list[int]) -> None:
     document = said(read_ops=sum(reads))
     document["histograms"]["read_latency_us_log2"] = reads
-    latency = parse(text([Volume("v", SPEC, document)]))["pgdyno_volume_latency_seconds"]
+    latency = parse(text([VolumeScrape("v", SPEC, document)]))["pgdyno_volume_latency_seconds"]
     assert latency.value("_count", operation="read") == sum(reads)
     for place in range(BINS - 1):
         assert latency.value("_bucket", operation="read", le=repr(2**place / 1e6)) == sum(reads[: place + 1])
@@ -113,13 +113,13 @@ def test_the_nvme_page_has_the_keys_and_units_of_ebsnvme() -> None:
     assert list(page)[-2:] == ["read_io_latency_histogram", "write_io_latency_histogram"]
     read = page["read_io_latency_histogram"]
     assert read["num_bins"] == BINS
-    assert [one for one in read["bins"] if one["count"]] == [{"lower": 256, "upper": 512, "count": 700}]
+    assert [other for other in read["bins"] if other["count"]] == [{"lower": 256, "upper": 512, "count": 700}]
 
 
 def test_bins_meet_without_a_gap() -> None:
     bins = histogram([0] * BINS)["bins"]
     assert bins[0]["lower"] == 0
-    assert all(one["upper"] == following["lower"] for one, following in pairwise(bins))
+    assert all(other["upper"] == following["lower"] for other, following in pairwise(bins))
 
 
 def _expressions(node: Any) -> list[str]:
@@ -138,19 +138,23 @@ def dashboard() -> dict[str, Any]:
 
 
 def test_the_dashboard_asks_for_series_that_are_served(dashboard: dict[str, Any]) -> None:
-    families = parse(text([Volume("v", SPEC, said(burst_balance_ppm=1, **INSTANCE))]))
+    families = parse(text([VolumeScrape("v", SPEC, said(burst_balance_ppm=1, **INSTANCE))]))
     served = {family.name + suffix for family in families.values() for suffix, _, _ in family.samples}
-    asked = {name for expression in _expressions(dashboard) for name in re.findall(r"pgdyno_volume\w*", expression)}
-    assert asked <= served
-    assert {"pgdyno_volume_operations_total", "pgdyno_volume_latency_seconds_bucket"} <= asked
+    results = {name for expression in _expressions(dashboard) for name in re.findall(r"pgdyno_volume\w*", expression)}
+    assert results <= served
+    assert {"pgdyno_volume_operations_total", "pgdyno_volume_latency_seconds_bucket"} <= results
 
 
 def test_what_the_dashboard_shows_for_a_second_is_for_one_of_the_volume(dashboard: dict[str, Any]) -> None:
     """Prometheus divides by the seconds of its own clock; beside them stand limits for a second of the volume."""
     counted = r"pgdyno_volume_(operations|transferred_bytes|queue_seconds|exceeded_seconds|busy_seconds)_total"
-    rates = [one for one in _expressions(dashboard) if re.search(counted, one) and "/ sum" not in one]
+    rates = [
+        expression
+        for expression in _expressions(dashboard)
+        if re.search(counted, expression) and "/ sum" not in expression
+    ]
     assert len(rates) == 5
-    assert all("* on (volume) group_left () max by (volume) (pgdyno_volume_dilation" in one for one in rates)
+    assert all("* on (volume) group_left () max by (volume) (pgdyno_volume_dilation" in rate for rate in rates)
 
 
 def test_the_dashboards_panels_have_places_of_their_own(dashboard: dict[str, Any]) -> None:

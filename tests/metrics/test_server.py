@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 @contextmanager
 def serving(exposition: Callable[[], str]) -> Iterator[tuple[str, int]]:
     """A server on a free port for the length of a ``with`` block."""
-    with server.MetricsServer(("127.0.0.1", 0), exposition) as one:
-        thread = threading.Thread(target=one.serve_forever, args=(0.01,))
+    with server.MetricsServer(("127.0.0.1", 0), exposition) as metrics_server:
+        thread = threading.Thread(target=metrics_server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield str(one.server_address[0]), int(one.server_address[1])
+            yield str(metrics_server.server_address[0]), int(metrics_server.server_address[1])
         finally:
-            one.shutdown()
+            metrics_server.shutdown()
             thread.join(10)
             assert not thread.is_alive()
 
@@ -90,18 +90,18 @@ def test_a_volume_that_was_detached_is_down_and_hides_nobody(monkeypatch: pytest
 
 
 def test_who_hangs_up_before_the_answer_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    asked, hung_up, answering = threading.Event(), threading.Event(), list[threading.Thread]()
+    event, hung_up, answering = threading.Event(), threading.Event(), list[threading.Thread]()
 
     def slow() -> str:
         answering.append(threading.current_thread())
-        asked.set()
+        event.set()
         assert hung_up.wait(10)
         return "late\n"
 
     with serving(slow) as address:
         with socket.create_connection(address) as client:
             client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            assert asked.wait(10)
+            assert event.wait(10)
             # Closed at once and not in order: the server's first word meets a connection that is gone.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         hung_up.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.metrics.periods import minutes
-from pgdyno.metrics.samples import Samples
+from pgdyno.metrics.samples import CounterHistory
 from pgdyno.metrics.table import HEADER, figures, remarks, rows
 
 from .samples import GP3, SECOND_NS, make_samples
@@ -22,7 +22,7 @@ GP2 = {
 """gp2 of 100 GiB."""
 
 
-def remarks_of(samples: Samples) -> list[str]:
+def remarks_of(samples: CounterHistory) -> list[str]:
     return remarks(samples, [figures(samples, minute) for minute in minutes(samples)])
 
 
@@ -47,16 +47,16 @@ def test_lines_have_a_cell_for_each_column_and_mark_parts() -> None:
 
 
 def test_a_long_queue_is_said_by_the_rule_of_one_for_every_1000() -> None:
-    said = remarks_of(make_samples(queue_time_ns=3.5 * SECOND_NS))
-    assert said[0] == "queue: above 3 (one for every 1,000 of 3,000 IOPS) in 4 of 4 minutes"
+    texts = remarks_of(make_samples(queue_time_ns=3.5 * SECOND_NS))
+    assert texts[0] == "queue: above 3 (one for every 1,000 of 3,000 IOPS) in 4 of 4 minutes"
     assert "in 0 of 4 minutes" in remarks_of(make_samples(queue_time_ns=2.5 * SECOND_NS))[0]
 
 
 def test_minutes_before_a_modification_are_judged_by_the_limits_of_then() -> None:
     """A queue of 3.5 is too long for 3,000 IOPS and not for 6,000; the minute of the modification ends with the new ones."""
     faster = GP3 | {"limits": {"iops": 6000, "throughput_mib_per_s": 125}}
-    said = remarks_of(make_samples(queue_time_ns=3.5 * SECOND_NS, spec=faster, earlier=((100, GP3),)))
-    assert said[:2] == [
+    texts = remarks_of(make_samples(queue_time_ns=3.5 * SECOND_NS, spec=faster, earlier=((100, GP3),)))
+    assert texts[:2] == [
         "queue: above 3 (one for every 1,000 of 3,000 IOPS) in 1 of 1 minutes",
         "queue: above 6 (one for every 1,000 of 6,000 IOPS) in 0 of 3 minutes",
     ]
@@ -72,22 +72,22 @@ def test_what_binds_first_depends_on_the_size_of_operations(size_kib: int, first
 def test_credits_are_said_as_the_time_that_they_buy() -> None:
     """The issue's example: gp2 of 100 GiB with 40,000 credits is about 14 s at 3,000 IOPS."""
     levels = {"io_credits": (5_400_000.0, 40_000.0), "burst_balance_ppm": (1_000_000.0, 40_000 / 5.4)}
-    said = remarks_of(make_samples(180, spec=GP2, levels=levels))
-    assert "I/O credits: 40,000 of 5,400,000, 14.8 s at full burst; full again after 5.0 h without work" in said
-    assert any(one.startswith("burst credits: spent in 1.3 s if they go as in the last minute") for one in said)
+    texts = remarks_of(make_samples(180, spec=GP2, levels=levels))
+    assert "I/O credits: 40,000 of 5,400,000, 14.8 s at full burst; full again after 5.0 h without work" in texts
+    assert any(text.startswith("burst credits: spent in 1.3 s if they go as in the last minute") for text in texts)
 
 
 def test_credits_of_an_array_are_those_of_its_members() -> None:
     array = GP2 | {"array": {"columns": 4, "copies": 1}}
-    said = remarks_of(make_samples(180, spec=array, levels={"io_credits": (160_000.0, 160_000.0)}))
-    assert "I/O credits: 160,000 of 21,600,000, 14.8 s at full burst; full again after 5.0 h without work" in said
+    texts = remarks_of(make_samples(180, spec=array, levels={"io_credits": (160_000.0, 160_000.0)}))
+    assert "I/O credits: 160,000 of 21,600,000, 14.8 s at full burst; full again after 5.0 h without work" in texts
 
 
 def test_credits_of_a_copy_in_another_zone_are_counted_with_it() -> None:
     """As the model counts them: a gp2 and its copy keep 10.8 million together."""
     away = GP2 | {"array": {"columns": 1, "copies": 1, "multi_az_ms": 1.0}}
-    said = remarks_of(make_samples(180, spec=away, levels={"io_credits": (80_000.0, 80_000.0)}))
-    assert "I/O credits: 80,000 of 10,800,000, 14.8 s at full burst; full again after 5.0 h without work" in said
+    texts = remarks_of(make_samples(180, spec=away, levels={"io_credits": (80_000.0, 80_000.0)}))
+    assert "I/O credits: 80,000 of 10,800,000, 14.8 s at full burst; full again after 5.0 h without work" in texts
 
 
 def test_a_volume_without_limits_gets_no_remarks_but_that_of_parts() -> None:

@@ -89,9 +89,9 @@ def test_a_damaged_copy_is_replaced(package: Path, tmp_path: Path) -> None:
 def test_several_processes_at_once_end_with_one_copy(package: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PUBLISH, str(package), str(tmp_path / "var")]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    said = {process.communicate()[0] for process in processes}
+    results = {process.communicate()[0] for process in processes}
     assert [process.returncode for process in processes] == [0, 0, 0, 0]
-    assert len(said) == 1
+    assert len(results) == 1
     assert len(list((tmp_path / "var").iterdir())) == 1
 
 
@@ -151,17 +151,17 @@ def test_a_server_alone_has_the_embedded_clients(tmp_path: Path) -> None:
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == os.geteuid():
             folder.chmod(folder.stat().st_mode | 0o011)
-    found = binaries.find_binaries(alone)
-    assert found.program("postgres") == alone.resolve() / "postgres"
-    assert found.program("psql") == whole.program("psql")
-    assert found.version == whole.version
+    pg_binaries = binaries.find_binaries(alone)
+    assert pg_binaries.program("postgres") == alone.resolve() / "postgres"
+    assert pg_binaries.program("psql") == whole.program("psql")
+    assert pg_binaries.version == whole.version
 
 
 def test_the_embedded_programs_are_found_and_reachable() -> None:
-    found = binaries.find_binaries()
-    assert found.major >= binaries.VERSION_MIN
-    assert found.source == f"embedded {found.version}"
-    require_reachable(found.bin_dir, server_user())
+    pg_binaries = binaries.find_binaries()
+    assert pg_binaries.major >= binaries.VERSION_MIN
+    assert pg_binaries.source == f"embedded {pg_binaries.version}"
+    require_reachable(pg_binaries.bin_dir, server_user())
 
 
 @needs_root

@@ -14,8 +14,8 @@ import pytest
 
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import preflight
-from pgdyno.host.instance import Instance
-from pgdyno.host.journal import Journal
+from pgdyno.host.instance import InstanceGroup
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import working_below
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
@@ -41,7 +41,7 @@ def cluster(state: Path) -> Iterator[Cluster]:
     finally:
         made.close()
     assert working_below(made.data_dir) == []
-    assert Journal(state).entries() == []
+    assert HostJournal(state).entries() == []
     assert not made.run_dir.exists()
     # Servers of other programs on this machine come and go, too.
     expect(lambda: shared_memory() <= before, "no shared memory is left")
@@ -111,7 +111,7 @@ def test_a_strict_umask_does_not_bar_the_servers_way(state: Path) -> None:
 @needs_cgroups
 def test_all_its_processes_are_in_the_instance(cluster: Cluster) -> None:
     with (
-        Instance(f"pg-{os.getpid()}", 256 << 20, first_cpu(), dirty_limits=False) as instance,
+        InstanceGroup(f"pg-{os.getpid()}", 256 << 20, first_cpu(), dirty_limits=False) as instance,
         cluster.running({}, instance),
     ):
         processes = {str(process.pid) for process in working_below(cluster.data_dir)}

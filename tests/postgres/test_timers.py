@@ -93,15 +93,15 @@ def check_table(server: Cluster) -> None:
 
     query = "SELECT name, boot_val, max_val, unit, vartype FROM pg_settings"
     with psycopg.connect(server.dsn) as connection:
-        found = {row[0]: row[1:] for row in connection.execute(query).fetchall()}
+        document = {row[0]: row[1:] for row in connection.execute(query).fetchall()}
     known = {name for name, timer in TIMERS.items() if timer.since <= server.binaries.major}
     for name in known:
-        default, largest, unit, kind = found[name]
+        default, largest, unit, kind = document[name]
         timer = TIMERS[name]
         written = None if timer.bare else timer.unit
         assert (float(default), float(largest), unit) == (timer.default, timer.max, written), name
         assert (kind == "real") == timer.real, name
-    looks = {name for name, (*_, unit, kind) in found.items() if _TIME.search(name) and (unit or kind == "integer")}
+    looks = {name for name, (*_, unit, kind) in document.items() if _TIME.search(name) and (unit or kind == "integer")}
     assert looks - known - _NO_TIMER.keys() == set()
 
 

@@ -155,24 +155,24 @@ def test_a_setting_of_a_later_version_is_refused() -> None:
 def test_programs_that_everyone_can_run_are_used_in_place() -> None:
     folder = find_system_postgres()
     assert folder is not None
-    found = find_binaries(folder)
-    assert (found.bin_dir, found.library_dir, found.source) == (folder.resolve(), None, str(folder.resolve()))
+    binaries = find_binaries(folder)
+    assert (binaries.bin_dir, binaries.library_dir, binaries.source) == (folder.resolve(), None, str(folder.resolve()))
 
 
 @needs_root
 def test_programs_in_a_private_directory_are_copied(private: Path, state: Path) -> None:
-    found = find_binaries(private)
-    assert found.bin_dir != private
-    assert found.source == str(private)
-    require_reachable(found.bin_dir, server_user())
-    cluster = Cluster(found, state.parent / "data")
+    binaries = find_binaries(private)
+    assert binaries.bin_dir != private
+    assert binaries.source == str(private)
+    require_reachable(binaries.bin_dir, server_user())
+    cluster = Cluster(binaries, state.parent / "data")
     try:
         cluster.initdb()
         with cluster.running():
             assert cluster.alive
     finally:
         cluster.close()
-    assert find_binaries(private) == found, "the second time the copy is there"
+    assert find_binaries(private) == binaries, "the second time the copy is there"
 
 
 @needs_root

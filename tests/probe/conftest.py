@@ -13,11 +13,11 @@ __all__ = ["cluster", "older_server"]
 @pytest.fixture
 def timeouts_asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """For how long each connection to a server that does not answer was waited for, in s."""
-    asked: list[object] = []
+    results: list[object] = []
 
     def busy(*_: object, **options: object) -> None:
-        asked.append(options["connect_timeout"])
+        results.append(options["connect_timeout"])
         raise psycopg.OperationalError("connection timeout expired")
 
     monkeypatch.setattr(psycopg, "connect", busy)
-    return asked
+    return results

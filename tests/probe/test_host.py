@@ -82,8 +82,8 @@ def test_what_is_not_there_is_a_gap(tmp_path: Path) -> None:
     probe.start()
     samples = probe.stop()
     volumes = {"disk.data", "disk.wal", "volume.data"}
-    found = {gap.what for gap in samples.gaps} - {"host.samples"}
-    assert found == volumes | {"server.cgroup_cpu", "server.cgroup_memory"}
+    texts = {gap.what for gap in samples.gaps} - {"host.samples"}
+    assert texts == volumes | {"server.cgroup_cpu", "server.cgroup_memory"}
     assert "probe/disk" not in samples.tables
 
 
@@ -118,7 +118,7 @@ def test_what_volumes_tell_of_their_instance_is_told_once(tmp_path: Path) -> Non
     free = [{"volume": "data", "t_ns": 9, "counters": {"read_ops": 4, "instance_ops": None}}]
     rest = {"t_begin_ns": 6, "t_end_ns": 9, "missed": 0, "disks": [], "cpu": {"cpu_ns": {}}, "memory": {"bytes": {}}}
     lines = tmp_path / "probe.jsonl"
-    lines.write_text("".join(json.dumps({**rest, "volumes": found}) + "\n" for found in (volumes, free)))
+    lines.write_text("".join(json.dumps({**rest, "volumes": item}) + "\n" for item in (volumes, free)))
     tables = read_samples(lines).tables
     instance = tables["probe/instance"].to_pylist()
     assert [(row["t_ns"], row["ops"], row["exceeded_iops_ns"], row["iops_balance_ppm"]) for row in instance] == [

@@ -49,9 +49,9 @@ def test_what_can_be_seen_is_said_with_the_pooler(cluster: Cluster) -> None:
     with pgbouncer(cluster) as pooler:
         view = look(pooler.dsn())
         assert pooler.leftovers() == [CLEAN] * pooler.pool_size
-    (found,) = (row for row in view.visibility if row.what == "the CPU time of the probes' own sessions")
-    assert not found.seen
-    assert "pooler" in found.why
+    (result,) = (row for row in view.visibility if row.what == "the CPU time of the probes' own sessions")
+    assert not result.seen
+    assert "pooler" in result.why
     assert "the CPU time of the probes' own sessions" not in {row.what for row in look(cluster.dsn).visibility}
 
 
@@ -90,10 +90,10 @@ def test_prepared_statements_are_refused_where_they_would_collide(pooler: Pooler
 def test_a_pool_in_session_mode_is_told_from_one_that_hands_sessions_on(cluster: Cluster) -> None:
     with pgbouncer(cluster, "session") as pooler:
         with connect_remote(pooler.dsn()) as connection:
-            assert session.pooling(connection, lambda: connect_remote(pooler.dsn())) is session.Pooling.SESSION
+            assert session.pooling(connection, lambda: connect_remote(pooler.dsn())) is session.PoolerKind.SESSION
         RemoteServer.open(pooler.dsn()).require_prepared()
     with cluster.connect() as connection:
-        assert session.pooling(connection, cluster.connect) is session.Pooling.NONE
+        assert session.pooling(connection, cluster.connect) is session.PoolerKind.NONE
 
 
 @pytest.mark.needs_pgbouncer

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import EngineError
 from pgdyno.probe.host import read_samples
-from pgdyno.probe.samples import Gap, GapLedger, Samples, volume_details
+from pgdyno.probe.samples import Gap, GapLedger, ProbeTables, volume_details
 from pgdyno.store import RunWriter
 from pgdyno.store.tables import columns, conform, empty
 
@@ -105,9 +105,9 @@ def test_a_ledger_covers_exactly_the_samples_that_lacked_something(missing: list
 
 
 def test_samples_of_two_probes_are_one() -> None:
-    one = Samples({"probe/disk": empty("probe/disk")}, (Gap(1, 2, "disk", "x"),))
-    two = Samples({"probe/wal": empty("probe/wal")}, (Gap(3, 4, "sql.wal", "y"),))
-    both = one | two
+    tables = ProbeTables({"probe/disk": empty("probe/disk")}, (Gap(1, 2, "disk", "x"),))
+    two = ProbeTables({"probe/wal": empty("probe/wal")}, (Gap(3, 4, "sql.wal", "y"),))
+    both = tables | two
     assert set(both.tables) == {"probe/disk", "probe/wal"}
     assert len(both.gaps) == 2
 
@@ -116,11 +116,11 @@ def test_what_daemons_said_at_two_instants() -> None:
     histograms = {"read_latency_ns": [[100, 2], [200, 1]], "write_latency_ns": []}
     histograms |= {"read_lateness_ns": [[7, 3]], "write_lateness_ns": []}
     counters = dict.fromkeys(columns("probe/member").names[3:], 0)
-    said = [
+    results = [
         {"t_ns": t_ns, "histograms": histograms, "members": [counters, {**counters, "read_ops": t_ns}]}
         for t_ns in (1, 2)
     ]
-    samples = volume_details({"data": said, "wal": [{**said[0], "members": []}]})
+    samples = volume_details({"data": results, "wal": [{**results[0], "members": []}]})
     members = samples.tables["probe/member"].to_pylist()
     assert [(row["t_ns"], row["volume"], row["member"], row["read_ops"]) for row in members] == [
         (1, "data", 0, 0), (1, "data", 1, 1), (2, "data", 0, 0), (2, "data", 1, 2)

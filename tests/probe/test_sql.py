@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.postgres.cluster import Cluster
-    from pgdyno.probe.samples import Gap, Samples
+    from pgdyno.probe.samples import Gap, ProbeTables
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def sampled(probe: CounterProbe, count: int) -> bool:
     return wait_until(lambda: probe.samples_taken >= count, 60.0)
 
 
-def missing(samples: Samples) -> list[Gap]:
+def missing(samples: ProbeTables) -> list[Gap]:
     """What was asked for and not answered; an answer that came after its deadline says something about the machine."""
     return [gap for gap in samples.gaps if not gap.why.endswith("deadlines were missed")]
 
@@ -167,8 +167,8 @@ def test_io_is_counted_by_bytes_whatever_an_operation_is(cluster: Cluster) -> No
 
 def record_of_timing(server: Cluster) -> None:
     """What a run keeps of the server's settings says whether times of I/O were taken."""
-    found = {row["name"]: row["setting"] for row in server.settings()}
-    assert {found["track_io_timing"], found["track_wal_io_timing"]} <= {"on", "off"}
+    document = {row["name"]: row["setting"] for row in server.settings()}
+    assert {document["track_io_timing"], document["track_wal_io_timing"]} <= {"on", "off"}
 
 
 def test_whether_times_of_io_were_taken_is_in_the_record(cluster: Cluster) -> None:

@@ -68,8 +68,8 @@ def test_an_error_is_raised_and_the_session_goes_on(cluster: Cluster) -> None:
 def test_a_connection_that_is_lost_meanwhile_is_an_error_and_other_threads_go_on(cluster: Cluster) -> None:
     with cluster.connect() as connection, cluster.connect() as other, ThreadPoolExecutor(1) as thread:
         names = prepared(connection, "SELECT 1", "SELECT pg_sleep(600)")
-        asked = thread.submit(ask_together, connection.pgconn, names)
+        submit = thread.submit(ask_together, connection.pgconn, names)
         other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
         with pytest.raises(psycopg.errors.AdminShutdown):
-            asked.result()
+            submit.result()
         assert connection.closed

@@ -17,8 +17,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgdyno.errors import PgdynoError
-from pgdyno.host.instance import Instance
-from pgdyno.host.journal import Journal
+from pgdyno.host.instance import InstanceGroup
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import working_below
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.binaries import find_binaries
@@ -42,13 +42,13 @@ BURN = "SELECT sum(i) FROM generate_series(1, 2000000) AS i"
 
 def seen(view: View) -> dict[str, bool]:
     """Whether each thing was seen."""
-    return {found.what: found.seen for found in view.visibility}
+    return {visibility.what: visibility.seen for visibility in view.visibility}
 
 
 def why(view: View, what: str) -> str:
     """The reason for one thing."""
-    (found,) = (found.why for found in view.visibility if found.what == what)
-    return found
+    (why,) = (visibility.why for visibility in view.visibility if visibility.what == what)
+    return why
 
 
 def device_of(folder: Path) -> str | None:
@@ -205,14 +205,14 @@ def test_a_role_with_few_rights_on_other_versions(older_server: Cluster) -> None
 @needs_cgroups
 @pytest.mark.needs_root
 def test_the_memory_of_a_server_is_that_of_its_own_control_group(state_dir: Path) -> None:
-    journal = Journal(state_dir)
+    journal = HostJournal(state_dir)
     folder = Path(tempfile.mkdtemp(prefix="pgdt-"))
     folder.chmod(0o755)
     cluster = Cluster(find_binaries(), folder / "data", journal=journal)
     try:
         cluster.initdb()
         with (
-            Instance(f"test-{os.getpid()}", 256 * MIB, journal=journal, dirty_limits=False) as instance,
+            InstanceGroup(f"test-{os.getpid()}", 256 * MIB, journal=journal, dirty_limits=False) as instance,
             cluster.running({}, instance),
         ):
             assert local.memory_group(cluster.pid) == Path(instance.paths["cgroup_memory"] or "")
@@ -227,7 +227,7 @@ def test_the_memory_of_a_server_is_that_of_its_own_control_group(state_dir: Path
 def test_a_server_with_process_ids_and_mounts_of_its_own_is_found_as_in_a_container(state_dir: Path) -> None:
     folder = Path(tempfile.mkdtemp(prefix="pgdt-"))
     folder.chmod(0o755)
-    cluster = Cluster(find_binaries(), folder / "data", journal=Journal(state_dir))
+    cluster = Cluster(find_binaries(), folder / "data", journal=HostJournal(state_dir))
     cluster.initdb()
     cluster.write_configuration({})
     assert cluster.user is not None, "root starts it as another user"
@@ -239,9 +239,9 @@ def test_a_server_with_process_ids_and_mounts_of_its_own_is_found_as_in_a_contai
         assert wait_until(cluster.socket_dir.joinpath(f".s.PGSQL.{cluster.port}").exists, 30.0)
         assert wait_until(lambda: "ready" in (cluster.data_dir / "postmaster.pid").read_text(), 30.0)
         view = look(cluster.dsn)
-        (found,) = view.roles["server"].parents
-        assert local.parent(found) == container.pid
-        assert local.in_container(found)
+        (number,) = view.roles["server"].parents
+        assert local.parent(number) == container.pid
+        assert local.in_container(number)
         device = device_of(cluster.data_dir)
         assert view.devices == ({} if device is None else {"data": device})
     finally:
@@ -260,12 +260,12 @@ def test_a_user_who_may_not_look_into_the_server_is_told_so(cluster: Cluster) ->
         view = as_nobody(lambda: vars_of(look(cluster.dsn)))
     finally:
         cluster.socket_dir.chmod(0o700)
-    said = {found["what"]: found for found in view["visibility"]}
-    assert said["the server's processes"]["seen"], "processes are public"
+    document = {item["what"]: item for item in view["visibility"]}
+    assert document["the server's processes"]["seen"], "processes are public"
     # The superuser's session knows the path; its last directory need not be entered to know its device.
     device = device_of(cluster.data_dir)
     assert view["devices"] == ({} if device is None else {"data": device})
-    assert said["the WAL's device"] == {
+    assert document["the WAL's device"] == {
         "what": "the WAL's device",
         "seen": False,
         "why": "this user may not look into the data directory",
@@ -279,7 +279,7 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 def vars_of(view: View) -> dict[str, Any]:
     """What can pass through a pipe."""
-    return {"devices": view.devices, "visibility": [found.model_dump() for found in view.visibility]}
+    return {"devices": view.devices, "visibility": [visibility.model_dump() for visibility in view.visibility]}
 
 
 def as_nobody(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -298,12 +298,12 @@ def as_nobody(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         finally:
             os._exit(code)
     os.close(writing)
-    with os.fdopen(reading, "rb") as said:
-        text = said.read()
+    with os.fdopen(reading, "rb") as fdopen:
+        text = fdopen.read()
     assert wait_until(lambda: os.waitpid(child, os.WNOHANG)[0] == child, 60.0)
     assert text, "the child failed: its traceback is above"
-    found: dict[str, Any] = json.loads(text)
-    return found
+    document: dict[str, Any] = json.loads(text)
+    return document
 
 
 def test_a_database_without_an_encoding_is_looked_at_as_any_other(cluster: Cluster) -> None:

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.postgres.cluster import Cluster
-    from pgdyno.probe.samples import Samples
+    from pgdyno.probe.samples import ProbeTables
 
 INTERVAL_S = 0.02
 LOCK = "SELECT pg_advisory_xact_lock(4242)"
 
 
-def rows(samples: Samples) -> list[dict[str, Any]]:
+def rows(samples: ProbeTables) -> list[dict[str, Any]]:
     """The table's rows, in the columns that a run would keep."""
     return conform("probe/wait_events", samples.tables["probe/wait_events"]).to_pylist()
 
 
-def cost(samples: Samples) -> dict[str, Any]:
+def cost(samples: ProbeTables) -> dict[str, Any]:
     """The row of what the probe took."""
     (row,) = conform("probe/cost", samples.tables["probe/cost"]).to_pylist()
     return row
@@ -66,17 +66,19 @@ def see_a_wait(server: Cluster) -> None:
     with one_waits_for_a_lock(server), WaitEventProbe(server.dsn, INTERVAL_S) as probe:
         assert sampled(probe, 10)
         samples = probe.stop()
-    found = rows(samples)
-    instants = {row["t_begin_ns"] for row in found}
-    waiting = [row for row in found if (row["wait_event_type"], row["wait_event"]) == ("Lock", "advisory")]
+    documents = rows(samples)
+    instants = {row["t_begin_ns"] for row in documents}
+    waiting = [row for row in documents if (row["wait_event_type"], row["wait_event"]) == ("Lock", "advisory")]
     assert {row["t_begin_ns"] for row in waiting} == instants, "it waited during every sample"
     assert {(row["backend_type"], row["count"]) for row in waiting} == {("client backend", 1)}
     # The session that holds the lock is idle in its transaction: it waits for its client.
-    assert ("Client", "ClientRead") in {(row["wait_event_type"], row["wait_event"]) for row in found}
-    assert all(row["t_end_ns"] > row["t_begin_ns"] for row in found)
+    assert ("Client", "ClientRead") in {(row["wait_event_type"], row["wait_event"]) for row in documents}
+    assert all(row["t_end_ns"] > row["t_begin_ns"] for row in documents)
     taken = cost(samples)
     assert taken["samples"] == len(instants)
-    assert taken["answer_ns"] >= sum({row["t_begin_ns"]: row["t_end_ns"] - row["t_begin_ns"] for row in found}.values())
+    assert taken["answer_ns"] >= sum(
+        {row["t_begin_ns"]: row["t_end_ns"] - row["t_begin_ns"] for row in documents}.values()
+    )
 
 
 def test_a_wait_is_seen_for_as_long_as_it_lasts(cluster: Cluster) -> None:
@@ -104,8 +106,8 @@ def test_samples_without_a_busy_session_are_there_all_the_same(cluster: Cluster)
     with WaitEventProbe(cluster.dsn, INTERVAL_S) as probe:
         assert sampled(probe, 5)
         samples = probe.stop()
-    found = rows(samples)
-    assert len({row["t_begin_ns"] for row in found}) == cost(samples)["samples"] == probe.samples_taken
+    documents = rows(samples)
+    assert len({row["t_begin_ns"] for row in documents}) == cost(samples)["samples"] == probe.samples_taken
 
 
 def test_a_server_that_stands_still_costs_samples_and_does_not_hang_the_probe(cluster: Cluster) -> None:
@@ -113,15 +115,15 @@ def test_a_server_that_stands_still_costs_samples_and_does_not_hang_the_probe(cl
     with WaitEventProbe(cluster.dsn, INTERVAL_S, patience_s=0.5) as probe:
         assert sampled(probe, 3)
         with cluster.connect() as connection:
-            found = connection.execute(
+            result = connection.execute(
                 "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgdyno probe'"
             ).fetchone()
-        assert found is not None
-        os.kill(found[0], signal.SIGSTOP)
+        assert result is not None
+        os.kill(result[0], signal.SIGSTOP)
         try:
             samples = probe.stop()
         finally:
-            os.kill(found[0], signal.SIGCONT)
+            os.kill(result[0], signal.SIGCONT)
     taken = cost(samples)
     # Deadlines passed during the half second of patience, and the sample that was waited for brought nothing.
     # On a busy machine its thread wakes late: so much of the patience has no deadline. Half of it is left for that.
@@ -148,9 +150,9 @@ def test_what_the_probes_cost_is_recorded(cluster: Cluster) -> None:
     with cluster.connect() as connection:
         assert local_backend(connection) == connection.info.backend_pid
     samples = SqlProbe(cluster.dsn).start().stop()
-    found = conform("probe/cost", samples.tables["probe/cost"]).to_pylist()
-    assert [row["probe"] for row in found] == ["sql", "wait_events"]
-    for row in found:
+    pylist = conform("probe/cost", samples.tables["probe/cost"]).to_pylist()
+    assert [row["probe"] for row in pylist] == ["sql", "wait_events"]
+    for row in pylist:
         assert row["samples"] >= 2
         assert 0 < row["client_cpu_ns"] / row["samples"] < 50_000_000
         assert 0 < row["server_cpu_ns"] / row["samples"] < 50_000_000, "the server runs on this host"

@@ -15,7 +15,9 @@ GUIDE = (ROOT / "docs" / "guide" / "published.md").read_text(encoding="utf-8")
 
 
 def _figures(name: str) -> dict[str, Decimal]:
-    return {one.name: one.value for one in read_document(ROOT / "catalog" / "published" / f"{name}.toml").figure}
+    return {
+        figure.name: figure.value for figure in read_document(ROOT / "catalog" / "published" / f"{name}.toml").figure
+    }
 
 
 def _in_words(seconds: Decimal) -> str:

@@ -98,7 +98,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_the_catalogue_has_five_documents_and_every_cell_of_the_largest() -> None:
-    documents = {one.name: one for one in read_documents(FOLDER)}
+    documents = {read_document.name: read_document for read_document in read_documents(FOLDER)}
     assert sorted(documents) == ["article-2013", "bulk-load", "huawei", "io2", "whitepaper"]
     [cells] = documents["huawei"].table
     assert len(cells.rows) == 74

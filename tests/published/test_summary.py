@@ -12,13 +12,13 @@ import pytest
 
 from pgdyno.catalog import Catalog
 from pgdyno.published import read_documents
-from pgdyno.reproduce.library import Library
+from pgdyno.reproduce.library import DocumentLibrary
 from pgdyno.reproduce.told import tell
 from tests.report import chromium
 from tools.reference import published_chart, published_lines, published_summary
 
 if TYPE_CHECKING:
-    from pgdyno.reproduce.told import DocumentTold
+    from pgdyno.reproduce.told import DocumentResult
 
 pytestmark = pytest.mark.usefixtures("engine")
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,17 +32,17 @@ class Copies:
         shutil.copytree(ROOT / "catalog" / "published", self.figures)
         shutil.copytree(published_summary.KEPT, self.kept)
 
-    def told(self) -> list[DocumentTold]:
+    def told(self) -> list[DocumentResult]:
         """What is known of them."""
-        found = Library(tuple(read_documents(self.figures)), ROOT / "experiments")
+        library = DocumentLibrary(tuple(read_documents(self.figures)), ROOT / "experiments")
         with Catalog() as catalog:
-            kept = published_summary.kept_of(found, self.kept)
-            return [tell(one, kept, catalog.resolve) for one in found.documents]
+            kept = published_summary.kept_of(library, self.kept)
+            return [tell(document, kept, catalog.resolve) for document in library.documents]
 
     def both(self) -> tuple[str, str]:
         """Summary and picture."""
-        told = self.told()
-        return published_summary.summary(told), published_chart.drawn(told)
+        results = self.told()
+        return published_summary.summary(results), published_chart.drawn(results)
 
 
 @pytest.fixture
@@ -71,14 +71,16 @@ def test_another_recorded_figure_changes_summary_and_picture(copies: Copies) -> 
 
 def test_another_published_figure_changes_the_verdict_and_the_picture(copies: Copies) -> None:
     before = copies.both()
-    [told] = [one for one in copies.told()[3].comparisons if one.name == "TPM, OLTP stress test"]
-    assert told.ratio is not None
+    [result] = [comparison for comparison in copies.told()[3].comparisons if comparison.name == "TPM, OLTP stress test"]
+    assert result.ratio is not None
     file = copies.figures / "io2.toml"
     text = file.read_text(encoding="utf-8")
     assert text.count("value = 269_823") == 1
-    file.write_text(text.replace("value = 269_823", f"value = {129_729 * told.ratio.mean:.0f}"), encoding="utf-8")
-    [changed] = [one for one in copies.told()[3].comparisons if one.name == "TPM, OLTP stress test"]
-    assert changed.judged.word != told.judged.word
+    file.write_text(text.replace("value = 269_823", f"value = {129_729 * result.ratio.mean:.0f}"), encoding="utf-8")
+    [changed] = [
+        comparison for comparison in copies.told()[3].comparisons if comparison.name == "TPM, OLTP stress test"
+    ]
+    assert changed.judged.word != result.judged.word
     after = copies.both()
     assert before[0] != after[0]
     assert before[1] != after[1]
@@ -105,10 +107,10 @@ def test_results_that_are_gone_are_said_and_no_dot_is_left(copies: Copies) -> No
 
 
 def test_the_numbers_of_the_picture_are_those_of_the_table() -> None:
-    told = published_summary.told()
-    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", published_summary.summary(told), re.MULTILINE)
+    result = published_summary.told()
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", published_summary.summary(result), re.MULTILINE)
     places = {int(place): name.strip() for place, name in rows}
-    dots = re.findall(r"<title>(\d+), ([^:]+): there", published_chart.drawn(told))
+    dots = re.findall(r"<title>(\d+), ([^:]+): there", published_chart.drawn(result))
     assert len(dots) >= 5
     assert all(places[int(place)].endswith(name) for place, name in dots)
 

@@ -34,8 +34,8 @@ def serve(listener: socket.socket) -> None:
         connection, _ = listener.accept()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with connection:
-            while said := connection.recv(len(MESSAGE)):
-                connection.sendall(said)
+            while recv := connection.recv(len(MESSAGE)):
+                connection.sendall(recv)
 
 
 @pytest.fixture
@@ -68,21 +68,21 @@ def round_trip_us(port: int) -> float:
 
 def test_a_round_trip_is_what_was_asked_for(echo: int, tmp_path: Path) -> None:
     here: list[float] = []
-    found: dict[float, list[float]] = {}
+    values: dict[float, list[float]] = {}
     cpu_us: dict[float, list[float]] = {}
     late_us: dict[float, list[float]] = {}
     for _ in range(ROUNDS):
         here.append(round_trip_us(echo))
         for rtt_ms in RTTS_MS:
             with relaying(echo, rtt_ms, log=tmp_path / "relay.log") as relay:
-                found.setdefault(rtt_ms, []).append(round_trip_us(relay.port))
-                said = relay.stop()
-            cpu_us.setdefault(rtt_ms, []).append(said["cpu_ns"] / 1000 / said["to_server"]["chunks"])
-            late = said["to_server"]["late_ns_p50"] + said["to_client"]["late_ns_p50"]
+                values.setdefault(rtt_ms, []).append(round_trip_us(relay.port))
+                document = relay.stop()
+            cpu_us.setdefault(rtt_ms, []).append(document["cpu_ns"] / 1000 / document["to_server"]["chunks"])
+            late = document["to_server"]["late_ns_p50"] + document["to_client"]["late_ns_p50"]
             late_us.setdefault(rtt_ms, []).append(late / 1000)
     direct = statistics.median(here)
     print(f"\ndirect: {direct:.0f} us a round trip")
-    for rtt_ms, took in found.items():
+    for rtt_ms, took in values.items():
         more = statistics.median(took) - direct
         excess_us = more - rtt_ms * 1000
         late, cpu = statistics.median(late_us[rtt_ms]), statistics.median(cpu_us[rtt_ms])

@@ -45,8 +45,8 @@ def echo() -> Iterator[int]:
 
         def answer(connection: socket.socket) -> None:
             with connection:
-                while said := connection.recv(100):
-                    connection.sendall(said)
+                while recv := connection.recv(100):
+                    connection.sendall(recv)
 
         threading.Thread(target=serve, daemon=True).start()
         yield listener.getsockname()[1]

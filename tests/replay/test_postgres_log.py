@@ -11,7 +11,7 @@ import pytest
 
 from pgdyno import _engine
 from pgdyno.host import volume
-from pgdyno.host.instance import Instance
+from pgdyno.host.instance import InstanceGroup
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 
@@ -36,8 +36,8 @@ def pgbench(cluster: Cluster, *options: str) -> None:
     subprocess.run(command, env=cluster.binaries.environment, capture_output=True, check=True)
 
 
-def requests(found: volume.AttachedVolume) -> int:
-    counters = found.stats()["counters"]
+def requests(attached_volume: volume.AttachedVolume) -> int:
+    counters = attached_volume.stats()["counters"]
     return int(counters["read_ops"]) + int(counters["write_ops"])
 
 
@@ -47,18 +47,18 @@ def test_a_million_requests_of_postgresql_with_checkpoints_are_replayed_identica
     log = tmp_path / "submit.log"
     deadline = time.monotonic() + DEADLINE_S
     mount = state_dir.parent / "volume"
-    with volume.attached(VOLUME, mount=mount, submit_log=log, seed=7) as found:
+    with volume.attached(VOLUME, mount=mount, submit_log=log, seed=7) as answer:
         cluster = Cluster(find_binaries(), mount / "data")
         try:
             cluster.initdb()
             with (
-                Instance(f"replay-{os.getpid()}", MEMORY_BYTES) as instance,
+                InstanceGroup(f"replay-{os.getpid()}", MEMORY_BYTES) as instance,
                 cluster.running(SETTINGS, instance),
                 cluster.connect() as connection,
             ):
                 pgbench(cluster, "-i", "-q", "-s", str(SCALE))
-                while requests(found) < REQUESTS:
-                    assert time.monotonic() < deadline, f"{requests(found):,} requests after {DEADLINE_S:g} s"
+                while requests(answer) < REQUESTS:
+                    assert time.monotonic() < deadline, f"{requests(answer):,} requests after {DEADLINE_S:g} s"
                     pgbench(cluster, "-c", "16", "-T", str(PART_S))
                 done = connection.execute("SELECT num_timed + num_requested FROM pg_stat_checkpointer").fetchone()
         finally:

@@ -28,11 +28,11 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log of reads and writes, below and above the limits, with a change of credit in between."""
     folder = tmp_path_factory.mktemp("log")
     path = folder / "submit.log"
-    with volume.attached("io2bx:iops=20000", mount=None, submit_log=path, seed=42, state_dir=folder / "s") as found:
-        fio.run(found.block_device, Job("random", "70/30", 4, 64, 4, ramp_s=0))
-        _engine.run_json(["volume", "credit", found.name, "--percent", "0", "--state-dir", str(found.state_dir)])
-        fio.run(found.block_device, Job("random", "read", 16, 4, 3, ramp_s=0))
-        fio.run(found.block_device, Job("sequential", "write", 64, 16, 2, ramp_s=0))
+    with volume.attached("io2bx:iops=20000", mount=None, submit_log=path, seed=42, state_dir=folder / "s") as result:
+        fio.run(result.block_device, Job("random", "70/30", 4, 64, 4, ramp_s=0))
+        _engine.run_json(["volume", "credit", result.name, "--percent", "0", "--state-dir", str(result.state_dir)])
+        fio.run(result.block_device, Job("random", "read", 16, 4, 3, ramp_s=0))
+        fio.run(result.block_device, Job("sequential", "write", 64, 16, 2, ramp_s=0))
     return path
 
 

@@ -126,8 +126,8 @@ class Browser:
         return page
 
     def _value(self, expression: str, session: str, page: Page) -> Any:
-        asked = {"expression": expression, "returnByValue": True, "awaitPromise": True}
-        return self._call("Runtime.evaluate", asked, session, page)["result"].get("value")
+        document = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        return self._call("Runtime.evaluate", document, session, page)["result"].get("value")
 
     def _press(self, key: str, session: str, page: Page) -> None:
         pressed = {"key": key, "code": key, "windowsVirtualKeyCode": _CODES[key]}

@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.compare import Comparison, compared, summarise
-from pgdyno.store.reader import Run, open_run
+from pgdyno.store.reader import StoredRun, open_run
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 
@@ -29,7 +29,7 @@ LAWS = ((180.0, 0.05, 0.0006), (300.0, 0.02, 0.0002))
 
 
 @dataclass(frozen=True)
-class Kept(Run):
+class Kept(StoredRun):
     """A run whose tables are read once: hundreds of cells stand on the same two directories."""
 
     def table(self, name: str) -> pa.Table:
@@ -67,10 +67,10 @@ def swept(
     arms: list[str] = []
     for index, levels in enumerate(product(*factors.values())):
         arms.append(" · ".join(levels))
-        volume, asked = VOLUMES.index(levels[0]), int(levels[1])
+        volume, number = VOLUMES.index(levels[0]), int(levels[1])
         less = 1 - 0.2 * int(levels[2]) / max(counts) if len(levels) > 2 else 1.0
         for block in range(1, replicates + 1):
-            tps = law(volume, asked) * less * draw.gauss(1, scatter)
+            tps = law(volume, number) * less * draw.gauss(1, scatter)
             run = base.arms[volume].replicates[0].figures
             changes = {
                 "arm": arms[-1],
@@ -78,11 +78,11 @@ def swept(
                 "factors": dict(zip(factors, levels, strict=True)),
                 "block": block,
                 "account": run.record.account.model_copy(update={"succeeded": round(tps * run.record.measure.seconds)}),
-                "workload": run.record.workload | {"clients": asked},
+                "workload": run.record.workload | {"clients": number},
             }
-            one = Kept(run.run.path, run.record.model_copy(update=changes))
-            latency = run.latency_ms.scaled(run.work_per_s / tps * asked / 32)
-            figures.append(replace(run, run=one, latency_ms=latency))
+            result = Kept(run.run.path, run.record.model_copy(update=changes))
+            latency = run.latency_ms.scaled(run.work_per_s / tps * number / 32)
+            figures.append(replace(run, run=result, latency_ms=latency))
     record = base.experiment.model_copy(
         update={"kind": "run", "arms": tuple(arms), "factors": factors, "replicates": replicates}
     )

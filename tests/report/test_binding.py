@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.analysis.binding.limits import LIMITS
 from pgdyno.analysis.binding.remedy import Remedy
-from pgdyno.analysis.binding.verdict import Verdict
+from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.headline import TPS
 from pgdyno.report import binding, document, table
@@ -41,7 +41,7 @@ def test_page_has_a_bar_with_words_for_each_arm(capped: Comparison) -> None:
     labels = re.findall(r'class="strip" role="img" aria-label="([^"]+)"', section)
     assert [label.partition(": ")[0] for label in labels] == ["gp3:size=100GiB", "io2bx"]
     assert labels[0].startswith("gp3:size=100GiB: volume IOPS 9")
-    widths = [int(found) for found in re.findall(r'style="flex:(\d+)"', section)]
+    widths = [int(item) for item in re.findall(r'style="flex:(\d+)"', section)]
     assert sum(widths) == 2 * 30
     assert "<b>volume IOPS</b> (confidence: high)" in section
     assert "IOPS of 3,000 bought</li>" in section
@@ -66,50 +66,50 @@ def test_document_has_the_verdict_of_each_run(capped: Comparison) -> None:
     assert [run.replicate for run in gp3.runs] == [1, 2]
     for run in gp3.runs:
         assert (run.seconds[0].begin_s, run.seconds[-1].end_s) == (0, 30)
-        assert all(one.end_s == other.begin_s for one, other in zip(run.seconds, run.seconds[1:], strict=False))
+        assert all(item.end_s == other.begin_s for item, other in zip(run.seconds, run.seconds[1:], strict=False))
 
 
 def test_nothing_is_concluded_from_the_numbers_of_an_invalid_arm(tmp_path: Path) -> None:
     plan = Plan(measure_s=30, replicates=2).with_arms(
         replace(CAPPED, other_share=0.60), replace(IO2BX, waits=IO2BX_WAITS)
     )
-    found = summarise(make_experiment(tmp_path, plan))
-    assert not found.arms[0].valid
-    assert {text.partition(":")[0] for _, text in binding.lines(found)} == {"io2bx"}
-    first = binding.rows(found)[0]
+    comparison = summarise(make_experiment(tmp_path, plan))
+    assert not comparison.arms[0].valid
+    assert {text.partition(":")[0] for _, text in binding.lines(comparison)} == {"io2bx"}
+    first = binding.rows(comparison)[0]
     assert (first.limit, {part.colour for part in first.stretches}) == ("not named (invalid)", {""})
-    assert "its numbers are invalid, so no limit and no remedy are named" in html(found)
-    made = document(found).arms[0].binding
+    assert "its numbers are invalid, so no limit and no remedy are named" in html(comparison)
+    made = document(comparison).arms[0].binding
     assert (made.limit, made.shares, made.evidence, made.remedy) == (None, {}, [], None)
-    assert {one.limit for one_run in made.runs for one in one_run.seconds} == {None}
+    assert {item.limit for one_run in made.runs for item in one_run.seconds} == {None}
 
 
 def test_what_was_not_seen_is_told_instead_of_a_limit(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, Plan(arms=(replace(REAL, waits=()),), replicates=1, measure_s=20)))
-    (line,) = [text for word, text in binding.lines(found) if word == "bound by: "]
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=(replace(REAL, waits=()),), replicates=1, measure_s=20)))
+    (line,) = [text for word, text in binding.lines(comparison) if word == "bound by: "]
     assert line.startswith("service=bank: unknown: what sessions waited for was not sampled; no block device")
-    assert "Not seen: what sessions waited for was not sampled; " in html(found)
-    made = document(found).arms[0].binding
+    assert "Not seen: what sessions waited for was not sampled; " in html(comparison)
+    made = document(comparison).arms[0].binding
     assert (made.limit, made.confidence, made.remedy) == (None, "unknown", None)
 
 
 def test_many_arms_are_counted(tmp_path: Path) -> None:
     arms = [replace(CAPPED, spec=f"gp3:size={size}GiB") for size in range(100, 107)]
     arms.append(replace(IO2BX, waits=(("Lock", "transactionid", 29.0),)))
-    found = summarise(make_experiment(tmp_path, Plan(measure_s=20, replicates=1).with_arms(*arms)))
-    told = [text for word, text in binding.lines(found) if word == "bound by: "]
-    assert [text.partition(":")[0] for text in told] == ["volume IOPS", "locks"]
-    assert told[0].startswith("volume IOPS: 7 of 8 arms, as ")
-    text = html(found)
+    comparison = summarise(make_experiment(tmp_path, Plan(measure_s=20, replicates=1).with_arms(*arms)))
+    results = [text for word, text in binding.lines(comparison) if word == "bound by: "]
+    assert [text.partition(":")[0] for text in results] == ["volume IOPS", "locks"]
+    assert results[0].startswith("volume IOPS: 7 of 8 arms, as ")
+    text = html(comparison)
     outline(text)
     assert 'class="strip"' not in text
 
 
 def test_words_of_a_verdict() -> None:
-    sure = Verdict("volume_iops", "wal", "high", {"volume_iops": 0.97})
+    sure = BindingVerdict("volume_iops", "wal", "high", {"volume_iops": 0.97})
     assert binding.verdict_words(sure) == "volume IOPS (wal) in 97 % of the seconds"
     assert binding.verdict_words(replace(sure, confidence="low")).startswith("probably volume IOPS (wal)")
-    mixed = Verdict(None, None, "unknown", {"locks": 0.3, "server_cpu": 0.25})
+    mixed = BindingVerdict(None, None, "unknown", {"locks": 0.3, "server_cpu": 0.25})
     assert binding.verdict_words(mixed) == "unknown (locks 30 % and server CPU 25 % of the seconds)"
 
 

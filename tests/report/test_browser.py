@@ -36,8 +36,8 @@ VERDICT_PX = "document.querySelector('h1').getBoundingClientRect().top"
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width_px", [1280, 768, 390, 320])
 def test_page(browser: chromium.Browser, written: ReportFiles, width_px: int, dark: bool) -> None:
-    asked = (WIDTH, OUTSIDE, DRAWN, MARKS, ARM_COLOUR, LINE_COLOUR, GROUND, VERDICT_PX)
-    page = browser.open(written.page, width_px, dark, asked)
+    texts = (WIDTH, OUTSIDE, DRAWN, MARKS, ARM_COLOUR, LINE_COLOUR, GROUND, VERDICT_PX)
+    page = browser.open(written.page, width_px, dark, texts)
     assert page.complaints == []
     assert page.requests == [written.page.resolve().as_uri()]
     assert page.values[WIDTH] <= width_px

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def test_table_page_and_figure(experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "made.html"
     assert run(["report", str(experiment), "--output", str(output)]) == 0
-    said = capsys.readouterr()
-    assert f"report: {output}" in said.out
-    assert said.err == ""
+    readouterr = capsys.readouterr()
+    assert f"report: {output}" in readouterr.out
+    assert readouterr.err == ""
     assert output.is_file()
     assert output.with_suffix(".png").is_file()
 
@@ -44,8 +44,8 @@ def test_what_is_no_experiment_is_refused(experiment: Path, capsys: pytest.Captu
     assert "absent is not an experiment" in capsys.readouterr().err
     assert run(["report", "a" * 300]) == EXIT_USAGE  # of no file system
     assert "this is a bug" not in capsys.readouterr().err
-    one = next((experiment / "runs").iterdir())
-    assert run(["report", str(one)]) == EXIT_USAGE
+    path = next((experiment / "runs").iterdir())
+    assert run(["report", str(path)]) == EXIT_USAGE
     assert f"remedy: pgdyno report {experiment}" in capsys.readouterr().err
 
 
@@ -73,16 +73,16 @@ def test_a_run_is_valid_by_one_verdict_wherever_it_is_named(tmp_path: Path, caps
     }
     assert sorted(of_report.values()) == [False, False, True, True]
     (listed,) = json.loads(said("runs", "--json"))["experiments"]
-    assert {one["run_id"]: one["valid"] for one in listed["runs"]} == of_report
-    assert [one["why_invalid"] for one in listed["runs"] if not one["valid"]] == [[reason]] * 2
+    assert {run["run_id"]: run["valid"] for run in listed["runs"]} == of_report
+    assert [run["why_invalid"] for run in listed["runs"] if not run["valid"]] == [[reason]] * 2
     of_experiment = (listed["valid"], listed["why_invalid"], listed["runs_valid"])
     assert of_experiment == (False, ["2 of 4 finished runs are invalid"], 2)
     lines = said("runs").splitlines()
     assert "4 of 4 runs finished, 2 valid" in lines[0]
     assert sum(line.endswith(f"invalid: {reason}") for line in lines) == 2
     queried = json.loads(said("query", "SELECT run_id, valid, why_invalid FROM runs", "--json"))
-    assert {one["run_id"]: one["valid"] for one in queried} == of_report
-    assert {one["why_invalid"] for one in queried} == {reason, None}
+    assert {item["run_id"]: item["valid"] for item in queried} == of_report
+    assert {item["why_invalid"] for item in queried} == {reason, None}
     averaged = said("query", "SELECT arm, avg(tps) AS tps FROM runs WHERE valid GROUP BY arm")
     assert "io2bx" in averaged
     assert "gp3" not in averaged
@@ -103,11 +103,11 @@ def test_a_run_whose_tables_cannot_be_read_is_invalid(tmp_path: Path, capsys: py
 def test_different_experiments_with_the_same_arms_are_summed_up(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = make_experiment(tmp_path, Plan(arms=(GP3, replace(IO2BX, tps=1600)), measure_s=20))
+    experiment = make_experiment(tmp_path, Plan(arms=(GP3, replace(IO2BX, tps=1600)), measure_s=20))
     other = make_experiment(tmp_path, Plan(arms=(GP3, replace(IO2BX, tps=3200)), measure_s=20, seed=8))
-    assert run(["report", str(one), str(other), "--summary"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"compared with {GP3.written}:\n")
-    assert "transactions per second" in said
-    assert run(["report", str(one), str(other), "--summary", "--json"]) == EXIT_USAGE
+    assert run(["report", str(experiment), str(other), "--summary"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"compared with {GP3.written}:\n")
+    assert "transactions per second" in out
+    assert run(["report", str(experiment), str(other), "--summary", "--json"]) == EXIT_USAGE
     assert "--summary prints a table" in capsys.readouterr().err

@@ -30,11 +30,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 
 def test_rows_have_the_published_figures(published: Comparison) -> None:
-    found = {row.title: row.cells for row in rows(published)}
-    assert found["US$ a month"] == ("$1,375.36", "$5,408")
-    assert found["US$ a month at 10,192 GiB"] == ("$1,375.36", "$6,170")
-    assert found["lost within a year"] == ("0.8 % to 1.6 %", "0.002 %")
-    assert found["on the cost front"] == ("TPS and p99", "TPS and p99")
+    document = {row.title: row.cells for row in rows(published)}
+    assert document["US$ a month"] == ("$1,375.36", "$5,408")
+    assert document["US$ a month at 10,192 GiB"] == ("$1,375.36", "$6,170")
+    assert document["lost within a year"] == ("0.8 % to 1.6 %", "0.002 %")
+    assert document["on the cost front"] == ("TPS and p99", "TPS and p99")
 
 
 def test_page_has_a_section_with_what_to_know(published: Comparison) -> None:
@@ -71,16 +71,16 @@ def test_an_arm_alone_has_no_front_and_equal_arms_no_equal_size(tmp_path: Path) 
 
 
 def test_a_server_of_which_nothing_is_known_has_no_such_section(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, Plan(arms=(REAL,), measure_s=20)))
-    assert rows(found) == []
-    assert "Cost and durability" not in plain(html(found))
-    assert "cost and durability" not in table(found)
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=(REAL,), measure_s=20)))
+    assert rows(comparison) == []
+    assert "Cost and durability" not in plain(html(comparison))
+    assert "cost and durability" not in table(comparison)
 
 
 def test_an_instance_store_ends_with_its_instance(tmp_path: Path) -> None:
     arm = replace(GP3, spec="instance-store", kind="instance-store", usd_per_month=None)
-    found = summarise(make_experiment(tmp_path, Plan(arms=(arm,), measure_s=20)))
-    assert loss(found.costs[0]) == "with its instance"
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=(arm,), measure_s=20)))
+    assert loss(comparison.costs[0]) == "with its instance"
 
 
 @pytest.mark.parametrize(

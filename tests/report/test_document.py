@@ -25,15 +25,15 @@ def test_document_has_the_published_fields(comparison: Comparison, tmp_path: Pat
     assert {"volume", "tps", "latency_ms", "disk", "usd_per_month", "valid", "why_invalid"} <= set(arm)
     assert set(arm["tps"]) == {"mean", "low", "high", "n", "degrees"}
     assert set(arm["latency_ms"]) == {"p50", "p95", "p99"}
-    for one in arm["latency_ms_of_runs"].values():
-        assert 0 < one["low"] < one["mean"] < one["high"]
-        assert one["n"] == arm["tps"]["n"] > 1
+    for item in arm["latency_ms_of_runs"].values():
+        assert 0 < item["low"] < item["mean"] < item["high"]
+        assert item["n"] == arm["tps"]["n"] > 1
     assert set(arm["latency_ms_of_runs"]) == set(arm["latency_ms"])
     assert set(arm["disk"]) == {"iops", "mib_per_s", "queue_length", "read_ms_p50", "write_ms_p50"}
     assert {"volume", "to", "metric", "ratio", "low", "high", "distinguishable"} <= set(made["ratios"][0])
     assert {"equivalent_within", "detectable_difference", "replicates_needed"} <= set(made["ratios"][0])
     assert 0 < made["noise_floor"] < 0.2
-    assert {one["state"] for one in arm["steady"]} == {"too short"}
+    assert {item["state"] for item in arm["steady"]} == {"too short"}
     assert made["sweep"] is None
     assert made["command"].startswith("pgdyno compare gp3:size=100GiB ")
     assert made["report"] == str(tmp_path / "report.html")

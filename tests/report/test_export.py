@@ -96,8 +96,8 @@ def test_the_command_prints_or_writes(experiment: Path, tmp_path: Path, capsys: 
     assert run(["report", str(experiment), "--format", "md", "--against", str(experiment)]) == EXIT_USAGE
     assert "--against writes an HTML page only" in capsys.readouterr().err
     assert run(["report", str(experiment), "--format", "csv", "--json"]) == EXIT_USAGE
-    said = capsys.readouterr()
-    assert (said.out, "--json and --format csv are two documents" in said.err) == ("", True)
+    readouterr = capsys.readouterr()
+    assert (readouterr.out, "--json and --format csv are two documents" in readouterr.err) == ("", True)
 
 
 def test_one_result_against_another(
@@ -105,9 +105,9 @@ def test_one_result_against_another(
 ) -> None:
     output = tmp_path / "against.html"
     assert run(["report", str(other), "--against", str(experiment), "--output", str(output)]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"gp3:size=100GiB does (1\.9\d|2\.\d+) times the transactions here", said)
-    assert "io2bx here and there are not distinguishable" in said
+    out = capsys.readouterr().out
+    assert re.search(r"gp3:size=100GiB does (1\.9\d|2\.\d+) times the transactions here", out)
+    assert "io2bx here and there are not distinguishable" in out
     text = output.read_text()
     outline(text)
     assert "measure_s" in text  # what the two differ in
@@ -117,21 +117,21 @@ def test_one_result_against_another(
 
 def test_results_without_a_common_arm_say_so(comparison: Comparison, tmp_path: Path) -> None:
     plan = Plan(arms=(replace(GP3, spec="gp3:iops=6000"), replace(IO2BX, spec="io2:iops=100")), measure_s=20)
-    found = against(comparison, summarise(make_experiment(tmp_path, plan)))
-    assert found.pairs == ()
-    assert len(found.alone) == len(found.alone_of_other) == 2
-    assert verdict(found) == "The two results have no arm in common."
-    outline(html(found))
+    result = against(comparison, summarise(make_experiment(tmp_path, plan)))
+    assert result.pairs == ()
+    assert len(result.alone) == len(result.alone_of_other) == 2
+    assert verdict(result) == "The two results have no arm in common."
+    outline(html(result))
 
 
 def test_the_same_volume_twice_is_held_against_both_in_their_order(tmp_path: Path) -> None:
     arms = (GP3, replace(GP3, tps=1500.0))
-    one = summarise(make_experiment(tmp_path, Plan(arms=arms, measure_s=20)))
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=arms, measure_s=20)))
     later = Plan(arms=arms, measure_s=20, created_unix_ns=CREATED_UNIX_NS + 1)
-    found = against(one, summarise(make_experiment(tmp_path, later)))
-    assert [(pair.arm.index, pair.other.index) for pair in found.pairs] == [(0, 0), (1, 1)]
-    assert found.alone == found.alone_of_other == ()
-    fewer = against(one, summarise(make_experiment(tmp_path, replace(later, arms=(GP3,), seed=9))))
+    result = against(comparison, summarise(make_experiment(tmp_path, later)))
+    assert [(pair.arm.index, pair.other.index) for pair in result.pairs] == [(0, 0), (1, 1)]
+    assert result.alone == result.alone_of_other == ()
+    fewer = against(comparison, summarise(make_experiment(tmp_path, replace(later, arms=(GP3,), seed=9))))
     assert [(pair.arm.index, pair.other.index) for pair in fewer.pairs] == [(0, 0)]
     assert [arm.index for arm in fewer.alone] == [1]
 
@@ -161,7 +161,7 @@ def test_an_unpaired_ratio_of_one_run_has_no_interval_and_of_none_is_refused() -
 def test_differences_name_the_place() -> None:
     old = {"world": {"volume": "gp3", "mount_options": ""}, "seed": 1, "list": [1, 2]}
     new = {"world": {"volume": "io2"}, "seed": 1, "list": [1, 3]}
-    assert [(one.place, one.old, one.new) for one in differences(old, new)] == [
+    assert [(difference.place, difference.old, difference.new) for difference in differences(old, new)] == [
         (("world", "volume"), "gp3", "io2"), (("world", "mount_options"), "", None), (("list", 1), 2, 3),
     ]  # fmt: skip
     assert differences(old, old) == []

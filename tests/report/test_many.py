@@ -61,9 +61,9 @@ def plain(text: str) -> str:
 def test_page_of_sixteen_arms_is_one_small_file(sixteen_page: Path) -> None:
     text = sixteen_page.read_text()
     assert len(text.encode()) < PAGE_BYTES_MAX
-    found = outline(text)
-    assert not {"script", "link", "iframe", "object", "img", "form"} & set(found.elements)
-    assert len(found.ids) == len(set(found.ids))
+    result = outline(text)
+    assert not {"script", "link", "iframe", "object", "img", "form"} & set(result.elements)
+    assert len(result.ids) == len(set(result.ids))
     assert not re.search(r"\b(?:nan|NaN|None|undefined)\b", re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL))
 
 
@@ -164,33 +164,35 @@ def test_page_of_several_volumes(two_volumes: Comparison) -> None:
 
 
 def test_real_server_says_what_is_unknown(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, Plan(arms=(REAL,), measure_s=20)))
-    assert found.valid
-    words = plain(html(found))
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=(REAL,), measure_s=20)))
+    assert comparison.valid
+    words = plain(html(comparison))
     assert "Not seen: wait events of other roles' sessions: the role is not in pg_monitor" in words
     assert "What could be seen" in words
     assert "db.example.org:5432" in words
     assert "The volume" not in words.replace("The volumes were", "")
     assert "Nothing of the server was changed" in words
-    assert "unknown: the data directory's device" in table(found)
-    made = document(found).arms[0]
+    assert "unknown: the data directory's device" in table(comparison)
+    made = document(comparison).arms[0]
     assert [row.what for row in made.unseen][1] == "the data directory's device"
     assert made.volumes == {}
 
 
 def test_instance_larger_than_the_host_is_labelled(tmp_path: Path) -> None:
     arms = tuple(replace(arm, storage_only=True) for arm in (GP3, IO2BX))
-    found = summarise(make_experiment(tmp_path, Plan(arms=arms, replicates=1, measure_s=20)))
-    assert "Storage only. r6g.4xlarge (16 vCPUs) on 2 cores." in plain(html(found))
-    assert "storage only: r6g.4xlarge (16 vCPUs) on 2 cores." in table(found)
-    assert all(arm.storage_only for arm in document(found).arms)
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=arms, replicates=1, measure_s=20)))
+    assert "Storage only. r6g.4xlarge (16 vCPUs) on 2 cores." in plain(html(comparison))
+    assert "storage only: r6g.4xlarge (16 vCPUs) on 2 cores." in table(comparison)
+    assert all(arm.storage_only for arm in document(comparison).arms)
 
 
 def test_many_arms_of_one_factor_are_counted(tmp_path: Path) -> None:
     arms = tuple(replace(IO2BX, spec=f"io2bx:iops={n}000", tps=1000.0 + 300 * (n > 5)) for n in range(1, 9))
-    found = summarise(make_experiment(tmp_path, Plan(arms=arms, measure_s=20)))
-    assert found.verdict.startswith("Of 7 arms 3 do more transactions than io2bx:iops=1000, 0 do fewer and 4 are not")
-    words = plain(html(found))
+    comparison = summarise(make_experiment(tmp_path, Plan(arms=arms, measure_s=20)))
+    assert comparison.verdict.startswith(
+        "Of 7 arms 3 do more transactions than io2bx:iops=1000, 0 do fewer and 4 are not"
+    )
+    words = plain(html(comparison))
     assert "io2bx:iops=8000" in words
     assert "≈" in words
 

@@ -59,28 +59,28 @@ class Outline(HTMLParser):
 
 def outline(text: str) -> Outline:
     """The outline of a page."""
-    found = Outline()
-    found.feed(text)
-    found.close()
-    assert found.open == []
-    return found
+    outline = Outline()
+    outline.feed(text)
+    outline.close()
+    assert outline.open == []
+    return outline
 
 
 def test_page_is_one_small_file_that_needs_nothing_else(written: ReportFiles) -> None:
     text = written.page.read_text()
     assert len(text.encode()) < PAGE_BYTES_MAX
-    found = outline(text)
-    assert not {"script", "link", "iframe", "object", "img", "form"} & set(found.elements)
-    assert [address for address in found.addresses if not address.startswith("#")] == []
+    result = outline(text)
+    assert not {"script", "link", "iframe", "object", "img", "form"} & set(result.elements)
+    assert [address for address in result.addresses if not address.startswith("#")] == []
     assert not re.search(r"@import|url\((?!#)|https?://|srcset|data:", text)
 
 
 def test_ids_are_unique_and_references_lead_somewhere(written: ReportFiles) -> None:
     text = written.page.read_text()
-    found = outline(text)
-    assert len(found.ids) == len(set(found.ids))
-    references = re.findall(r"url\(#([^)]+)\)", text) + [a[1:] for a in found.addresses if a.startswith("#")]
-    assert set(references) <= set(found.ids)
+    result = outline(text)
+    assert len(result.ids) == len(set(result.ids))
+    references = re.findall(r"url\(#([^)]+)\)", text) + [a[1:] for a in result.addresses if a.startswith("#")]
+    assert set(references) <= set(result.ids)
 
 
 def test_verdict_comes_first_then_everything_else(written: ReportFiles, comparison: Comparison) -> None:

@@ -43,8 +43,8 @@ def test_words_of_events_lie_over_no_others_and_inside_the_panel() -> None:
             assert begin_px + length_px <= width_px
             spans.append((row["y_px"], begin_px, begin_px + length_px))
         assert not any(
-            one is not other and one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
-            for one in spans
+            span is not other and span[0] == other[0] and span[1] < other[2] and other[1] < span[2]
+            for span in spans
             for other in spans
         )
         assert all((y_px - 2) % EVENT_LANE_PX == 0 and y_px < 78 for y_px, _, _ in spans)
@@ -68,7 +68,7 @@ def test_no_line_touches_the_upper_edge_of_its_panel(eventless: Comparison) -> N
 
 
 def _linear_scales(drawn: dict[str, Any], datasets: dict[str, Any]) -> list[tuple[dict[str, Any], list[float]]]:
-    found = []
+    linear_scales = []
     for panel in drawn["vconcat"]:
         for layer in panel.get("layer", ()):
             y = layer.get("encoding", {}).get("y", {})
@@ -77,8 +77,8 @@ def _linear_scales(drawn: dict[str, Any], datasets: dict[str, Any]) -> list[tupl
                 continue
             values = [row["value"] for row in datasets[layer["data"]["name"]] if row["value"]]
             if values:
-                found.append((scale, values))
-    return found
+                linear_scales.append((scale, values))
+    return linear_scales
 
 
 def test_the_bars_of_cpu_are_the_whole_machine(eventless: Comparison) -> None:
@@ -90,16 +90,16 @@ def test_the_bars_of_cpu_are_the_whole_machine(eventless: Comparison) -> None:
 
 
 def test_that_no_checkpoint_began_is_among_what_to_keep_in_mind(tmp_path: Path) -> None:
-    found = summarise(make_experiment(tmp_path, Plan(measure_s=10)))
-    for arm in found.arms:
+    comparison = summarise(make_experiment(tmp_path, Plan(measure_s=10)))
+    for arm in comparison.arms:
         for replicate in arm.replicates:
             rates = replicate.figures.server.rates
             rates.update(checkpoints=0.0, wal_mib_per_s=3.0)
-    assert any("no checkpoint began" in text for text in trust.warnings(found))
-    for arm in found.arms[:1]:
+    assert any("no checkpoint began" in text for text in trust.warnings(comparison))
+    for arm in comparison.arms[:1]:
         for replicate in arm.replicates:
             replicate.figures.server.rates["checkpoints"] = 1.0
-    assert not any("no checkpoint began" in text for text in trust.warnings(found))
+    assert not any("no checkpoint began" in text for text in trust.warnings(comparison))
 
 
 def test_pgdynos_own_server_times_its_reads() -> None:

@@ -56,21 +56,21 @@ def clients_alone(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 def six_hundred(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of six hundred cells."""
     folder = tmp_path_factory.mktemp("many")
-    found = swept(folder, **SIX_HUNDRED)
-    assert len(found.arms) == 600
+    comparison = swept(folder, **SIX_HUNDRED)
+    assert len(comparison.arms) == 600
     page = folder / "report.html"
-    page.write_text(html(found))
+    page.write_text(html(comparison))
     return page
 
 
 def test_a_sweep_has_every_figure_of_the_article_and_more(sixty: Comparison) -> None:
-    found = figures_of(sixty)
-    assert len(found) == len(FIGURES)
-    for figure, title in zip(found, FIGURES, strict=True):
+    result = figures_of(sixty)
+    assert len(result) == len(FIGURES)
+    for figure, title in zip(result, FIGURES, strict=True):
         assert figure.title.startswith(title)
         assert len(figure.alternative) > 40
         assert UNITS.search(figure.caption), figure.name
-    assert len({figure.name for figure in found}) == len(found)
+    assert len({figure.name for figure in result}) == len(result)
 
 
 @pytest.mark.parametrize("place", range(len(FIGURES)), ids=FIGURES)
@@ -89,10 +89,10 @@ def test_variants_without_a_panel_are_named(sixty: Comparison, monkeypatch: pyte
 
 
 def test_the_spread_of_loads_is_told_in_seconds(tmp_path: Path) -> None:
-    found = swept(tmp_path, clients=(1, 2, 4), counts=(100,))
-    for arm in found.arms:
+    comparison = swept(tmp_path, clients=(1, 2, 4), counts=(100,))
+    for arm in comparison.arms:
         arm.__dict__["metric"] = SECONDS
-    made = str(figures_of(found)[0].make(WIDTHS_PX["wide"], PAGE))
+    made = str(figures_of(comparison)[0].make(WIDTHS_PX["wide"], PAGE))
     assert "seconds, half of" in made
     assert "TPS" not in made
 
@@ -160,8 +160,8 @@ def test_the_document_of_one_axis_has_one_place_a_cell(clients_alone: Comparison
 
 def test_a_larger_sweep_is_drawn_along_its_axes_alone(sixty: Comparison) -> None:
     text = html(sixty)
-    found = outline(text)
-    assert len(found.ids) == len(set(found.ids))
+    result = outline(text)
+    assert len(result.ids) == len(set(result.ids))
     assert not re.search(r"\b(?:nan|NaN|None|undefined)\b", re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL))
     assert 'id="throughput"' not in text
     assert text.index('id="effects"') < text.index('id="sweep"') < text.index('id="summary"')
@@ -180,8 +180,8 @@ def test_a_small_sweep_keeps_a_row_for_each_arm(clients_alone: Comparison) -> No
 def test_six_hundred_cells_are_one_small_page(six_hundred: Path) -> None:
     text = six_hundred.read_text()
     assert len(text.encode()) <= BYTES_MAX
-    found = outline(text)
-    assert not {"script", "link", "iframe", "object", "img", "form"} & set(found.elements)
+    result = outline(text)
+    assert not {"script", "link", "iframe", "object", "img", "form"} & set(result.elements)
     figures = re.findall(
         r"(?:<h3>([^<]*)</h3>\s*)?<figure>(.*?)<figcaption>(.*?)</figcaption></figure>", text, re.DOTALL
     )
@@ -224,5 +224,5 @@ def test_a_terminal_shows_the_raw_tables_of_a_larger_sweep(sixty: Comparison, wi
     text = table(sixty, width=width)
     assert max(map(len, text.splitlines())) <= width
     assert "TPS, clients by transactions: gp3" in " ".join(text.split())
-    cells = [cell for one in pivots(sixty) for _, line in one.lines for cell in line]
+    cells = [cell for pivot in pivots(sixty) for _, line in pivot.lines for cell in line]
     assert all(text.count(cell) >= 1 for cell in cells)

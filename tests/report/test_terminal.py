@@ -78,8 +78,8 @@ def test_unknown_figures_are_dashes(tmp_path: Path) -> None:
     text = table(summarise(make_experiment(tmp_path, Plan(arms=(arm,), replicates=1, measure_s=20))))
     lines = text.splitlines()
     assert lines[heading(lines)].split()[-2:] == ["p99", "valid"], "columns that no arm has are omitted"
-    one = table(summarise(make_experiment(tmp_path, Plan(arms=(arm, GP3), replicates=1, measure_s=20, seed=8))))
-    lines = one.splitlines()
+    result = table(summarise(make_experiment(tmp_path, Plan(arms=(arm, GP3), replicates=1, measure_s=20, seed=8))))
+    lines = result.splitlines()
     assert lines[heading(lines) + 3].split()[-6:] == ["–", "–", "–", "–", "–", "NO"]
 
 

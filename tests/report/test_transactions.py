@@ -49,8 +49,8 @@ def test_of_many_statements_those_of_the_most_time_are_shown(tmp_path: Path, mon
 
 
 def test_service_time_stands_beside_response_time(three: Comparison) -> None:
-    found = {row.title: row.cells for row in summary(three)}
-    response, service = found["response time, median, ms"], found["service time, median, ms"]
+    document = {row.title: row.cells for row in summary(three)}
+    response, service = document["response time, median, ms"], document["service time, median, ms"]
     assert float(service[0]) < 0.6 * float(response[0])
     assert service[1] == "–"
 
@@ -76,7 +76,7 @@ def test_the_document_has_them(three: Comparison) -> None:
     assert own.driver.cpu_us_per_transaction == 200.0
     assert own.service_ms is not None
     assert own.service_ms.p99 is not None
-    assert [one.statement for one in own.statements_ms] == list(TEXTS)
+    assert [item.statement for item in own.statements_ms] == list(TEXTS)
     assert (old.driver, old.service_ms, old.statements_ms, old.scripts_ms) == (None, None, [], {})
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno import installation
-from pgdyno.reproduce.library import Library, library
+from pgdyno.reproduce.library import DocumentLibrary, library
 from tests.analysis.synthetic import GP3, IO2BX, Arm, Plan, make_experiment
 from tests.experiment.documents import FAKE
 from tests.published.conftest import GOOD
@@ -71,7 +71,7 @@ class Shelf:
     root: Path
     results: Path
 
-    def write(self, *changes: tuple[str, str], name: str = "post") -> Library:
+    def write(self, *changes: tuple[str, str], name: str = "post") -> DocumentLibrary:
         """Write the document with parts replaced (old, new)."""
         text = GOOD.replace('untold = "nobody ran it"\n', ANSWER, 1).replace("[[comparison]]\n", RUNS, 1)
         for old, new in (('name = "post"', f'name = "{name}"'), *changes):
@@ -80,7 +80,7 @@ class Shelf:
         (self.root / "catalog" / "published" / f"{name}.toml").write_text(text)
         return library()
 
-    def charted(self, *changes: tuple[str, str]) -> Library:
+    def charted(self, *changes: tuple[str, str]) -> DocumentLibrary:
         """Write it with a chart of two points, of which the experiment file has the first."""
         return self.write(ROWS, ("[[arithmetic]]\n", CHART), *changes)
 
@@ -102,7 +102,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     monkeypatch.setattr(installation, "data_folder", lambda name: root / name)
     for name in ("trial", "larger"):
         (root / "experiments" / f"{name}.toml").write_text(FILE)
-    found = Shelf(root, tmp_path / "results")
-    found.results.mkdir()
-    found.write()
-    return found
+    shelf = Shelf(root, tmp_path / "results")
+    shelf.results.mkdir()
+    shelf.write()
+    return shelf

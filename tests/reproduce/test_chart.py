@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.analysis.interval import Estimate
 from pgdyno.reproduce import words
-from pgdyno.reproduce.chart import LineTold, PointTold
+from pgdyno.reproduce.chart import LineResult, PointResult
 from pgdyno.reproduce.chart_svg import svg, ticks
 from pgdyno.reproduce.document import document_of
 from pgdyno.reproduce.library import arms_named
@@ -21,23 +21,23 @@ from tests.analysis.synthetic import GP3
 from tests.reproduce.conftest import FILE
 
 if TYPE_CHECKING:
-    from pgdyno.reproduce.told import DocumentTold
+    from pgdyno.reproduce.told import DocumentResult
     from tests.reproduce.conftest import Shelf
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _told(shelf: Shelf) -> DocumentTold:
-    found = shelf.charted()
-    [document] = found.documents
-    return tell(document, recorded_in(shelf.results, [found.experiment(run) for run in document.run]), None)
+def _told(shelf: Shelf) -> DocumentResult:
+    library = shelf.charted()
+    [document] = library.documents
+    return tell(document, recorded_in(shelf.results, [library.experiment(run) for run in document.run]), None)
 
 
-def _line(*points: tuple[float, float, float | None]) -> LineTold:
+def _line(*points: tuple[float, float, float | None]) -> LineResult:
     there = (
-        PointTold(x, y, None if here is None else Estimate(here, here * 0.9, here * 1.1, 3)) for x, y, here in points
+        PointResult(x, y, None if here is None else Estimate(here, here * 0.9, here * 1.1, 3)) for x, y, here in points
     )
-    return LineTold("one", tuple(there))
+    return LineResult("one", tuple(there))
 
 
 def test_a_point_has_the_mean_of_its_runs_and_another_says_why_it_has_none(shelf: Shelf) -> None:
@@ -55,11 +55,11 @@ def test_a_point_has_the_mean_of_its_runs_and_another_says_why_it_has_none(shelf
 
 def test_invalid_runs_are_no_point(shelf: Shelf) -> None:
     shelf.record(low=replace(GP3, checks=(Check(name="balances", ok=False, detail="sum to 1"),)))
-    told = _told(shelf)
-    [chart] = told.charts
+    result = _told(shelf)
+    [chart] = result.charts
     assert chart.lines[0].points[0].here is None
     assert chart.why.startswith("runs are invalid: ")
-    [of_json] = document_of([told]).documents[0].charts
+    [of_json] = document_of([result]).documents[0].charts
     assert [point.here for point in of_json.lines[0].points] == [None, None]
     assert [point.there for point in of_json.lines[0].points] == [10, 20]
 
@@ -68,9 +68,9 @@ def test_invalid_runs_are_no_point(shelf: Shelf) -> None:
 def test_quick_runs_the_points_up_to_a_number(shelf: Shelf, most: str, arms: int) -> None:
     more = FILE.replace('["gp3:size=100GiB",', '["gp3:size=200GiB", "gp3:size=100GiB",')
     (shelf.root / "experiments" / "trial.toml").write_text(more)
-    found = shelf.charted(("full_only_above = 100\n", most))
-    [document] = found.documents
-    assert len(arms_named(document, found.experiment(document.run[0]), full=False)) == arms
+    library = shelf.charted(("full_only_above = 100\n", most))
+    [document] = library.documents
+    assert len(arms_named(document, library.experiment(document.run[0]), full=False)) == arms
 
 
 def test_the_law_of_either_is_told_where_four_points_follow_one(shelf: Shelf) -> None:
@@ -80,13 +80,13 @@ def test_the_law_of_either_is_told_where_four_points_follow_one(shelf: Shelf) ->
     line = _line(*amdahl)
     assert line.law_there is not None
     assert line.law_there.contention == pytest.approx(0.1, abs=1e-3)
-    [said] = words.of_chart(replace(chart, lines=(line,)))
-    assert said.startswith("one: 4.71 times the TPS from 1 to 8 GiB (contention 0.100, ")
-    assert "here 8.00 times the TPS from 1 to 8 GiB (contention 0.000, " in said
+    [text] = words.of_chart(replace(chart, lines=(line,)))
+    assert text.startswith("one: 4.71 times the TPS from 1 to 8 GiB (contention 0.100, ")
+    assert "here 8.00 times the TPS from 1 to 8 GiB (contention 0.000, " in text
     few = _line((1, 10, 5), (2, 20, None))
     assert few.law_there is None
-    [said] = words.of_chart(replace(chart, lines=(few,)))
-    assert said == "one: 2.00 times the TPS from 1 to 2 GiB in the document; here there are no runs of two points."
+    [result] = words.of_chart(replace(chart, lines=(few,)))
+    assert result == "one: 2.00 times the TPS from 1 to 2 GiB in the document; here there are no runs of two points."
 
 
 def test_every_point_is_drawn_inside_of_the_frame_and_named(shelf: Shelf) -> None:
@@ -95,11 +95,13 @@ def test_every_point_is_drawn_inside_of_the_frame_and_named(shelf: Shelf) -> Non
     lines = (_line((1, 10, 1e5), (64, 9_000, 3.0)), _line((1, 20, None), (2, 30, None)))
     root = ElementTree.fromstring(svg(replace(chart, lines=lines)))
     _, _, width, height = map(float, root.attrib["viewBox"].split())
-    dots = [(one, said) for one in root.iter(f"{SVG}circle") if (said := one.findtext(f"{SVG}title")) is not None]
-    assert [said for _, said in dots[:2]] == ["one, 1 GiB: 10 TPS there", "one, 1 GiB: 100,000 TPS here"]
+    dots = [
+        (item, findtext) for item in root.iter(f"{SVG}circle") if (findtext := item.findtext(f"{SVG}title")) is not None
+    ]
+    assert [item for _, item in dots[:2]] == ["one, 1 GiB: 10 TPS there", "one, 1 GiB: 100,000 TPS here"]
     assert len(dots) == 6
-    assert all(0 < float(one.attrib["cx"]) < width and 0 < float(one.attrib["cy"]) < height for one, _ in dots)
-    assert len([one for one in root.iter(f"{SVG}path") if "stroke-dasharray" in one.attrib]) == 2
+    assert all(0 < float(item.attrib["cx"]) < width and 0 < float(item.attrib["cy"]) < height for item, _ in dots)
+    assert len([item for item in root.iter(f"{SVG}path") if "stroke-dasharray" in item.attrib]) == 2
 
 
 def test_ticks_are_round_and_inside() -> None:

@@ -32,14 +32,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _runs(shelf: Shelf) -> dict[str, int]:
-    return {one.record.name: len(one.runs) for one in list_experiments(shelf.results)}
+    return {
+        list_experiment.record.name: len(list_experiment.runs) for list_experiment in list_experiments(shelf.results)
+    }
 
 
 def _document(text: str) -> dict[str, object]:
-    found = json.loads(text)
-    jsonschema.validate(found, json.loads((ROOT / "schema" / "reproduce.schema.json").read_text()))
-    assert isinstance(found, dict)
-    return found
+    document = json.loads(text)
+    jsonschema.validate(document, json.loads((ROOT / "schema" / "reproduce.schema.json").read_text()))
+    assert isinstance(document, dict)
+    return document
 
 
 def test_quick_omits_what_full_runs_and_takes_the_runs_that_are_there(shelf: Shelf) -> None:
@@ -47,10 +49,19 @@ def test_quick_omits_what_full_runs_and_takes_the_runs_that_are_there(shelf: She
     assert _runs(shelf) == {"trial": 4}
     assert "trial: " in ended.out
     assert len(list(shelf.results.glob("*/report.html"))) == 1
-    made = {one.path: one.runs[0].record.anchor for one in list_experiments(shelf.results)}
+    made = {
+        list_experiment.path: list_experiment.runs[0].record.anchor
+        for list_experiment in list_experiments(shelf.results)
+    }
     full = pgdyno("reproduce", "--full", "--json", "--results", shelf.results, code=EXIT_OK)
     assert _runs(shelf) == {"trial": 4, "larger": 4}
-    assert made.items() <= {one.path: one.runs[0].record.anchor for one in list_experiments(shelf.results)}.items()
+    assert (
+        made.items()
+        <= {
+            list_experiment.path: list_experiment.runs[0].record.anchor
+            for list_experiment in list_experiments(shelf.results)
+        }.items()
+    )
     [comparison] = _document(full.out)["documents"][0]["comparisons"]  # type: ignore[index] # JSON
     assert comparison["here"]["ratio"]["ratio"] == pytest.approx(4.0, rel=0.05)  # NOISE of the fake world
     assert (comparison["sign"], comparison["verdict"]) == ("right", "differs")
@@ -162,7 +173,7 @@ def test_runs_of_a_changed_file_are_not_mixed(shelf: Shelf) -> None:
     file = shelf.root / "experiments" / "trial.toml"
     file.write_text(file.read_text().replace("clients = 64", "clients = 65"))
     pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
-    assert [len(one.runs) for one in list_experiments(shelf.results)] == [4, 4]
+    assert [len(list_experiment.runs) for list_experiment in list_experiments(shelf.results)] == [4, 4]
     recorded = pgdyno("reproduce", "--from", shelf.results, code=EXIT_OK)
     assert "recorded with" not in recorded.out, "of two results the one that equals the file is taken"
 
@@ -213,9 +224,9 @@ def _refuse_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(cls: type[Fake], experiment: object, *, to_run: bool, yes_create: bool) -> Fake:
         if to_run:
             raise HostError("mounting a volume needs root", remedy="run it with sudo")
-        found = whole(cls, experiment, to_run=to_run, yes_create=yes_create)
-        assert isinstance(found, Fake)
-        return found
+        results = whole(cls, experiment, to_run=to_run, yes_create=yes_create)
+        assert isinstance(results, Fake)
+        return results
 
     monkeypatch.setattr(Fake, "open", classmethod(refused))
 
@@ -267,7 +278,7 @@ def test_the_list_has_each_documents_experiments_with_their_time(shelf: Shelf) -
         "  b to a: 2.08 there; by trial",
     ]
     [document] = json.loads(pgdyno("reproduce", "--list", "--json", code=EXIT_OK).out)["documents"]
-    assert [one["full_only"] for one in document["experiments"]] == [False, True]
+    assert [experiment["full_only"] for experiment in document["experiments"]] == [False, True]
 
 
 def test_the_page_is_written_where_it_was_asked_for(shelf: Shelf, tmp_path: Path) -> None:
@@ -279,8 +290,8 @@ def test_the_page_is_written_where_it_was_asked_for(shelf: Shelf, tmp_path: Path
 
 
 def test_the_five_documents_are_listed_with_their_times() -> None:
-    found = json.loads(pgdyno("reproduce", "--list", "--json", code=EXIT_OK).out)["documents"]
-    assert [one["name"] for one in found] == ["article-2013", "bulk-load", "huawei", "io2", "whitepaper"]
-    assert sum(len(one["comparisons"]) for one in found) >= 30
-    quick_s = sum(each["quick_seconds"] or 0.0 for one in found for each in one["experiments"])
+    documents = json.loads(pgdyno("reproduce", "--list", "--json", code=EXIT_OK).out)["documents"]
+    assert [document["name"] for document in documents] == ["article-2013", "bulk-load", "huawei", "io2", "whitepaper"]
+    assert sum(len(document["comparisons"]) for document in documents) >= 30
+    quick_s = sum(each["quick_seconds"] or 0.0 for document in documents for each in document["experiments"])
     assert 0 < quick_s <= 75 * 60

@@ -21,20 +21,20 @@ from tools.published.__main__ import main, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.reproduce.told import DocumentTold
+    from pgdyno.reproduce.told import DocumentResult
     from tests.reproduce.conftest import Shelf
 
 
-def _told(shelf: Shelf, folder: Path) -> DocumentTold:
-    found = shelf.write()
-    [document] = found.documents
-    return tell(document, recorded_in(folder, [found.experiment(run) for run in document.run]), None)
+def _told(shelf: Shelf, folder: Path) -> DocumentResult:
+    library = shelf.write()
+    [document] = library.documents
+    return tell(document, recorded_in(folder, [library.experiment(run) for run in document.run]), None)
 
 
 def _record(shelf: Shelf, name: str = "trial", **plan: Any) -> None:
     """Record runs that know what was asked for, as real ones do."""
-    asked = tomllib.loads((shelf.root / "experiments" / f"{name}.toml").read_text())
-    settings = {table: asked[table] for table in ("world", "workload", "factors")}
+    document = tomllib.loads((shelf.root / "experiments" / f"{name}.toml").read_text())
+    settings = {table: document[table] for table in ("world", "workload", "factors")}
     file = shelf.record(name, **plan) / "experiment.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"file_schema_version": 1, "settings": settings}))
 
@@ -100,17 +100,17 @@ def test_parts_with_other_settings_are_not_put_together(shelf: Shelf, tmp_path: 
 def test_a_kept_run_that_is_invalid_gives_no_verdict(shelf: Shelf, tmp_path: Path) -> None:
     _record(shelf, low=replace(GP3, checks=(Check(name="balances", ok=False, detail="sum to 1"),)))
     write(shelf.write(), shelf.results, tmp_path / "kept")
-    [told] = _told(shelf, tmp_path / "kept").comparisons
-    assert told.invalid
-    assert told.judged.because.startswith("runs are invalid: ")
+    [result] = _told(shelf, tmp_path / "kept").comparisons
+    assert result.invalid
+    assert result.judged.because.startswith("runs are invalid: ")
 
 
 def test_the_loads_of_both_arms_are_compared_round_by_round(shelf: Shelf, tmp_path: Path) -> None:
     """Three loads of each data set: the writes of gp3 take ten times as long, whatever a round does to both."""
     arms = {"gp3:size=100GiB": 10, "io2bx:size=100GiB,iops=16000": 1}
     directory = shelf.record()
-    asked = tomllib.loads((shelf.root / "experiments" / "trial.toml").read_text())
-    settings = {table: asked[table] for table in ("world", "workload", "factors")}
+    result = tomllib.loads((shelf.root / "experiments" / "trial.toml").read_text())
+    settings = {table: result[table] for table in ("world", "workload", "factors")}
     file = directory / "experiment.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"file_schema_version": 1, "settings": settings}))
     for slower in (1.0, 1.1, 1.3):
@@ -122,25 +122,27 @@ def test_the_loads_of_both_arms_are_compared_round_by_round(shelf: Shelf, tmp_pa
         (f"high = {{ {high} }}", f"high = {{ {low} }}"),
         (f"low = {{ {low} }}", f"low = {{ {high} }}"),
     )
-    found = shelf.write(*changes)
-    [document] = found.documents
-    write(found, shelf.results, tmp_path / "kept")
+    library = shelf.write(*changes)
+    [document] = library.documents
+    write(library, shelf.results, tmp_path / "kept")
     for folder in (shelf.results, tmp_path / "kept"):
-        [told] = tell(document, recorded_in(folder, [found.experiment(run) for run in document.run]), None).comparisons
-        assert (told.title, told.unit) == ("load: writes, mean, ms", "ms")
-        assert told.ratio is not None
-        assert (told.ratio.n, told.ratio.mean) == (3, pytest.approx(10.0))
-        assert told.ratio.low == pytest.approx(10.0)
+        [comparison_result] = tell(
+            document, recorded_in(folder, [library.experiment(run) for run in document.run]), None
+        ).comparisons
+        assert (comparison_result.title, comparison_result.unit) == ("load: writes, mean, ms", "ms")
+        assert comparison_result.ratio is not None
+        assert (comparison_result.ratio.n, comparison_result.ratio.mean) == (3, pytest.approx(10.0))
+        assert comparison_result.ratio.low == pytest.approx(10.0)
 
 
 def test_without_repeated_loads_there_is_no_ratio_of_them(shelf: Shelf) -> None:
     shelf.record()
-    found = shelf.write(('metric = "tps"', 'metric = "load_write_ms_mean"'))
-    [document] = found.documents
-    [told] = tell(
-        document, recorded_in(shelf.results, [found.experiment(run) for run in document.run]), None
+    library = shelf.write(('metric = "tps"', 'metric = "load_write_ms_mean"'))
+    [document] = library.documents
+    [result] = tell(
+        document, recorded_in(shelf.results, [library.experiment(run) for run in document.run]), None
     ).comparisons
-    assert "the results have no repeated loads of both arms" in told.judged.because
+    assert "the results have no repeated loads of both arms" in result.judged.because
 
 
 def test_a_file_that_changed_since_is_said(shelf: Shelf, tmp_path: Path) -> None:

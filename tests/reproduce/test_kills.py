@@ -44,26 +44,28 @@ def test_twenty_kills_leave_the_experiments_of_one_life(shelf: Shelf, state_dir:
         (shelf.root / "experiments" / f"{name}.toml").write_text(file.replace('"5s"', '"2s"'))
     draw = random.Random(SEED)
     words = [sys.executable, "-c", COMMAND, str(shelf.root), str(shelf.results)]
-    said = tmp_path / "said.log"
+    path = tmp_path / "said.log"
     """In a file: what a killed life has started may hold a pipe open after it."""
     grown = []
     for number in range(KILLS):
         life_s = draw.uniform(*LIFE_S)
-        with said.open("w") as log, subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=log) as process:
+        with path.open("w") as log, subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=log) as process:
             ended = wait_until(lambda process=process: process.poll() is not None, life_s)
             process.kill()
-        assert not ended, f"it ended by itself after {number} kills: {said.read_text()}"
-        grown.append(sum(len(one.runs) for one in list_experiments(shelf.results)))
+        assert not ended, f"it ended by itself after {number} kills: {path.read_text()}"
+        grown.append(sum(len(list_experiment.runs) for list_experiment in list_experiments(shelf.results)))
         print(f"killed after {life_s:.1f} s: {grown[-1]} runs are there")
     assert grown == sorted(grown), "no finished run is lost"
     done = subprocess.run(words, capture_output=True, text=True, timeout=WHOLE_S, check=False)
     assert done.returncode == 0, done.stderr
-    found = list_experiments(shelf.results)
-    assert sorted(one.record.name for one in found) == ["larger", "trial"], "each continues its own directory"
-    for one in found:
-        assert sorted(run.record.position for run in one.runs) == list(range(2 * REPLICATES))
-        assert all(check.ok for run in one.runs for check in run.record.checks)
-        assert (one.path / "report.html").is_file()
+    experiments = list_experiments(shelf.results)
+    assert sorted(experiment.record.name for experiment in experiments) == ["larger", "trial"], (
+        "each continues its own directory"
+    )
+    for experiment in experiments:
+        assert sorted(run.record.position for run in experiment.runs) == list(range(2 * REPLICATES))
+        assert all(check.ok for run in experiment.runs for check in run.record.checks)
+        assert (experiment.path / "report.html").is_file()
     assert list(shelf.results.rglob("*.partial")) == []
     assert "b to a" in done.stdout
     assert left_in(state_dir) == []

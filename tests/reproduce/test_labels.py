@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 
-from pgdyno.reproduce.labels import DOT_PX, Box, interval, placed
+from pgdyno.reproduce.labels import DOT_PX, LabelBox, interval, placed
 
 WIDTH_PX, HEIGHT_PX = 412.0, 420.0
 
 
 def _covered(dots: list[tuple[float, float, str]]) -> int:
     boxes = placed(dots, WIDTH_PX, HEIGHT_PX)
-    marks = [Box(x, y, 2 * DOT_PX, 2 * DOT_PX) for x, y, _ in dots]
+    marks = [LabelBox(x, y, 2 * DOT_PX, 2 * DOT_PX) for x, y, _ in dots]
     assert all(box.inside(WIDTH_PX, HEIGHT_PX) for box in boxes)
     return sum(a.overlaps(b) for a, b in itertools.combinations(boxes, 2)) + sum(
         box.overlaps(mark) for box in boxes for mark in marks
@@ -51,4 +51,4 @@ def test_a_number_stands_beside_an_interval() -> None:
 def test_where_bars_leave_no_room_a_number_covers_one_and_no_dot() -> None:
     bars = [interval(x, 0, HEIGHT_PX) for x in range(0, int(WIDTH_PX), 4)]
     [box] = placed([(100, 100, "7")], WIDTH_PX, HEIGHT_PX, bars)
-    assert not box.overlaps(Box(100, 100, 2 * DOT_PX, 2 * DOT_PX))
+    assert not box.overlaps(LabelBox(100, 100, 2 * DOT_PX, 2 * DOT_PX))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.interval import Estimate
-from pgdyno.reproduce.labels import Box
+from pgdyno.reproduce.labels import LabelBox
 from pgdyno.reproduce.page import write_page
 from pgdyno.reproduce.results import recorded_in
 from pgdyno.reproduce.told import tell
-from pgdyno.reproduce.verdict import There
+from pgdyno.reproduce.verdict import PublishedRatio
 from tests.report import chromium
 from tests.report.test_browser import DRAWN, GROUND, OUTSIDE, WIDTH
 
@@ -31,9 +31,9 @@ def test_nothing_complains_is_asked_for_or_overflows(
     browser: chromium.Browser, shelf: Shelf, tmp_path: Path, width_px: int, dark: bool
 ) -> None:
     shelf.record()
-    found = shelf.charted()
-    [document] = found.documents
-    results = recorded_in(shelf.results, [found.experiment(run) for run in document.run])
+    library = shelf.charted()
+    [document] = library.documents
+    results = recorded_in(shelf.results, [library.experiment(run) for run in document.run])
     path = tmp_path / "page.html"
     write_page([tell(document, results, None)], path)
     page = browser.open(path, width_px, dark, (WIDTH, OUTSIDE, DRAWN, GROUND))
@@ -61,16 +61,20 @@ def test_the_numbers_of_dots_around_a_ratio_of_one_are_apart(
 ) -> None:
     shelf.record()
     [document] = shelf.write().documents
-    told = tell(document, recorded_in(shelf.results, [shelf.write().experiment(run) for run in document.run]), None)
-    [one] = told.comparisons
-    assert one.here is not None
+    result = tell(document, recorded_in(shelf.results, [shelf.write().experiment(run) for run in document.run]), None)
+    [comparison_result] = result.comparisons
+    assert comparison_result.here is not None
     crowd = tuple(
-        replace(one, there=There(1 + n / 200), here=replace(one.here, ratio=Estimate(1 + n % 5 / 100, 0.9, 1.1, 3)))
+        replace(
+            comparison_result,
+            there=PublishedRatio(1 + n / 200),
+            here=replace(comparison_result.here, ratio=Estimate(1 + n % 5 / 100, 0.9, 1.1, 3)),
+        )
         for n in range(20)
     )
     path = tmp_path / "page.html"
-    write_page([replace(told, comparisons=crowd)], path)
-    found = browser.open(path, width_px, False, (NUMBERS,)).values[NUMBERS]
-    boxes = [Box(x + wide / 2, y + high / 2, wide, high * TEXT_SHARE) for x, y, wide, high in json.loads(found)]
+    write_page([replace(result, comparisons=crowd)], path)
+    value = browser.open(path, width_px, False, (NUMBERS,)).values[NUMBERS]
+    boxes = [LabelBox(x + wide / 2, y + high / 2, wide, high * TEXT_SHARE) for x, y, wide, high in json.loads(value)]
     assert len(boxes) == len(crowd)
     assert not [pair for pair in itertools.combinations(boxes, 2) if pair[0].overlaps(pair[1])]

@@ -18,30 +18,30 @@ from pgdyno.store.record import Check
 from tests.analysis.synthetic import GP3
 
 if TYPE_CHECKING:
-    from pgdyno.reproduce.library import Library
-    from pgdyno.reproduce.told import DocumentTold
+    from pgdyno.reproduce.library import DocumentLibrary
+    from pgdyno.reproduce.told import DocumentResult
     from tests.reproduce.conftest import Shelf
 
 SYNTHETIC = 0.05
 """The writer's checkpoints slow the saturated volume more than the other one, and not as much in each part of a run."""
 
 
-def _told(shelf: Shelf, books: Library | None = None) -> DocumentTold:
-    found = shelf.write() if books is None else books
-    [document] = found.documents
-    results = recorded_in(shelf.results, [found.experiment(run) for run in document.run])
+def _told(shelf: Shelf, books: DocumentLibrary | None = None) -> DocumentResult:
+    library = shelf.write() if books is None else books
+    [document] = library.documents
+    results = recorded_in(shelf.results, [library.experiment(run) for run in document.run])
     return tell(document, results, None)
 
 
 def test_the_two_arms_are_compared_by_block(shelf: Shelf) -> None:
     shelf.record()
-    [told] = _told(shelf).comparisons
-    assert told.ratio is not None
-    assert told.ratio.mean == pytest.approx(3.0, rel=SYNTHETIC)
-    assert told.ratio.n == 3
-    assert told.arms == ("io2bx", "gp3:size=100GiB")
-    assert told.limits[1] == "volume IOPS"
-    assert (told.sign, told.judged.word, told.judged.because) == (Sign.RIGHT, Word.DIFFERS, "the disks are slow")
+    [result] = _told(shelf).comparisons
+    assert result.ratio is not None
+    assert result.ratio.mean == pytest.approx(3.0, rel=SYNTHETIC)
+    assert result.ratio.n == 3
+    assert result.arms == ("io2bx", "gp3:size=100GiB")
+    assert result.limits[1] == "volume IOPS"
+    assert (result.sign, result.judged.word, result.judged.because) == (Sign.RIGHT, Word.DIFFERS, "the disks are slow")
 
 
 def test_another_recorded_run_changes_the_page(shelf: Shelf) -> None:
@@ -64,45 +64,45 @@ def test_another_published_figure_changes_the_verdict(shelf: Shelf) -> None:
     other = shelf.write(
         ("value = 208\n", f"value = {100 * ratio.mean:.2f}\n"), ("value = 2.08\n", f"value = {ratio.mean:.2f}\n")
     )
-    found = _told(shelf, other)
-    assert found.comparisons[0].judged.word == Word.AGREES
-    assert "because the disks are slow" not in html([found])
-    assert "Of 1 published comparisons 1 agree," in headline([found])
+    result = _told(shelf, other)
+    assert result.comparisons[0].judged.word == Word.AGREES
+    assert "because the disks are slow" not in html([result])
+    assert "Of 1 published comparisons 1 agree," in headline([result])
 
 
 def test_the_extremes_of_what_is_not_stated_can_hold_the_documents_ratio(shelf: Shelf) -> None:
     shelf.record()
     shelf.record("larger", tps=1500)
-    found = _told(shelf)
-    [told] = found.comparisons
-    assert told.judged.word == Word.WITHIN
-    assert told.reach == pytest.approx((1.5, 3.0), rel=SYNTHETIC)
-    [(point, names)] = found.open_points
+    result = _told(shelf)
+    [output] = result.comparisons
+    assert output.judged.word == Word.WITHIN
+    assert output.reach == pytest.approx((1.5, 3.0), rel=SYNTHETIC)
+    [(point, names)] = result.open_points
     assert (point.what, names) == ("memory", ["b to a"])
 
 
 def test_without_runs_it_cannot_be_told_and_what_was_not_varied_is_said(shelf: Shelf) -> None:
-    found = _told(shelf)
-    [told] = found.comparisons
-    assert (told.sign, told.judged.word) == (Sign.UNTOLD, Word.UNTOLD)
-    assert "has no runs of trial.toml" in told.judged.because
-    page = html([found])
+    result = _told(shelf)
+    [output] = result.comparisons
+    assert (output.sign, output.judged.word) == (Sign.UNTOLD, Word.UNTOLD)
+    assert "has no runs of trial.toml" in output.judged.because
+    page = html([result])
     assert "not varied" in page
     assert "<svg" not in page, "there is nothing to draw"
 
 
 def test_an_invalid_run_gives_no_verdict(shelf: Shelf) -> None:
     shelf.record(low=replace(GP3, checks=(Check(name="balances", ok=False, detail="sum to 1"),)))
-    [told] = _told(shelf).comparisons
-    assert told.invalid
-    assert told.judged.word == Word.UNTOLD
-    assert told.judged.because.startswith("runs are invalid: ")
+    [result] = _told(shelf).comparisons
+    assert result.invalid
+    assert result.judged.word == Word.UNTOLD
+    assert result.judged.because.startswith("runs are invalid: ")
 
 
 def test_one_replicate_gives_no_verdict(shelf: Shelf) -> None:
     shelf.record(replicates=1)
-    [told] = _told(shelf).comparisons
-    assert told.judged.because == "each arm ran once, and one run has no interval"
+    [result] = _told(shelf).comparisons
+    assert result.judged.because == "each arm ran once, and one run has no interval"
 
 
 def test_of_several_results_the_one_with_the_most_runs_is_taken(shelf: Shelf) -> None:
@@ -113,8 +113,8 @@ def test_of_several_results_the_one_with_the_most_runs_is_taken(shelf: Shelf) ->
 
 def test_an_arm_without_runs_is_named_as_missing(shelf: Shelf) -> None:
     shelf.record()
-    [told] = _told(shelf, shelf.write(("gp3:size=100GiB", "gp3:size=200GiB"))).comparisons
-    assert told.judged.because == "gp3:size=200GiB of trial.toml has no finished run"
+    [result] = _told(shelf, shelf.write(("gp3:size=100GiB", "gp3:size=200GiB"))).comparisons
+    assert result.judged.because == "gp3:size=200GiB of trial.toml has no finished run"
 
 
 def test_the_page_has_the_claims_that_do_not_add_up(shelf: Shelf) -> None:
@@ -125,9 +125,9 @@ def test_the_page_has_the_claims_that_do_not_add_up(shelf: Shelf) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(shelf: Shelf) -> None:
-    found = shelf.write()
+    library = shelf.write()
     with pytest.raises(InputError, match="none is not a folder of results"):
-        recorded_in(shelf.results / "none", [found.experiment(found.documents[0].run[0])])
+        recorded_in(shelf.results / "none", [library.experiment(library.documents[0].run[0])])
 
 
 def test_the_text_has_both_ratios_and_what_the_documents_arithmetic_comes_to(shelf: Shelf) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.analysis.interval import Estimate
-from pgdyno.reproduce.verdict import Sign, There, Word, judged, order_of, sign_of
+from pgdyno.reproduce.verdict import PublishedRatio, Sign, Word, judged, order_of, sign_of
 
 CAUSE = "the disks are slow"
 
@@ -30,29 +30,29 @@ def _estimate(low: float | None, mean: float, high: float | None) -> Estimate:
 def test_the_verdict_follows_from_the_interval(
     there: float, here: tuple[float | None, float, float | None], word: Word, because: str
 ) -> None:
-    found = judged(There(there), _estimate(*here), [], CAUSE)
-    assert found.word == word
-    assert because in found.because
-    assert bool(because) is bool(found.because)
+    result = judged(PublishedRatio(there), _estimate(*here), [], CAUSE)
+    assert result.word == word
+    assert because in result.because
+    assert bool(because) is bool(result.because)
 
 
 def test_what_differs_without_a_measured_cause_says_so() -> None:
     here = _estimate(2.9, 3.0, 3.1)
-    assert judged(There(2.0), here, [], "").sentence() == "differs: the cause is not known"
-    assert judged(There(2.0), here, [], CAUSE).sentence(" (once)") == f"differs (once): because {CAUSE}"
+    assert judged(PublishedRatio(2.0), here, [], "").sentence() == "differs: the cause is not known"
+    assert judged(PublishedRatio(2.0), here, [], CAUSE).sentence(" (once)") == f"differs (once): because {CAUSE}"
 
 
 def test_a_ratio_between_the_extremes_of_what_is_unstated_agrees_within_that() -> None:
     here, far, near = _estimate(2.9, 3.0, 3.1), _estimate(1.4, 1.5, 1.6), _estimate(2.4, 2.5, 2.6)
-    assert judged(There(2.0), here, [far], CAUSE).word == Word.WITHIN
-    assert judged(There(2.0), here, [near], CAUSE).word == Word.DIFFERS
-    assert judged(There(3.5), here, [far], CAUSE).word == Word.DIFFERS
+    assert judged(PublishedRatio(2.0), here, [far], CAUSE).word == Word.WITHIN
+    assert judged(PublishedRatio(2.0), here, [near], CAUSE).word == Word.DIFFERS
+    assert judged(PublishedRatio(3.5), here, [far], CAUSE).word == Word.DIFFERS
 
 
 def test_about_widens_the_documents_ratio() -> None:
     here = _estimate(2.05, 2.1, 2.15)
-    assert judged(There(2.0), here, [], CAUSE).word == Word.DIFFERS
-    assert judged(There(2.0, 0.05), here, [], CAUSE).word == Word.AGREES
+    assert judged(PublishedRatio(2.0), here, [], CAUSE).word == Word.DIFFERS
+    assert judged(PublishedRatio(2.0, 0.05), here, [], CAUSE).word == Word.AGREES
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_about_widens_the_documents_ratio() -> None:
 def test_a_sign_is_right_where_the_interval_is_on_the_documents_side(
     there: float, here: tuple[float | None, float, float | None], sign: Sign
 ) -> None:
-    assert sign_of(There(there), _estimate(*here)) == sign
+    assert sign_of(PublishedRatio(there), _estimate(*here)) == sign
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import EXIT_USAGE
 from pgdyno.retention.days import DAYS_PER_MONTH, Data, days
-from pgdyno.retention.policy import Copy, Interval, Keep, Schedule
+from pgdyno.retention.policy import Copy, HourInterval, Keep, SnapshotSchedule
 from pgdyno.retention.timeline import snapshots
 from tests.support.commands import pgdyno
 
@@ -27,7 +27,7 @@ GIB = 1 << 30
 DAY_S = 86_400.0
 BEGIN = dt.date(2026, 11, 1)
 FIRST = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
-DAILY = Interval(24, dt.time(3))
+DAILY = HourInterval(24, dt.time(3))
 DATA = Data(100 * GIB, 5 * GIB)
 
 
@@ -36,8 +36,8 @@ def at_hour(hour: float) -> dt.datetime:
 
 
 def test_the_newest_ones_are_kept_by_count() -> None:
-    found, lost_s = days([Schedule("daily", DAILY, Keep(count=3))], DATA, PRICES, BEGIN, 6)
-    assert [[at.day for _, at in day.snapshots] for day in found] == [
+    result, lost_s = days([SnapshotSchedule("daily", DAILY, Keep(count=3))], DATA, PRICES, BEGIN, 6)
+    assert [[at.day for _, at in day.snapshots] for day in result] == [
         [1],
         [1, 2],
         [1, 2, 3],
@@ -49,47 +49,54 @@ def test_the_newest_ones_are_kept_by_count() -> None:
 
 
 def test_the_young_ones_are_kept_by_age() -> None:
-    found, lost_s = days([Schedule("often", Interval(12, dt.time(0)), Keep(age_s=2 * DAY_S))], DATA, PRICES, BEGIN, 5)
-    assert [len(day.snapshots) for day in found] == [2, 4, 4, 4, 4]
+    result, lost_s = days(
+        [SnapshotSchedule("often", HourInterval(12, dt.time(0)), Keep(age_s=2 * DAY_S))], DATA, PRICES, BEGIN, 5
+    )
+    assert [len(day.snapshots) for day in result] == [2, 4, 4, 4, 4]
     assert lost_s == 12 * 3600
 
 
 def test_of_schedules_that_are_due_together_the_one_that_keeps_longest_has_the_snapshot() -> None:
-    policy = [Schedule("daily", DAILY, Keep(count=2)), Schedule("often", Interval(12, dt.time(3)), Keep(count=9))]
+    policy = [
+        SnapshotSchedule("daily", DAILY, Keep(count=2)),
+        SnapshotSchedule("often", HourInterval(12, dt.time(3)), Keep(count=9)),
+    ]
     taken = snapshots(policy, FIRST, FIRST + dt.timedelta(days=3))
-    assert [one.schedule for one in taken] == ["often"] * 6
-    taken = snapshots([policy[0], Schedule("often", Interval(12, dt.time(3)), Keep(count=1))], FIRST, at_hour(48))
-    assert [one.schedule for one in taken] == ["daily", "often", "daily", "often"]
+    assert [item.schedule for item in taken] == ["often"] * 6
+    taken = snapshots(
+        [policy[0], SnapshotSchedule("often", HourInterval(12, dt.time(3)), Keep(count=1))], FIRST, at_hour(48)
+    )
+    assert [item.schedule for item in taken] == ["daily", "often", "daily", "often"]
 
 
 def test_fast_snapshot_restore_is_for_the_newest_and_costs_by_the_hour() -> None:
-    policy = [Schedule("daily", DAILY, Keep(count=3), fast_count=1, fast_zones=2)]
-    found, _ = days(policy, Data(0, 1.0), PRICES, BEGIN, 4)
-    assert [day.fast for day in found] == [2, 2, 2, 2]
-    assert found[-1].usd == pytest.approx(2 * 24 * 0.75)
+    policy = [SnapshotSchedule("daily", DAILY, Keep(count=3), fast_count=1, fast_zones=2)]
+    result, _ = days(policy, Data(0, 1.0), PRICES, BEGIN, 4)
+    assert [day.fast for day in result] == [2, 2, 2, 2]
+    assert result[-1].usd == pytest.approx(2 * 24 * 0.75)
 
 
 def test_an_archived_snapshot_is_a_full_copy_and_leaves_the_others() -> None:
-    policy = [Schedule("daily", DAILY, Keep(count=1), archive_s=2 * DAY_S)]
-    found, _ = days(policy, DATA, PRICES, BEGIN, 5)
-    assert [day.archived for day in found] == [0, 1, 2, 2, 2]
-    assert found[-1].archived_bytes == 200 * GIB
-    assert found[-1].stored_bytes == 100 * GIB
-    assert found[-1].usd == pytest.approx((100 * 0.05 + 200 * 0.0125) / DAYS_PER_MONTH)
+    policy = [SnapshotSchedule("daily", DAILY, Keep(count=1), archive_s=2 * DAY_S)]
+    result, _ = days(policy, DATA, PRICES, BEGIN, 5)
+    assert [day.archived for day in result] == [0, 1, 2, 2, 2]
+    assert result[-1].archived_bytes == 200 * GIB
+    assert result[-1].stored_bytes == 100 * GIB
+    assert result[-1].usd == pytest.approx((100 * 0.05 + 200 * 0.0125) / DAYS_PER_MONTH)
 
 
 def test_copies_are_a_chain_of_their_own() -> None:
-    policy = [Schedule("daily", DAILY, Keep(count=1), copies=(Copy("eu-west-1", 3 * DAY_S), Copy("x", DAY_S)))]
-    found, _ = days(policy, DATA, PRICES, BEGIN, 6)
+    policy = [SnapshotSchedule("daily", DAILY, Keep(count=1), copies=(Copy("eu-west-1", 3 * DAY_S), Copy("x", DAY_S)))]
+    result, _ = days(policy, DATA, PRICES, BEGIN, 6)
     changed = DATA.changed_bytes(DAY_S)
-    assert found[-1].copied_bytes == pytest.approx({"eu-west-1": 100 * GIB + 2 * changed, "x": 100.0 * GIB})
+    assert result[-1].copied_bytes == pytest.approx({"eu-west-1": 100 * GIB + 2 * changed, "x": 100.0 * GIB})
 
 
 def test_the_price_of_a_month_is_that_of_what_is_stored() -> None:
-    found, _ = days([Schedule("daily", DAILY, Keep(count=2))], DATA, PRICES, BEGIN, 40)
-    gib = found[-1].stored_bytes / GIB
+    result, _ = days([SnapshotSchedule("daily", DAILY, Keep(count=2))], DATA, PRICES, BEGIN, 40)
+    gib = result[-1].stored_bytes / GIB
     assert 104.8 < gib < 105, "the data, and what changed on a day: nearly 5 GiB"
-    assert found[-1].usd * DAYS_PER_MONTH == pytest.approx(gib * 0.05)
+    assert result[-1].usd * DAYS_PER_MONTH == pytest.approx(gib * 0.05)
 
 
 def test_blocks_that_are_written_twice_count_once() -> None:
@@ -109,22 +116,22 @@ def test_blocks_that_are_written_twice_count_once() -> None:
     fast=st.integers(0, 3),
 )
 def test_at_every_hour_the_newest_of_a_schedule_exist(hours: int, at: int, count: int, span: int, fast: int) -> None:
-    schedule = Schedule(
-        "s", Interval(hours, dt.time(at)), Keep(count=count), fast_count=fast, fast_zones=1 if fast else 0
+    schedule = SnapshotSchedule(
+        "s", HourInterval(hours, dt.time(at)), Keep(count=count), fast_count=fast, fast_zones=1 if fast else 0
     )
     taken = snapshots([schedule], FIRST, FIRST + dt.timedelta(days=span))
     for hour in range(0, span * 24, 5):
         now = FIRST + dt.timedelta(hours=hour)
-        due = [one.at for one in taken if one.at <= now]
-        assert [one.at for one in taken if one.exists(now)] == due[-count:]
-        assert [one.at for one in taken if one.is_fast(now)] == (due[-min(fast, count) :] if fast else [])
+        due = [item.at for item in taken if item.at <= now]
+        assert [item.at for item in taken if item.exists(now)] == due[-count:]
+        assert [item.at for item in taken if item.is_fast(now)] == (due[-min(fast, count) :] if fast else [])
 
 
 @pytest.mark.usefixtures("engine")
 def test_the_command_prints_each_day_and_its_json_has_the_snapshots(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(WHOLE)
-    asked = (
+    texts = (
         "volume",
         "policy",
         path,
@@ -137,10 +144,10 @@ def test_the_command_prints_each_day_and_its_json_has_the_snapshots(tmp_path: Pa
         "--changed",
         "20GiB",
     )
-    shown = pgdyno(*asked).out
+    shown = pgdyno(*texts).out
     assert len([line for line in shown.splitlines() if line.startswith("2026-1")]) == 30
     assert "at most the writes of 6 h" in shown
-    document = json.loads(pgdyno(*asked, "--json").out)
+    document = json.loads(pgdyno(*texts, "--json").out)
     assert document["data_loss_max_s"] == 6 * 3600
     assert document["usd"] == pytest.approx(sum(day["usd"] for day in document["days"]))
     last = document["days"][-1]

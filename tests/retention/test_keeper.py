@@ -23,7 +23,7 @@ from ..host.test_snapshot_copy import FAST_MIB_PER_S, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.retention.policy import Schedule
+    from pgdyno.retention.policy import SnapshotSchedule
 
 pytestmark = needs_fuse
 FIRST = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
@@ -45,32 +45,38 @@ archive_for = "90d"
 """
 
 
-def policy(state: Path, text: str) -> tuple[Schedule, ...]:
+def policy(state: Path, text: str) -> tuple[SnapshotSchedule, ...]:
     file = state.parent / "policy.toml"
     file.write_text(text)
     with Catalog() as catalog:
         return read_policy(file, catalog.snapshots()["policy"])
 
 
-def there(now: dt.datetime, schedules: tuple[Schedule, ...]) -> set[tuple[str, str, str]]:
+def there(now: dt.datetime, schedules: tuple[SnapshotSchedule, ...]) -> set[tuple[str, str, str]]:
     """What the function of time says: schedule, instant, state."""
     fates = snapshots(schedules, FIRST, now + dt.timedelta(microseconds=1))
-    found = {(one.schedule, str(one.at), "completed") for one in fates if one.exists(now)}
-    found |= {(one.schedule, str(one.at), "fast") for one in fates if one.is_fast(now)}
-    found |= {(one.schedule, str(one.at), "archived") for one in fates if one.is_archived(now)}
-    copied = ((one, region) for one in fates for region, until in one.copies if now < until)
-    return found | {(one.schedule, str(one.at), region) for one, region in copied}
+    texts = {(fate.schedule, str(fate.at), "completed") for fate in fates if fate.exists(now)}
+    texts |= {(fate.schedule, str(fate.at), "fast") for fate in fates if fate.is_fast(now)}
+    texts |= {(fate.schedule, str(fate.at), "archived") for fate in fates if fate.is_archived(now)}
+    copied = ((fate, region) for fate in fates for region, until in fate.copies if now < until)
+    return texts | {(item.schedule, str(item.at), region) for item, region in copied}
 
 
 def listed() -> set[tuple[str, str, str]]:
     """The same of the snapshots that there are."""
-    found = set()
-    for one in snapshot.list_snapshots():
-        at = str(dt.datetime.fromtimestamp(one.due_unix_s, dt.UTC))
-        found.add((one.schedule, at, one.region or ("archived" if one.archived else "completed")))
-        if one.fast_zones:
-            found.add((one.schedule, at, "fast"))
-    return found
+    result = set()
+    for list_snapshot in snapshot.list_snapshots():
+        at = str(dt.datetime.fromtimestamp(list_snapshot.due_unix_s, dt.UTC))
+        result.add(
+            (
+                list_snapshot.schedule,
+                at,
+                list_snapshot.region or ("archived" if list_snapshot.archived else "completed"),
+            )
+        )
+        if list_snapshot.fast_zones:
+            result.add((list_snapshot.schedule, at, "fast"))
+    return result
 
 
 def test_a_running_policy_has_what_its_dry_run_says_at_each_look_also_when_it_is_started_again(state: Path) -> None:
@@ -121,8 +127,8 @@ def test_a_volume_takes_a_creation_credit_and_is_lazy_without_one(
     assert run(["volume", "restore", "snap-1", "gp3:size=8GiB,init=fsr", "--no-mount", "--name", "one"]) == EXIT_OK
     assert "the volume is lazy: fast snapshot restore is not enabled for snap-1" in capsys.readouterr().err
     assert run(["volume", "snapshot", "fsr", "snap-1", "--zones", "2"]) == EXIT_OK
-    said = capsys.readouterr().out
-    assert re.search(r"in 2 zones, \$1.50 an hour; optimized in 2\d s; 0 of at most 10 credits", said)
+    out = capsys.readouterr().out
+    assert re.search(r"in 2 zones, \$1.50 an hour; optimized in 2\d s; 0 of at most 10 credits", out)
     [fast] = snapshot.list_snapshots()
     enabled_s = fast.fast_unix_ns / 1e9
     assert fast.usd_per_month({"gib_month_usd": 0.0, "fast_restore_hour_usd": 0.75}) == pytest.approx(1.5 * 730)
@@ -145,8 +151,8 @@ def test_a_volume_takes_a_creation_credit_and_is_lazy_without_one(
         snapshot_fast.enable([replace(taken, size_bytes=17 << 40)], 1, state)
     snapshot_file.changed(state, {"snap-1": {"fast_unix_ns": 0, "fast_spent_unix_ns": 0, "fast_balance": 10.0}})
     for name, init, kind, left in (("three", "200MiB/s", "rate", 10.0), ("four", "fsr", "fsr", 9.0)):
-        asked = f"gp3:size=8GiB,init={init}"
-        assert run(["volume", "restore", "snap-1", asked, "--no-mount", "--name", name]) == EXIT_OK
+        text = f"gp3:size=8GiB,init={init}"
+        assert run(["volume", "restore", "snap-1", text, "--no-mount", "--name", name]) == EXIT_OK
         assert volume.find(name).spec["initialization"]["kind"] == kind
         [now] = snapshot.list_snapshots()
         assert now.fast_balance == pytest.approx(left), "a rate wins over fast snapshot restore, and spends nothing"

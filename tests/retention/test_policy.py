@@ -11,7 +11,7 @@ import pytest
 
 from pgdyno.errors import InputError
 from pgdyno.retention.cron import read_cron
-from pgdyno.retention.policy import Copy, Interval, Keep, Schedule, closest_s, read_policy
+from pgdyno.retention.policy import Copy, HourInterval, Keep, SnapshotSchedule, closest_s, read_policy
 
 from .rules import RULES
 
@@ -35,7 +35,7 @@ archive_for = "90d"
 """
 
 
-def read(folder: Path, text: str) -> tuple[Schedule, ...]:
+def read(folder: Path, text: str) -> tuple[SnapshotSchedule, ...]:
     path = folder / "policy.toml"
     path.write_text(text)
     return read_policy(path, RULES)
@@ -43,8 +43,8 @@ def read(folder: Path, text: str) -> tuple[Schedule, ...]:
 
 def test_a_policy_is_read_as_it_is_written(tmp_path: Path) -> None:
     often, monthly = read(tmp_path, WHOLE)
-    assert often == Schedule(
-        "often", Interval(6, dt.time(3)), Keep(count=28), 1, 2, copies=(Copy("eu-west-1", 7.0 * DAY_S),)
+    assert often == SnapshotSchedule(
+        "often", HourInterval(6, dt.time(3)), Keep(count=28), 1, 2, copies=(Copy("eu-west-1", 7.0 * DAY_S),)
     )
     assert (monthly.name, str(monthly.when), monthly.archive_s) == ("monthly", "cron(0 4 1 * ? *)", 90.0 * DAY_S)
     assert closest_s(monthly.when) == 28 * DAY_S, "from the first of February to the first of March"
@@ -128,12 +128,12 @@ def test_the_gaps_of_a_cron_expression_are_those_between_its_instants() -> None:
 def test_the_policy_in_the_documents_is_right(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/concept/retention.md").read_text(encoding="utf-8")
     [text] = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert [one.name for one in read(tmp_path, text)] == ["often", "monthly"]
+    assert [schedule.name for schedule in read(tmp_path, text)] == ["often", "monthly"]
 
 
 def test_a_policy_has_up_to_four_schedules(tmp_path: Path) -> None:
-    one = '[[schedule]]\nname = "{}"\nevery = "24h"\nkeep = 1\n'
-    texts = ["schema_version = 1\n" + "".join(one.format(number) for number in range(count)) for count in (4, 5)]
+    text = '[[schedule]]\nname = "{}"\nevery = "24h"\nkeep = 1\n'
+    texts = ["schema_version = 1\n" + "".join(text.format(number) for number in range(count)) for count in (4, 5)]
     assert len(read(tmp_path, texts[0])) == 4
     with pytest.raises(InputError, match="1 to 4 schedules"):
         read(tmp_path, texts[1])
@@ -142,8 +142,8 @@ def test_a_policy_has_up_to_four_schedules(tmp_path: Path) -> None:
 def test_a_cron_expression_means_what_the_provider_says() -> None:
     begin = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)  # a Sunday
     weekly = read_cron("cron(30 4,16 ? * 1 *)", "cron")
-    found = list(weekly.instants(begin, begin + dt.timedelta(days=8)))
-    assert [one.strftime("%a %d %H:%M") for one in found] == [
+    moments = list(weekly.instants(begin, begin + dt.timedelta(days=8)))
+    assert [moment.strftime("%a %d %H:%M") for moment in moments] == [
         "Sun 01 04:30",
         "Sun 01 16:30",
         "Sun 08 04:30",

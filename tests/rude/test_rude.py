@@ -37,8 +37,8 @@ DEADLINE_S = 400
 
 
 def test_every_finding_has_a_row() -> None:
-    told = [row.finding for row in (*world.ROWS, *service.ROWS, *answered.ROWS)]
-    assert sorted(told) == sorted(FINDINGS)
+    texts = [row.finding for row in (*world.ROWS, *service.ROWS, *answered.ROWS)]
+    assert sorted(texts) == sorted(FINDINGS)
 
 
 @pytest.mark.parametrize("row", answered.ROWS, ids=lambda row: row.finding)
@@ -81,11 +81,11 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def encrypted() -> Iterator[Encrypted | None]:
     """A server with TLS, which the embedded one has not; None where there is none."""
-    found = find_system_postgres()
-    if missing_openssl() is not None or found is None:
+    system_postgres = find_system_postgres()
+    if missing_openssl() is not None or system_postgres is None:
         yield None
         return
-    with encrypted_server(found) as started:
+    with encrypted_server(system_postgres) as started:
         yield started
 
 
@@ -113,7 +113,7 @@ def surroundings(
 
     Servers are asked for by name, so that they start before a test's leaks are looked for.
     """
-    found = {
+    document = {
         "PYTHON": sys.executable,
         "PGDYNO": f"{sys.executable} -m pgdyno",
         "PYTHONPATH": str(repository),
@@ -125,23 +125,23 @@ def surroundings(
     if row.needs == "volumes" and (os.geteuid() != 0 or not Path("/dev/fuse").exists()):
         pytest.skip("needs root and /dev/fuse")
     if row.needs in ("nothing", "volumes"):
-        yield found
+        yield document
         return
-    found["DB"] = name = f"rude_{row.finding.replace('-', '_').lower()}"
+    document["DB"] = name = f"rude_{row.finding.replace('-', '_').lower()}"
     server, dsn = cluster, cluster.dsn
     if row.needs == "tls":
         if encrypted is None:
             pytest.skip("needs openssl and an installed PostgreSQL 14 to 18 (apt install postgresql openssl)")
         server, dsn = encrypted.cluster, " ".join(f"{key}={value}" for key, value in encrypted.server.items())
-        found |= encrypted.password | {"CA": str(encrypted.root)}
+        document |= encrypted.password | {"CA": str(encrypted.root)}
     with server.connect() as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    found["D"] = dsn.replace("dbname=postgres", f"dbname={name}")
+    document["D"] = dsn.replace("dbname=postgres", f"dbname={name}")
     if row.needs == "pooler":
         if pooled is None:
             pytest.skip("needs pgbouncer (apt install pgbouncer)")
-        found["P"] = pooled.dsn(name)
-    yield found
+        document["P"] = pooled.dsn(name)
+    yield document
     with server.connect() as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -155,13 +155,13 @@ def test_a_rude_finding_stays_answered(row: Row, surroundings: dict[str, str], s
         done = _bash(row.run, folder, surroundings)
         after = _bash(row.state, folder, surroundings) if row.state else None
         _bash("pgdyno volume detach rude; umount store", folder, surroundings)
-    said = done.stdout + done.stderr
-    shown = f"{row.finding}: {row.what}\nexit code {done.returncode}\n{said}"
-    assert "Traceback" not in said and "this is a bug" not in said, shown
+    text = done.stdout + done.stderr
+    shown = f"{row.finding}: {row.what}\nexit code {done.returncode}\n{text}"
+    assert "Traceback" not in text and "this is a bug" not in text, shown
     for words in row.says:
-        assert re.search(words, said), f"`{words}` is not said\n{shown}"
+        assert re.search(words, text), f"`{words}` is not said\n{shown}"
     for words in row.never:
-        assert not re.search(words, said), f"`{words}` is said\n{shown}"
+        assert not re.search(words, text), f"`{words}` is said\n{shown}"
     assert done.returncode in row.codes, f"not one of {row.codes}\n{shown}"
     if after is not None and row.then:
         assert after.stdout.strip() == row.then, f"{after.stdout}{after.stderr}\n{shown}"

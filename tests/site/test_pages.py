@@ -78,9 +78,9 @@ def test_the_newest_demonstration_and_sweep_are_taken_and_nothing_else(tmp_path:
     results = recorded(tmp_path / "results")
     assert reports.write(results, tmp_path / "docs") == [{"Reports": ["reports.md"]}]
     text = (tmp_path / "docs" / "reports.md").read_text(encoding="utf-8")
-    demos = sorted(one.name for one in results.iterdir())[:2]
+    demos = sorted(path.name for path in results.iterdir())[:2]
     assert demos[1] in text and demos[0] not in text
-    assert {one.name for one in (tmp_path / "docs" / "reports").glob("*.html")} == {"demo.html", "sweep.html"}
+    assert {path.name for path in (tmp_path / "docs" / "reports").glob("*.html")} == {"demo.html", "sweep.html"}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def address(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_page(browser: chromium.Browser, address: str, name: str, width_px: int, dark: bool) -> None:
     page = browser.open(f"{address}/{name}", width_px, dark, (WIDTH, GROUND, BLANK_HEADS))
     assert page.complaints == []
-    assert [asked for asked in page.requests if not asked.startswith((f"{address}/", "data:"))] == []
+    assert [request for request in page.requests if not request.startswith((f"{address}/", "data:"))] == []
     assert page.values[WIDTH] <= width_px
     assert page.values[BLANK_HEADS] == 0, "a table without heads begins with its first row"
     assert (page.values[GROUND] != "rgb(255, 255, 255)") is dark
@@ -118,7 +118,7 @@ def test_the_reports_are_pages(browser: chromium.Browser, address: str) -> None:
     for name in ("demo", "sweep"):
         page = browser.open(f"{address}/reports/{name}.html", 1280, True, ("document.title", WIDTH, GROUND))
         assert page.complaints == []
-        assert [asked for asked in page.requests if not asked.startswith((f"{address}/", "data:"))] == []
+        assert [request for request in page.requests if not request.startswith((f"{address}/", "data:"))] == []
         assert page.values[WIDTH] <= 1280
         assert page.values[GROUND] != "rgb(255, 255, 255)"
     links = "[...document.querySelectorAll('article a')].map(one => one.getAttribute('href'))"
@@ -130,8 +130,8 @@ def test_the_reports_are_pages(browser: chromium.Browser, address: str) -> None:
 def test_the_keyboard_reaches_search_and_navigation(browser: chromium.Browser, address: str) -> None:
     page = browser.open(f"{address}/index.html", 1280, False, (), keys=("Tab",) * TABS, after_key=FOCUS)
     focused = page.values[FOCUS]
-    assert any("md-nav__link" in one for one in focused), focused
-    assert any("md-search__button" in one for one in focused), focused
+    assert any("md-nav__link" in item for item in focused), focused
+    assert any("md-search__button" in item for item in focused), focused
 
 
 @pytest.mark.needs_chromium

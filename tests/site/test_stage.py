@@ -63,7 +63,7 @@ def test_the_table_of_contents_is_the_navigation() -> None:
 def test_the_table_of_contents_names_every_document(repository: Path) -> None:
     nav = navigation.read((repository / CONTENTS).read_text(encoding="utf-8"))
     assert navigation.missing(repository, nav) == []
-    sections = [section for one in nav for section in one.values()]
+    sections = [section for item in nav for section in item.values()]
     groups = [group for section in sections for entry in section if isinstance(entry, dict) for group in entry.items()]
     assert [name for name, pages in groups if not pages] == []
 

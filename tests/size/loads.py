@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.size.demand import Demand, demand_of
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.measured import DeviceSamples, IntervalSample
 
 
 def demand(
@@ -15,10 +15,12 @@ def demand(
 ) -> Demand:
     """A demand of intervals of (operations per second, KiB of each)."""
     samples = tuple(
-        Sample(seconds, ops * reads, ops * (1 - reads), ops * reads * kib * 1024, ops * (1 - reads) * kib * 1024)
+        IntervalSample(
+            seconds, ops * reads, ops * (1 - reads), ops * reads * kib * 1024, ops * (1 - reads) * kib * 1024
+        )
         for ops, kib in intervals
     )
-    return demand_of(Measured("iostat", "nvme1n1", samples), percentile, headroom)
+    return demand_of(DeviceSamples("iostat", "nvme1n1", samples), percentile, headroom)
 
 
 def steady(ops: float, kib: float = 8.0, **options: float) -> Demand:

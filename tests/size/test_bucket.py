@@ -19,8 +19,8 @@ def step_by_step(rate: Rate, load: list[float], seconds: list[float]) -> float |
     """The same bucket, interval by interval, over so many repetitions that it is empty by then or never."""
     missing = now = 0.0
     for _ in range(REPETITIONS):
-        for one, length in zip(load, seconds, strict=True):
-            net = min(rate.sustained - min(one, rate.maximum), rate.refill_max)
+        for value, length in zip(load, seconds, strict=True):
+            net = min(rate.sustained - min(value, rate.maximum), rate.refill_max)
             if net < 0 and missing - net * length > rate.capacity:
                 return now + (rate.capacity - missing) / -net
             missing = max(0.0, missing - net * length)
@@ -41,11 +41,11 @@ def test_it_is_empty_when_a_bucket_of_steps_is(
     load: list[tuple[float, float]], capacity: float, refill_max: float
 ) -> None:
     rate = Rate(100.0, 300.0, capacity, refill_max)
-    rates, seconds = [one for one, _ in load], [length for _, length in load]
+    rates, seconds = [value for value, _ in load], [length for _, length in load]
     expected = step_by_step(rate, rates, seconds)
-    found = first_empty_s(rate, np.array(rates), np.array(seconds))
-    assert (found is None) == (expected is None)
-    assert found is None or found == pytest.approx(expected, rel=1e-9)
+    value = first_empty_s(rate, np.array(rates), np.array(seconds))
+    assert (value is None) == (expected is None)
+    assert value is None or value == pytest.approx(expected, rel=1e-9)
 
 
 def test_gp2_of_100_gib_lasts_2000_s_at_its_burst() -> None:

@@ -48,12 +48,12 @@ def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(iostat_fi
 
 def test_a_class_of_rds_is_judged_by_its_type_and_said_to_be(iostat_file: str) -> None:
     common = ("size", "--iostat", iostat_file, "--size", "100GiB", "--type", "rds-*")
-    found, ec2 = (
+    result, ec2 = (
         json.loads(pgdyno(*common, "--instance", name, "--json", code=0).out)["instance"]
         for name in ("db.r6g.large", "r6g.large")
     )
-    assert (found["instance"], found["usd_per_month"]) == ("db.r6g.large", None)
-    assert (found["iops"], found["carries"]) == (ec2["iops"], ec2["carries"])
+    assert (result["instance"], result["usd_per_month"]) == ("db.r6g.large", None)
+    assert (result["iops"], result["carries"]) == (ec2["iops"], ec2["carries"])
     out = pgdyno(*common, "--instance", "db.r6g.large", code=0).out
     assert "db.r6g.large (limits of EC2's r6g.large" in out
     assert "INSTANCE" not in out, "types of EC2 at EC2's prices are not what a database of RDS runs on"
@@ -72,15 +72,15 @@ def test_a_recording_at_the_limit_of_what_was_bought_begins_with_it(tmp_path: Pa
     assert document["demand"]["size_bytes"] == 250 << 30, "that of the volume that was bought"
     capped = document["demand"]["capped"]
     assert capped["first"] in first[0].lower() + first[1:]
-    assert [one["times"] for one in capped["steps"]] == [1, 4, 8]
+    assert [step["times"] for step in capped["steps"]] == [1, 4, 8]
     assert "at least 900 IOPS" in page.read_text()
 
 
 def test_a_database_of_rds_is_offered_rds_storage(tmp_path: Path) -> None:
     path = tmp_path / "rds.json"
     path.write_text(formats.rds([Interval(2000, 1000, 16000, 8000)] * 5, 60))
-    found = json.loads(pgdyno("size", "--cloudwatch", str(path), "--size", "100GiB", "--json", code=0).out)
-    assert {one["type"].split("-")[0] for one in found["volumes"]} == {"rds"}
+    document = json.loads(pgdyno("size", "--cloudwatch", str(path), "--size", "100GiB", "--json", code=0).out)
+    assert {volume["type"].split("-")[0] for volume in document["volumes"]} == {"rds"}
 
 
 def test_json_has_what_the_table_has(iostat_file: str) -> None:
@@ -214,14 +214,14 @@ class Disk:
 
 
 def test_a_device_is_watched_by_its_counters(tmp_path: Path) -> None:
-    disk, told = Disk(tmp_path), list[float]()
-    found = live.watch("/dev/sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait, tell=told.append)
-    assert (found.device, found.size_bytes, len(found.samples)) == ("sdx", 1 << 30, 5)
-    sample = found.samples[0]
+    disk, result = Disk(tmp_path), list[float]()
+    stopwatch = live.watch("/dev/sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait, tell=result.append)
+    assert (stopwatch.device, stopwatch.size_bytes, len(stopwatch.samples)) == ("sdx", 1 << 30, 5)
+    sample = stopwatch.samples[0]
     assert (sample.seconds, sample.read_ops_per_s, sample.write_ops_per_s) == (1, 1000, 500)
     assert (sample.read_bytes_per_s, sample.write_bytes_per_s) == (8192 * 1000, 16384 * 500)
     assert (sample.queue_length, sample.latency_ms) == (1.5, 1.0)
-    assert told == [5, 4, 3, 2, 1]
+    assert result == [5, 4, 3, 2, 1]
 
 
 class LongBusyDisk(Disk):
@@ -238,8 +238,8 @@ class LongBusyDisk(Disk):
 def test_times_that_begin_at_zero_again_give_no_negative_queue(tmp_path: Path) -> None:
     """One negative queue among the others would make these look as if they had waited at a limit."""
     disk = LongBusyDisk(tmp_path)
-    found = live.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait)
-    assert [(one.queue_length, one.latency_ms) for one in found.samples] == [(1.5, 1.0)] * 5
+    stopwatch = live.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait)
+    assert [(sample.queue_length, sample.latency_ms) for sample in stopwatch.samples] == [(1.5, 1.0)] * 5
 
 
 def test_a_device_that_goes_away_is_said(tmp_path: Path) -> None:
@@ -255,10 +255,10 @@ def test_a_device_that_goes_away_is_said(tmp_path: Path) -> None:
 
 def test_a_machine_that_stood_still_makes_one_long_interval_and_none_without_length(tmp_path: Path) -> None:
     disk, stalls = Disk(tmp_path), iter([0.0, 5.3])
-    found = live.watch(
+    stopwatch = live.watch(
         "sdx", 10, sysfs=tmp_path, clock=lambda: disk.now, wait=lambda s: disk.wait(s + next(stalls, 0.0))
     )
-    assert [sample.seconds for sample in found.samples] == pytest.approx([1, 6.3, 0.7, 1, 1])
+    assert [sample.seconds for sample in stopwatch.samples] == pytest.approx([1, 6.3, 0.7, 1, 1])
 
 
 def test_a_moment_is_too_short_to_see_a_load(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pgdyno.catalog import Catalog
 from pgdyno.errors import InputError
 from pgdyno.size import capped
 from pgdyno.size.demand import MIB, demand_of, quantile
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.measured import DeviceSamples, IntervalSample
 from pgdyno.specification import Charge
 from tests.size.loads import demand, steady
 
@@ -30,10 +30,10 @@ def test_a_percentile_is_the_least_value_that_so_much_of_the_time_keeps(
     values: list[float], percentile: float, length: float
 ) -> None:
     series, seconds = np.array(values), np.full(len(values), length)
-    found = quantile(series, seconds, percentile)
-    assert found in values
-    assert np.mean(series <= found) >= percentile / 100 - 1e-6
-    smaller = series[series < found]
+    value = quantile(series, seconds, percentile)
+    assert value in values
+    assert np.mean(series <= value) >= percentile / 100 - 1e-6
+    smaller = series[series < value]
     assert not smaller.size or np.mean(series <= smaller.max()) < percentile / 100 + 1e-6
 
 
@@ -44,11 +44,11 @@ def test_a_longer_interval_weighs_more() -> None:
 
 
 def test_headroom_and_percentile_make_what_is_needed() -> None:
-    found = demand(*[(1000.0, 16.0)] * 99, (5000.0, 16.0))
-    assert (found.iops.median, found.iops.at_percentile, found.iops.maximum) == (1000, 1000, 5000)
-    assert found.needed_iops == pytest.approx(1200)
-    assert found.needed_mib_per_s == pytest.approx(1000 * 16 / 1024 * 1.2)
-    assert (found.read_share, found.request_kib) == pytest.approx((0.5, 16))
+    result = demand(*[(1000.0, 16.0)] * 99, (5000.0, 16.0))
+    assert (result.iops.median, result.iops.at_percentile, result.iops.maximum) == (1000, 1000, 5000)
+    assert result.needed_iops == pytest.approx(1200)
+    assert result.needed_mib_per_s == pytest.approx(1000 * 16 / 1024 * 1.2)
+    assert (result.read_share, result.request_kib) == pytest.approx((0.5, 16))
     assert demand(*[(1000.0, 16.0)] * 99, (5000.0, 16.0), percentile=100).iops.at_percentile == 5000
 
 
@@ -82,24 +82,24 @@ def test_an_array_splits_requests_as_a_drawing_of_offsets_does(requests: int, me
 
 
 def test_a_load_of_nothing_is_refused() -> None:
-    for samples in ((), (Sample(1, 0, 0, 0, 0),)):
+    for samples in ((), (IntervalSample(1, 0, 0, 0, 0),)):
         with pytest.raises(InputError, match="did nothing"):
-            demand_of(Measured("live", "sda", samples), 99, 0.2)
+            demand_of(DeviceSamples("live", "sda", samples), 99, 0.2)
 
 
-def _with_queues(ops: list[float], queues: list[float], limited: bool | None = None) -> Measured:
+def _with_queues(ops: list[float], queues: list[float], limited: bool | None = None) -> DeviceSamples:
     samples = tuple(
-        Sample(1, one, 0, one * 8192, 0, queue, exceeded={"iops": 1.0} if limited else {})
-        for one, queue in zip(ops, queues, strict=True)
+        IntervalSample(1, value, 0, value * 8192, 0, queue, exceeded={"iops": 1.0} if limited else {})
+        for value, queue in zip(ops, queues, strict=True)
     )
-    return Measured("iostat", "nvme1n1", samples)
+    return DeviceSamples("iostat", "nvme1n1", samples)
 
 
 def test_a_plateau_with_a_long_queue_looks_capped() -> None:
     rising = [100.0 * place for place in range(1, 31)]
     measured = _with_queues(rising + [3010.0] * 10, [2.0] * 30 + [30.0] * 10)
-    found = capped.find(demand_of(measured, 99, 0.2))
-    assert found is not None and found.share == pytest.approx(11 / 40) and "3,010 IOPS" in found.sentence
+    result = capped.find(demand_of(measured, 99, 0.2))
+    assert result is not None and result.share == pytest.approx(11 / 40) and "3,010 IOPS" in result.sentence
 
 
 @pytest.mark.parametrize(
@@ -117,22 +117,22 @@ def test_what_is_no_plateau_is_not_called_one(ops: list[float], queues: list[flo
 
 def test_a_rate_at_which_requests_wait_far_too_long_is_a_limit_for_the_whole_time() -> None:
     """The bulk load of a post: 750 IOPS, 2,048 in flight, so 2.7 s a request."""
-    found = capped.find(demand_of(_with_queues([750.0] * 5, [2048.0] * 5), 99, 0.2))
-    assert found is not None and found.share == 1.0 and found.level == 750 and found.is_certain
-    assert found.wanted_iops == pytest.approx(204_800)
+    result = capped.find(demand_of(_with_queues([750.0] * 5, [2048.0] * 5), 99, 0.2))
+    assert result is not None and result.share == 1.0 and result.level == 750 and result.is_certain
+    assert result.wanted_iops == pytest.approx(204_800)
     assert capped.find(demand_of(_with_queues([750.0] * 5, [30.0] * 5), 99, 0.2)) is None, "40 ms, as of a disk"
 
 
 def test_the_next_steps_end_at_what_was_wanted_and_name_a_volume_once() -> None:
     demand = demand_of(_with_queues([750.0] * 5, [2048.0] * 5), 99, 0.2)
-    found = capped.find(demand)
-    assert found is not None
+    result = capped.find(demand)
+    assert result is not None
     specs = {1.0: "gp3", 2.0: "gp3", 4.0: "gp3:iops=3600", 8.0: "gp3:iops=7200"}
-    steps = list(capped.steps(found, demand, lambda times: (specs[times], times)))
-    assert [(one.times, one.spec) for one in steps] == [(1, "gp3"), (4, "gp3:iops=3600"), (8, "gp3:iops=7200")]
-    assert [one.needed_iops for one in steps] == pytest.approx([900, 3600, 7200])
-    less = replace(found, wanted_iops=1000.0)
-    assert [one.times for one in capped.steps(less, demand, lambda times: (specs[times], times))] == [1]
+    steps = list(capped.steps(result, demand, lambda times: (specs[times], times)))
+    assert [(step.times, step.spec) for step in steps] == [(1, "gp3"), (4, "gp3:iops=3600"), (8, "gp3:iops=7200")]
+    assert [step.needed_iops for step in steps] == pytest.approx([900, 3600, 7200])
+    less = replace(result, wanted_iops=1000.0)
+    assert [step.times for step in capped.steps(less, demand, lambda times: (specs[times], times))] == [1]
 
 
 @pytest.mark.parametrize(
@@ -140,22 +140,22 @@ def test_the_next_steps_end_at_what_was_wanted_and_name_a_volume_once() -> None:
 )
 def test_the_limit_of_what_was_bought_is_known_without_a_queue(catalog: Catalog, spec: str, rate: float) -> None:
     """gp2 stands at its baseline when credits are gone, and at 3,000 on credits; an array at its members' together."""
-    samples = tuple(Sample(1, rate * 0.99, 0, rate * 4096, 0) for _ in range(3))
-    demand = demand_of(Measured("CloudWatch", "vol-1", samples), 99, 0.2)
-    found = capped.find(demand, catalog.resolve(spec))
-    assert found is not None and found.level == pytest.approx(rate) and found.share == 1.0
-    half = tuple(Sample(1, rate / 2 + 100, 0, rate * 4096, 0) for _ in range(3))
-    assert capped.find(demand_of(Measured("CloudWatch", "vol-1", half), 99, 0.2), catalog.resolve(spec)) is None
+    samples = tuple(IntervalSample(1, rate * 0.99, 0, rate * 4096, 0) for _ in range(3))
+    demand = demand_of(DeviceSamples("CloudWatch", "vol-1", samples), 99, 0.2)
+    result = capped.find(demand, catalog.resolve(spec))
+    assert result is not None and result.level == pytest.approx(rate) and result.share == 1.0
+    half = tuple(IntervalSample(1, rate / 2 + 100, 0, rate * 4096, 0) for _ in range(3))
+    assert capped.find(demand_of(DeviceSamples("CloudWatch", "vol-1", half), 99, 0.2), catalog.resolve(spec)) is None
 
 
 def test_a_load_above_what_was_bought_is_of_another_volume(catalog: Catalog) -> None:
-    samples = tuple(Sample(60, 30_000, 0, 30_000 * 8192, 0) for _ in range(3))
+    samples = tuple(IntervalSample(60, 30_000, 0, 30_000 * 8192, 0) for _ in range(3))
     with pytest.raises(InputError) as refused:
-        capped.find(demand_of(Measured("CloudWatch", "vol-1", samples), 99, 0.2), catalog.resolve("gp3"))
+        capped.find(demand_of(DeviceSamples("CloudWatch", "vol-1", samples), 99, 0.2), catalog.resolve("gp3"))
     assert refused.value.code == "size.bought.exceeded"
     assert refused.value.data == {"unit": "IOPS", "measured": 30_000, "maximum": 3000}
 
 
 def test_the_providers_own_word_comes_first() -> None:
-    found = capped.find(demand_of(_with_queues([100.0] * 4, [1.0] * 4, limited=True), 99, 0.2))
-    assert found is not None and found.share == 1.0 and "provider says" in found.sentence
+    result = capped.find(demand_of(_with_queues([100.0] * 4, [1.0] * 4, limited=True), 99, 0.2))
+    assert result is not None and result.share == 1.0 and "provider says" in result.sentence

@@ -26,15 +26,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_each_file_has_the_answer_that_it_has_alone_and_all_have_a_total(folder: Path) -> None:
-    found = json.loads(pgdyno("size", "--iostat", folder / "*.txt", *TERMS, "--json", code=EXIT_OK).out)
+    document = json.loads(pgdyno("size", "--iostat", folder / "*.txt", *TERMS, "--json", code=EXIT_OK).out)
     names = [str(folder / name) for name in ("a.txt", "b.txt", "c.txt")]
-    assert [one["name"] for one in found["files"]] == names
+    assert [file["name"] for file in document["files"]] == names
     alone = [json.loads(pgdyno("size", "--iostat", name, *TERMS, "--json", code=EXIT_OK).out) for name in names]
-    assert [one["advice"] for one in found["files"]] == alone
-    prices = [one["volumes"][0]["usd_per_month"] for one in alone]
+    assert [file["advice"] for file in document["files"]] == alone
+    prices = [item["volumes"][0]["usd_per_month"] for item in alone]
     assert prices == sorted(prices) and prices[0] < prices[-1]
     total = {"files": 3, "counted": 3, "left_out": [], "usd_per_month": pytest.approx(sum(prices))}
-    assert found["total"] == total
+    assert document["total"] == total
 
 
 def test_the_table_has_a_line_for_each_and_the_total(folder: Path) -> None:
@@ -48,7 +48,7 @@ def test_the_table_has_a_line_for_each_and_the_total(folder: Path) -> None:
 
 def test_a_file_that_is_wrong_does_not_hide_the_others_nor_their_total(folder: Path) -> None:
     whole = json.loads(pgdyno("size", "--iostat", folder / "*.txt", *TERMS, "--json", code=EXIT_OK).out)
-    prices = [one["advice"]["volumes"][0]["usd_per_month"] for one in whole["files"]]
+    prices = [file["advice"]["volumes"][0]["usd_per_month"] for file in whole["files"]]
     (folder / "b.txt").write_text("nothing of iostat\n")
     ended = pgdyno("size", "--iostat", folder / "*.txt", *TERMS, code=EXIT_USAGE)
     lines = ended.out.splitlines()
@@ -59,7 +59,7 @@ def test_a_file_that_is_wrong_does_not_hide_the_others_nor_their_total(folder: P
     document = json.loads(pgdyno("size", "--iostat", folder / "*.txt", *TERMS, "--json", code=EXIT_USAGE).out)
     assert document["total"]["usd_per_month"] == pytest.approx(prices[0] + prices[2])
     assert document["total"]["counted"] == 2
-    assert [one["name"] for one in document["total"]["left_out"]] == [str(folder / "b.txt")]
+    assert [item["name"] for item in document["total"]["left_out"]] == [str(folder / "b.txt")]
     assert document["files"][1]["advice"] is None and document["files"][1]["error"]
 
 
@@ -74,10 +74,10 @@ def test_servers_without_a_size_are_not_sized(folder: Path) -> None:
 
 def test_each_server_may_have_its_own_size(folder: Path) -> None:
     sizes = ("--size", "100GiB", "--size", "b*=1TiB", "--size", f"{folder}/c.txt=2TiB")
-    found = json.loads(
+    document = json.loads(
         pgdyno("size", "--iostat", folder / "*.txt", *sizes, "--type", "gp3", "--json", code=EXIT_OK).out
     )
-    assert [one["advice"]["demand"]["size_bytes"] >> 30 for one in found["files"]] == [100, 1024, 2048]
+    assert [file["advice"]["demand"]["size_bytes"] >> 30 for file in document["files"]] == [100, 1024, 2048]
     error = pgdyno("size", "--iostat", folder / "a.txt", "--size", "1TiB", "--size", "2TiB", code=EXIT_USAGE).error
     assert error.code == "size.size.twice"
 
@@ -97,5 +97,5 @@ def test_a_page_for_many_says_how_each_gets_its_own(folder: Path) -> None:
     ],
 )
 def test_what_many_files_cannot_have_is_refused(folder: Path, words: tuple[str, ...], said: str) -> None:
-    asked = [word.format(folder=folder) for word in words]
-    assert said in pgdyno("size", *asked, *TERMS, code=EXIT_USAGE).err
+    texts = [word.format(folder=folder) for word in words]
+    assert said in pgdyno("size", *texts, *TERMS, code=EXIT_USAGE).err

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance
+from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
 from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.circumstances import Circumstances
-from pgdyno.analysis.binding.device import Device
-from pgdyno.analysis.binding.evidence import Evidence, Given, Second
-from pgdyno.analysis.binding.limits import Found
+from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.evidence import Evidence, KnownConditions, Second
+from pgdyno.analysis.binding.limits import BindingLimit
 from pgdyno.analysis.binding.remedy import remedy_of
-from pgdyno.analysis.binding.verdict import RunBinding, Verdict
+from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
 from pgdyno.catalog import Catalog
 from pgdyno.diagnose.bought import purchase_of
 from pgdyno.diagnose.diagnosis import diagnose_files
-from pgdyno.diagnose.source import Source
+from pgdyno.diagnose.source import VolumeSource
 from pgdyno.size.advice import advise
 from pgdyno.size.demand import demand_of
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.measured import DeviceSamples, IntervalSample
 from pgdyno.size.offers import measured_of, with_offers
 from pgdyno.store.record import InstanceRecord, VolumeRecord
 
@@ -51,7 +51,7 @@ class Draw:
 
     present: str
     size_gib: int
-    measured: Measured
+    measured: DeviceSamples
     instance: str | None
 
 
@@ -77,7 +77,7 @@ def drawn(catalog: Catalog, place: int) -> Draw:
         ops = level * (1.0 if near else random_.uniform(0.2, 1.0))
         size = ops * kib * 1024
         samples.append(
-            Sample(
+            IntervalSample(
                 60.0,
                 ops * reads,
                 ops * (1 - reads),
@@ -88,7 +88,7 @@ def drawn(catalog: Catalog, place: int) -> Draw:
             )
         )
     instance = random_.choice(INSTANCES) if random_.random() < 0.1 else None
-    return Draw(present.spec, gib, Measured("CloudWatch", "vol-1", tuple(samples)), instance)
+    return Draw(present.spec, gib, DeviceSamples("CloudWatch", "vol-1", tuple(samples)), instance)
 
 
 @pytest.fixture
@@ -106,19 +106,22 @@ def sized(draw: Draw) -> Advice:
 def compared(catalog: Catalog, draw: Draw) -> dict[Limit, tuple[str | None, float | None]]:
     """What a run's remedy is for each limit, from its seconds and what its record has."""
     devices = [
-        Device(
-            one.read_ops_per_s,
-            one.write_ops_per_s,
-            one.read_bytes_per_s / MIB,
-            one.write_bytes_per_s / MIB,
+        DeviceActivity(
+            sample.read_ops_per_s,
+            sample.write_ops_per_s,
+            sample.read_bytes_per_s / MIB,
+            sample.write_bytes_per_s / MIB,
             5.0,
-            one.ops_per_s * 0.005,
-            one.read_ops_per_s * 0.005,
+            sample.ops_per_s * 0.005,
+            sample.read_ops_per_s * 0.005,
         )
-        for one in draw.measured.samples
+        for sample in draw.measured.samples
     ]
     document = dict(catalog.resolve(draw.present).document)
-    named = next((one for one in catalog.instance_types() if one["instance"] == draw.instance), None)
+    named = next(
+        (instance_type for instance_type in catalog.instance_types() if instance_type["instance"] == draw.instance),
+        None,
+    )
     instance = InstanceRecord()
     if named is not None:
         instance = InstanceRecord(
@@ -127,29 +130,31 @@ def compared(catalog: Catalog, draw: Draw) -> dict[Limit, tuple[str | None, floa
     volumes, instance = with_offers(
         catalog, {"data": VolumeRecord(spec=document)}, instance, {"data": measured_of(devices)}
     )
-    bought = Bought.of(document)
+    bought = ProvisionedVolume.of(document)
     assert bought is not None
-    given = Given(8, {"data": bought}, BoughtInstance.of(instance))
-    evidence = Evidence(given, tuple(Second(devices={"data": one}) for one in devices), Checkpoints((False,) * 24), ())
+    given = KnownConditions(8, {"data": bought}, BoughtInstance.of(instance))
+    evidence = Evidence(
+        given, tuple(Second(devices={"data": device}) for device in devices), Checkpoints((False,) * 24), ()
+    )
     around = Circumstances(volumes=volumes, instance=instance)
-    found: dict[Limit, tuple[str | None, float | None]] = {}
+    values: dict[Limit, tuple[str | None, float | None]] = {}
     limits: tuple[Limit, ...] = ("volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth")
     for limit in limits:
-        verdict = Verdict(limit, "data", "high", {limit: 1.0})
-        remedy = remedy_of(RunBinding(evidence, (Found(limit, True, "data"),) * 24, verdict), verdict, around)
+        verdict = BindingVerdict(limit, "data", "high", {limit: 1.0})
+        remedy = remedy_of(RunBinding(evidence, (BindingLimit(limit, True, "data"),) * 24, verdict), verdict, around)
         assert remedy is not None
-        found[limit] = remedy.spec, remedy.usd_per_month
-    return found
+        values[limit] = remedy.spec, remedy.usd_per_month
+    return values
 
 
 def needed(draw: Draw, unit_kib: int, whole_units: bool) -> tuple[float, float]:
     """Operations and bytes per second with the margin: by hand, from the samples."""
     ops, size = [], []
-    for one in draw.measured.samples:
-        mean = (one.read_bytes_per_s + one.write_bytes_per_s) / one.ops_per_s
+    for sample in draw.measured.samples:
+        mean = (sample.read_bytes_per_s + sample.write_bytes_per_s) / sample.ops_per_s
         units = max(1.0, math.ceil(mean / 1024 / unit_kib - 1e-9))
-        counted = one.ops_per_s * units
-        total = one.read_bytes_per_s + one.write_bytes_per_s
+        counted = sample.ops_per_s * units
+        total = sample.read_bytes_per_s + sample.write_bytes_per_s
         ops.append(counted)
         size.append(max(total, counted * unit_kib * 1024) if whole_units else total)
     # The 99th percentile of 24 equal intervals is their maximum.
@@ -167,11 +172,11 @@ def carries(catalog: Catalog, draw: Draw, spec: str) -> bool:
 
 
 def test_the_four_agree_and_no_offer_is_one_that_must_not_be(one_engine: Catalog) -> None:
-    catalog, told = one_engine, 0
+    catalog, result = one_engine, 0
     for place in range(DRAWS):
         draw = drawn(catalog, place)
         advice = sized(draw)
-        best = next((one for one in advice.choices if one.usd_per_month is not None), None)
+        best = next((choice for choice in advice.choices if choice.usd_per_month is not None), None)
         flagged = any(sample.exceeded for sample in draw.measured.samples)
         by_run = compared(catalog, draw)
         for limit in ("volume_iops", "volume_throughput", "burst_bucket"):
@@ -180,26 +185,26 @@ def test_the_four_agree_and_no_offer_is_one_that_must_not_be(one_engine: Catalog
                 continue
             assert (spec, usd) == (best.spec, best.usd_per_month), (place, limit)
         diagnosis = diagnose_files(
-            [Source("--cloudwatch", "metrics.json", "data", draw.measured)],
+            [VolumeSource("--cloudwatch", "metrics.json", "data", draw.measured)],
             purchase_of([draw.present], draw.instance),
         )
         remedy, limit = diagnosis.remedy, diagnosis.binding.verdict.limit
         of_volume = limit in ("volume_iops", "volume_throughput", "burst_bucket")
         if of_volume and remedy is not None and remedy.spec is not None and best is not None:
-            told += 1
+            result += 1
             agreed = remedy.spec == best.spec or remedy.spec == by_run["instance_bandwidth"][0]
             assert agreed and (remedy.spec != best.spec or remedy.usd_per_month == best.usd_per_month), (place, limit)
         _require_sound(catalog, draw, advice)
-    assert told >= DRAWS / 20, "too few draws stand at a limit for the test to mean anything"
+    assert result >= DRAWS / 20, "too few draws stand at a limit for the test to mean anything"
 
 
 def _require_sound(catalog: Catalog, draw: Draw, advice: Advice) -> None:
-    for one in advice.choices:
-        assert one.members > 1 or one.size_bytes >= draw.size_gib << 30, one.spec
-        assert one.member.type.startswith("rds-") == draw.present.startswith("rds-"), one.spec
-        assert one.members > 1 or carries(catalog, draw, one.spec), (one.spec, draw)
-        cheaper = [other for other in advice.choices if (other.usd_per_month or math.inf) < (one.usd_per_month or 0)]
-        assert one is not advice.choices[0] or not any(other.in_place for other in cheaper)
+    for choice in advice.choices:
+        assert choice.members > 1 or choice.size_bytes >= draw.size_gib << 30, choice.spec
+        assert choice.member.type.startswith("rds-") == draw.present.startswith("rds-"), choice.spec
+        assert choice.members > 1 or carries(catalog, draw, choice.spec), (choice.spec, draw)
+        cheaper = [other for other in advice.choices if (other.usd_per_month or math.inf) < (choice.usd_per_month or 0)]
+        assert choice is not advice.choices[0] or not any(other.in_place for other in cheaper)
     for instance in advice.instances:
         assert instance.name.split(".")[0] not in BURSTABLE
         ops, size = needed(draw, 256, False)
@@ -211,7 +216,9 @@ def test_nothing_of_the_catalogue_that_carries_it_is_cheaper(one_engine: Catalog
     catalog = one_engine
     for place in range(ENUMERATED):
         draw = drawn(catalog, place)
-        best = next((one for one in sized(draw).choices if one.in_place and one.usd_per_month is not None), None)
+        best = next(
+            (choice for choice in sized(draw).choices if choice.in_place and choice.usd_per_month is not None), None
+        )
         if any(sample.exceeded for sample in draw.measured.samples):
             continue
         price = math.inf if best is None or best.usd_per_month is None else best.usd_per_month
@@ -241,7 +248,7 @@ def _grid(draw: Draw) -> Iterator[str]:
     }
     iops = {math.ceil(ops), math.ceil(mib / 0.25), math.ceil(mib / 0.256), 100, 1000, 3000, 12000}
     rds = draw.present.startswith("rds-")
-    for gib in sorted(one for one in sizes if one >= draw.size_gib):
+    for gib in sorted(size for size in sizes if size >= draw.size_gib):
         for kind in ("rds-gp2",) if rds else ("gp2", "st1", "sc1"):
             yield f"{kind}:size={gib}GiB"
         for each in sorted(iops):
@@ -260,9 +267,9 @@ def test_where_the_provider_says_that_a_limit_was_exceeded_less_is_never_offered
 ) -> None:
     """30 IOPS on average of 3,000: what exceeded them was shorter than a minute. gp2 of 100 GiB has 300."""
     samples = tuple(
-        Sample(60.0, 15, 15, 15 * 8192, 15 * 8192, exceeded={flag: 1.0}, at_s=6e8 + 60.0 * n) for n in range(30)
+        IntervalSample(60.0, 15, 15, 15 * 8192, 15 * 8192, exceeded={flag: 1.0}, at_s=6e8 + 60.0 * n) for n in range(30)
     )
-    measured = Measured("CloudWatch", "vol-1", samples)
+    measured = DeviceSamples("CloudWatch", "vol-1", samples)
     best = advise(demand_of(measured), present=present).choices[0]
     now = one_engine.resolve(present)
     assert now.iops is not None and now.mib_per_s is not None
@@ -270,5 +277,5 @@ def test_where_the_provider_says_that_a_limit_was_exceeded_less_is_never_offered
         assert best.member.charged_iops.sustained >= 1.2 * now.iops.sustained
     else:
         assert best.member.charged_bytes.sustained >= 1.2 * now.mib_per_s.sustained * MIB
-    diagnosis = diagnose_files([Source("--cloudwatch", "m", "data", measured)], purchase_of([present], None))
+    diagnosis = diagnose_files([VolumeSource("--cloudwatch", "m", "data", measured)], purchase_of([present], None))
     assert diagnosis.remedy is not None and diagnosis.remedy.spec == best.spec

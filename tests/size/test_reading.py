@@ -14,23 +14,23 @@ from hypothesis import strategies as st
 
 from pgdyno.errors import InputError
 from pgdyno.size.choice import choose
-from pgdyno.size.measured import Measured
+from pgdyno.size.measured import DeviceSamples
 from pgdyno.size.reading import cloudwatch, iostat, sar
 from tests.size import formats
 from tests.size.formats import Interval
 
-Read = Callable[[str], dict[str, Measured]]
+Read = Callable[[str], dict[str, DeviceSamples]]
 
 
-def read_iostat(text: str) -> dict[str, Measured]:
+def read_iostat(text: str) -> dict[str, DeviceSamples]:
     return iostat.read(text, "file")
 
 
-def read_sar(text: str) -> dict[str, Measured]:
+def read_sar(text: str) -> dict[str, DeviceSamples]:
     return sar.read(text, "file")
 
 
-def read_cloudwatch(text: str) -> dict[str, Measured]:
+def read_cloudwatch(text: str) -> dict[str, DeviceSamples]:
     return cloudwatch.read(text, "file")
 
 
@@ -54,7 +54,9 @@ LOADS = st.lists(
     st.builds(
         Interval, st.integers(0, 60_000), st.integers(0, 60_000), st.integers(0, 900_000), st.integers(0, 900_000)
     ).map(
-        lambda one: replace(one, read_kib=one.read_kib * bool(one.reads), write_kib=one.write_kib * bool(one.writes))
+        lambda item: replace(
+            item, read_kib=item.read_kib * bool(item.reads), write_kib=item.write_kib * bool(item.writes)
+        )
     ),
     min_size=2,
     max_size=8,
@@ -65,20 +67,20 @@ LOADS = st.lists(
 @given(load=LOADS, seconds=st.sampled_from([1, 10, 60, 600]))
 def test_each_format_tells_the_same_load(name: str, load: list[Interval], seconds: int) -> None:
     write, read = {**SPLIT, **TOGETHER}[name]
-    (found,) = read(write(load, seconds)).values()
-    assert len(found.samples) == len(load)
-    for sample, one in zip(found.samples, load, strict=True):
+    (result,) = read(write(load, seconds)).values()
+    assert len(result.samples) == len(load)
+    for sample, interval in zip(result.samples, load, strict=True):
         assert sample.seconds == seconds
-        assert sample.ops_per_s == pytest.approx(one.ops, abs=0.01)  # two decimals are printed
+        assert sample.ops_per_s == pytest.approx(interval.ops, abs=0.01)  # two decimals are printed
         # MiB with six decimals: a byte at most
-        assert sample.read_bytes_per_s == pytest.approx(one.read_kib * 1024, abs=1)
-        assert sample.write_bytes_per_s == pytest.approx(one.write_kib * 1024, abs=1)
-        assert sample.queue_length == (None if name == "iostat without -x" else one.queue)
+        assert sample.read_bytes_per_s == pytest.approx(interval.read_kib * 1024, abs=1)
+        assert sample.write_bytes_per_s == pytest.approx(interval.write_kib * 1024, abs=1)
+        assert sample.queue_length == (None if name == "iostat without -x" else interval.queue)
         if name in SPLIT:
-            assert sample.read_ops_per_s == pytest.approx(one.reads, abs=0.01)
-        if one.ops and name not in ("RDS", "iostat without -x"):
+            assert sample.read_ops_per_s == pytest.approx(interval.reads, abs=0.01)
+        if interval.ops and name not in ("RDS", "iostat without -x"):
             assert sample.latency_ms == pytest.approx(formats.LATENCY_MS)
-    assert found.split_known is (name in SPLIT)
+    assert result.split_known is (name in SPLIT)
 
 
 LOAD = [Interval(900, 300, 8000, 4000), Interval(1800, 600, 16000, 8000)]
@@ -117,9 +119,9 @@ def test_devices_that_sar_leaves_out_by_turns_can_be_added_up(write: Callable[[l
     """``sar -z``: each is idle in another interval."""
     names = iter(["sda", "sdb"])
     text = re.sub(formats.DEVICE, lambda _: next(names, "sda"), write([*LOAD, *LOAD], 10))
-    found = read_sar(text)
-    assert [sample.ops_per_s for sample in found["sda"].samples] == [1200, 0, 1200, 2400]
-    assert [sample.ops_per_s for sample in choose(found, ["sdb", "sda"], "file").samples] == [1200, 2400, 1200, 2400]
+    samples = read_sar(text)
+    assert [sample.ops_per_s for sample in samples["sda"].samples] == [1200, 0, 1200, 2400]
+    assert [sample.ops_per_s for sample in choose(samples, ["sdb", "sda"], "file").samples] == [1200, 2400, 1200, 2400]
 
 
 def test_an_interval_in_which_no_device_did_anything_is_one_too() -> None:
@@ -128,8 +130,8 @@ def test_an_interval_in_which_no_device_did_anything_is_one_too() -> None:
     rows = [place for place, line in enumerate(lines) if line.startswith(formats.DEVICE)]
     del lines[rows[2]]
     untimed = [line for line in lines if "T23:" not in line]
-    for found in (read_iostat("\n".join(lines)), iostat.read("\n".join(untimed), "file", interval_s=1.0)):
-        samples = found[formats.DEVICE].samples
+    for other in (read_iostat("\n".join(lines)), iostat.read("\n".join(untimed), "file", interval_s=1.0)):
+        samples = other[formats.DEVICE].samples
         assert [(sample.seconds, sample.ops_per_s) for sample in samples] == [(1, 1200), (1, 0), (1, 1200)]
 
 
@@ -141,12 +143,12 @@ def test_a_clock_that_was_set_back_makes_no_interval_of_a_day() -> None:
         iostat_text = iostat_text.replace(was, then)
     for was, then in (("00:28:00", "23:28:00"), ("00:38:00", "23:38:00")):
         sar_text = sar_text.replace(was, then)
-    for (found,), seconds in ((read_iostat(iostat_text).values(), 1), (read_sar(sar_text).values(), 600)):
-        assert [sample.seconds for sample in found.samples] == [seconds] * 4
-        assert any("set back" in note for note in found.notes)
-    (found,) = read_iostat(formats.iostat_12_7(LOAD, 50_000)).values()
-    assert [sample.seconds for sample in found.samples] == [50_000, 50_000]
-    assert not any("set back" in note for note in found.notes)
+    for (item,), seconds in ((read_iostat(iostat_text).values(), 1), (read_sar(sar_text).values(), 600)):
+        assert [sample.seconds for sample in item.samples] == [seconds] * 4
+        assert any("set back" in note for note in item.notes)
+    (samples,) = read_iostat(formats.iostat_12_7(LOAD, 50_000)).values()
+    assert [sample.seconds for sample in samples.samples] == [50_000, 50_000]
+    assert not any("set back" in note for note in samples.notes)
 
 
 def test_a_line_that_was_cut_off_is_left_out() -> None:
@@ -193,9 +195,9 @@ def test_minutes_that_are_missing_are_no_zeros() -> None:
     document = json.loads(formats.cloudwatch([*LOAD, *LOAD, *LOAD], 60))
     for result in document["MetricDataResults"]:
         del result["Timestamps"][2:4], result["Values"][2:4]
-    (found,) = read_cloudwatch(json.dumps(document)).values()
-    assert len(found.samples) == 4 and min(sample.ops_per_s for sample in found.samples) == 1200
-    assert any("2 of 6 periods are left out" in note for note in found.notes)
+    (samples,) = read_cloudwatch(json.dumps(document)).values()
+    assert len(samples.samples) == 4 and min(sample.ops_per_s for sample in samples.samples) == 1200
+    assert any("2 of 6 periods are left out" in note for note in samples.notes)
 
 
 def test_pages_of_an_answer_are_put_together_and_its_state_is_told() -> None:
@@ -205,13 +207,13 @@ def test_pages_of_an_answer_are_put_together_and_its_state_is_told() -> None:
     for result in second["MetricDataResults"]:
         result["Timestamps"] = [at.replace("23:5", "23:4") for at in result["Timestamps"]]
         result["StatusCode"] = "PartialData"
-    (found,) = read_cloudwatch(json.dumps(first) + "\n" + json.dumps(second)).values()
-    assert len(found.samples) == 4
-    assert any("NextToken" in note for note in found.notes)
+    (samples,) = read_cloudwatch(json.dumps(first) + "\n" + json.dumps(second)).values()
+    assert len(samples.samples) == 4
+    assert any("NextToken" in note for note in samples.notes)
     del second["NextToken"]
-    (found,) = read_cloudwatch(json.dumps(first) + "\n" + json.dumps(second)).values()
-    assert any("PartialData" in note for note in found.notes)
-    assert not any("NextToken" in note for note in found.notes), "the next page is there"
+    (device_samples,) = read_cloudwatch(json.dumps(first) + "\n" + json.dumps(second)).values()
+    assert any("PartialData" in note for note in device_samples.notes)
+    assert not any("NextToken" in note for note in device_samples.notes), "the next page is there"
     second["MetricDataResults"][0]["StatusCode"] = "InternalError"
     with pytest.raises(InputError, match="InternalError"):
         read_cloudwatch(json.dumps(second))
@@ -231,9 +233,9 @@ def test_statistics_of_the_older_call_are_read_by_their_names() -> None:
         "VolumeWriteBytes": 4915200.0,
     }
     documents = [answer(metric, "Sum", value) for metric, value in figures.items()]
-    (found,) = read_cloudwatch(json.dumps(documents)).values()
-    assert len(found.samples) == 3
-    sample = found.samples[0]
+    (samples,) = read_cloudwatch(json.dumps(documents)).values()
+    assert len(samples.samples) == 3
+    sample = samples.samples[0]
     assert (sample.seconds, sample.read_ops_per_s, sample.write_bytes_per_s) == (60, 100, 81920)
     with pytest.raises(InputError, match="is an average"):
         read_cloudwatch(json.dumps([answer("VolumeReadOps", "Average", 2.0), *documents[1:]]))
@@ -262,12 +264,12 @@ def test_of_two_statistics_the_one_that_fits_is_read_and_a_sum_of_rates_is_refus
 
 def test_two_volumes_under_one_label_do_not_take_each_others_place() -> None:
     """The older call's label is the metric's name, whatever volume it was asked for."""
-    one, other = (json.loads(formats.cloudwatch(load, 60, "")) for load in (LOAD, LOAD[::-1]))
+    result, other = (json.loads(formats.cloudwatch(load, 60, "")) for load in (LOAD, LOAD[::-1]))
     with pytest.raises(InputError, match="two values of VolumeReadOps of volume for the same time") as refused:
-        read_cloudwatch(json.dumps([one, other]))
+        read_cloudwatch(json.dumps([result, other]))
     assert "Label" in refused.value.remedy
-    (found,) = read_cloudwatch(json.dumps([one, one])).values()
-    assert found == read_cloudwatch(json.dumps(one))["volume"]
+    (samples,) = read_cloudwatch(json.dumps([result, result])).values()
+    assert samples == read_cloudwatch(json.dumps(result))["volume"]
 
 
 def test_a_volume_that_was_never_attached_is_left_out() -> None:
@@ -297,8 +299,8 @@ def test_a_metric_is_known_by_its_label_or_by_its_querys_name() -> None:
     assert list(read_cloudwatch(json.dumps(document))) == ["orders"]
     for result in document["MetricDataResults"]:
         result["Label"] = "the orders database"
-    (found,) = read_cloudwatch(json.dumps(document)).values()
-    assert found.device == "volume" and found.samples[0].read_ops_per_s == 900
+    (samples,) = read_cloudwatch(json.dumps(document)).values()
+    assert samples.device == "volume" and samples.samples[0].read_ops_per_s == 900
     document["MetricDataResults"].append(
         document["MetricDataResults"][0] | {"Label": "ReadIOPSLocalStorage", "Id": "x"}
     )
@@ -311,25 +313,25 @@ def test_checks_of_the_provider_are_kept() -> None:
     document["MetricDataResults"].append(
         {"Id": "x", "Label": "vol-0a1b2c3d VolumeIOPSExceededCheck", "Timestamps": times, "Values": [1.0, 0.0]}
     )
-    (found,) = read_cloudwatch(json.dumps(document)).values()
-    assert [sample.limited for sample in found.samples] == [False, True]
+    (samples,) = read_cloudwatch(json.dumps(document)).values()
+    assert [sample.limited for sample in samples.samples] == [False, True]
 
 
 def test_what_the_volume_and_its_instance_count_is_not_added_up() -> None:
     document = json.loads(formats.cloudwatch(LOAD, 60, ""))
     results = document["MetricDataResults"]
-    instance = [one | {"Label": one["Label"].replace("Volume", "EBS")} for one in results[:4]]
+    instance = [result | {"Label": result["Label"].replace("Volume", "EBS")} for result in results[:4]]
     results += instance
     with pytest.raises(InputError, match="EBSReadOps and VolumeReadOps of volume count the same requests"):
         read_cloudwatch(json.dumps(document))
-    for one in instance:
-        one["Label"] = f"i-0a1b {one['Label']}"
+    for item in instance:
+        item["Label"] = f"i-0a1b {item['Label']}"
     assert set(read_cloudwatch(json.dumps(document))) == {"volume", "i-0a1b"}
 
 
 def test_several_devices_must_be_named_and_are_added_up() -> None:
-    found = read_iostat(formats.iostat_12_7(LOAD, 1))
-    both = {"nvme1n1": found[formats.DEVICE], "dm-0": found[formats.DEVICE]}
+    samples = read_iostat(formats.iostat_12_7(LOAD, 1))
+    both = {"nvme1n1": samples[formats.DEVICE], "dm-0": samples[formats.DEVICE]}
     with pytest.raises(InputError) as refused:
         choose(both, [], "file")
     assert "nvme1n1 (up to 2,400 IOPS)" in refused.value.message and "--device" in refused.value.remedy
@@ -341,14 +343,18 @@ def test_several_devices_must_be_named_and_are_added_up() -> None:
 
 
 def test_the_only_device_that_did_something_is_taken() -> None:
-    found = read_iostat(formats.iostat_12_7(LOAD, 1))
+    samples = read_iostat(formats.iostat_12_7(LOAD, 1))
     idle = read_iostat(formats.iostat_12_7([Interval(0, 0, 0, 0)] * 2, 1))
-    assert choose({"sda": idle[formats.DEVICE], **found}, [], "file").device == formats.DEVICE
+    assert choose({"sda": idle[formats.DEVICE], **samples}, [], "file").device == formats.DEVICE
 
 
 def test_what_another_volume_lacks_does_not_matter_to_the_one_that_is_named() -> None:
     other = json.loads(formats.cloudwatch(LOAD, 60, "vol-b"))
-    other["MetricDataResults"] = [one for one in other["MetricDataResults"] if "VolumeReadBytes" not in one["Label"]]
+    other["MetricDataResults"] = [
+        MetricDataResult
+        for MetricDataResult in other["MetricDataResults"]
+        if "VolumeReadBytes" not in MetricDataResult["Label"]
+    ]
     text = formats.cloudwatch(LOAD, 60, "vol-a") + json.dumps(other)
     with pytest.raises(InputError, match="lacks metrics of vol-b"):
         read_cloudwatch(text)
@@ -365,19 +371,19 @@ def test_volumes_that_were_not_attached_at_the_same_time_are_not_added_up() -> N
         for result in document["MetricDataResults"]:
             del result["Timestamps"][missing], result["Values"][missing]
         documents.append(json.dumps(document))
-    found = read_cloudwatch("\n".join(documents))
+    samples = read_cloudwatch("\n".join(documents))
     with pytest.raises(InputError, match="do not have the same intervals"):
-        choose(found, ["vol-a", "vol-b"], "file")
-    assert len(choose(found, ["vol-b", "vol-c"], "file").samples) == 5
+        choose(samples, ["vol-a", "vol-b"], "file")
+    assert len(choose(samples, ["vol-b", "vol-c"], "file").samples) == 5
 
 
 def test_a_device_that_is_named_twice_counts_once() -> None:
-    found = read_iostat(formats.iostat_12_7(LOAD, 1))
+    samples = read_iostat(formats.iostat_12_7(LOAD, 1))
     for names in ([formats.DEVICE] * 2, [formats.DEVICE, f"/dev/{formats.DEVICE}"]):
-        chosen = choose(found, names, "file")
+        chosen = choose(samples, names, "file")
         assert chosen.device == formats.DEVICE
         assert [sample.ops_per_s for sample in chosen.samples] == [1200, 2400]
-    disk = {formats.DEVICE: found[formats.DEVICE], f"{formats.DEVICE}p1": found[formats.DEVICE]}
+    disk = {formats.DEVICE: samples[formats.DEVICE], f"{formats.DEVICE}p1": samples[formats.DEVICE]}
     with pytest.raises(InputError, match=f"{formats.DEVICE}p1 is a partition of {formats.DEVICE}"):
         choose(disk, list(disk), "file")
 
@@ -385,12 +391,12 @@ def test_a_device_that_is_named_twice_counts_once() -> None:
 @pytest.mark.parametrize("names", [("loop0", "vda", "vda1"), ("dm-0", "nvme0n1", "nvme0n1p2"), ("md0", "sdb", "zram0")])
 def test_of_several_devices_a_disk_is_proposed(names: tuple[str, str, str]) -> None:
     """The layers above it show more requests than the disk, and sizing them would be right by chance only."""
-    found = {}
+    document = {}
     for place, name in enumerate(names):
         load = [Interval(900 - place, 300, 8000, 4000)] * 2
-        found |= read_iostat(formats.iostat_12_7(load, 1).replace(formats.DEVICE, name))
+        document |= read_iostat(formats.iostat_12_7(load, 1).replace(formats.DEVICE, name))
     with pytest.raises(InputError) as refused:
-        choose(found, [], "file")
+        choose(document, [], "file")
     assert refused.value.remedy.endswith(f"--device {names[1]}")
 
 
@@ -423,5 +429,5 @@ def test_twice_as_many_intervals_take_twice_as_long(read: Read, write: Callable[
         read(text)
         return time.process_time() - begin
 
-    one, two = write(1000), write(2000)
-    assert min(cpu_s(two) for _ in range(2)) < 3 * min(cpu_s(one) for _ in range(2))
+    result, two = write(1000), write(2000)
+    assert min(cpu_s(two) for _ in range(2)) < 3 * min(cpu_s(result) for _ in range(2))

@@ -53,7 +53,7 @@ def test_the_basic_report_says_itself_how_long_the_first_one_was() -> None:
         assert [sample.ops_per_s for sample in chosen.samples] == rates
         assert any("average since boot, is dropped" in note for note in chosen.notes) is (first_s > 1)
     high = formats.iostat_basic(LOAD, 1, first=PEAK, first_s=300_000)
-    assert [one.ops_per_s for one in choose(read_iostat(high), [], "file").samples] == [1200, 2400]
+    assert [sample.ops_per_s for sample in choose(read_iostat(high), [], "file").samples] == [1200, 2400]
 
 
 def test_one_report_of_an_interval_can_be_read_when_that_is_said() -> None:
@@ -77,15 +77,15 @@ def test_a_load_in_the_first_report_alone_is_not_sized_unasked() -> None:
 
 def test_each_of_several_runs_in_one_file_has_a_first_report() -> None:
     """``iostat ... >> FILE``: an average since boot in the middle of a file is no interval either, nor is the pause before."""
-    one, other = formats.iostat_12_7(LOAD, 1), formats.iostat_12_7(LOAD[::-1], 1).replace("T23:58", "T23:59")
-    chosen = choose(read_iostat(one + other), [], "file")
+    iostat_12_7, other = formats.iostat_12_7(LOAD, 1), formats.iostat_12_7(LOAD[::-1], 1).replace("T23:58", "T23:59")
+    chosen = choose(read_iostat(iostat_12_7 + other), [], "file")
     assert [(sample.seconds, sample.ops_per_s) for sample in chosen.samples] == [
         (1, 1200),
         (1, 2400),
         (1, 2400),
         (1, 1200),
     ]
-    cut = one.rstrip()[:-30] + "\n\n" + other
+    cut = iostat_12_7.rstrip()[:-30] + "\n\n" + other
     assert len(choose(read_iostat(cut), [], "file").samples) == 3
 
 
@@ -113,8 +113,8 @@ def test_what_no_disk_does_is_refused_with_its_place(name: str, value: str) -> N
     write, read, place = SYSSTAT[name]
     with pytest.raises(InputError) as refused:
         read(spoilt(write([*LOAD, LOAD[0]], 10), value))
-    said = refused.value.message
-    assert said.startswith("file, ") and place in said and ("rd_sec" in said or "rkB" in said), said
+    message = refused.value.message
+    assert message.startswith("file, ") and place in message and ("rd_sec" in message or "rkB" in message), message
 
 
 def test_a_row_that_is_damaged_in_the_middle_is_not_an_idle_disk() -> None:
@@ -128,18 +128,21 @@ def test_a_row_that_is_damaged_in_the_middle_is_not_an_idle_disk() -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda one: one["Values"].__setitem__(0, -60_000.0), "VolumeReadOps at 2026-11-21T23:59:00+00:00 is negative"),
-        (lambda one: one["Values"].__setitem__(0, float("nan")), "which is not a number"),
-        (lambda one: one["Values"].__setitem__(0, float("inf")), "which is not a number"),
-        (lambda one: one["Values"].__setitem__(0, 1e30), "VolumeReadOps of vol-0a1b2c3d at 2026-11-21T23:59:00Z"),
-        (lambda one: one["Values"].__setitem__(0, 10**400), "is inf, which is not a number"),
-        (lambda one: one["Values"].__setitem__(0, None), "is null, which is not a number"),
-        (lambda one: one["Values"].__setitem__(0, "12"), 'is "12", which is not a number'),
-        (lambda one: one["Values"].pop(), "has 2 Timestamps and 1 Values"),
-        (lambda one: one.__setitem__("Values", None), "has no lists of Timestamps and Values"),
-        (lambda one: one["Timestamps"].__setitem__(0, "yesterday"), '"yesterday", which is not a time'),
-        (lambda one: one["Timestamps"].__setitem__(0, 1e30), "which is not a time"),
-        (lambda one: one["Timestamps"].__setitem__(0, one["Timestamps"][1]), "has two values"),
+        (
+            lambda item: item["Values"].__setitem__(0, -60_000.0),
+            "VolumeReadOps at 2026-11-21T23:59:00+00:00 is negative",
+        ),
+        (lambda item: item["Values"].__setitem__(0, float("nan")), "which is not a number"),
+        (lambda item: item["Values"].__setitem__(0, float("inf")), "which is not a number"),
+        (lambda item: item["Values"].__setitem__(0, 1e30), "VolumeReadOps of vol-0a1b2c3d at 2026-11-21T23:59:00Z"),
+        (lambda item: item["Values"].__setitem__(0, 10**400), "is inf, which is not a number"),
+        (lambda item: item["Values"].__setitem__(0, None), "is null, which is not a number"),
+        (lambda item: item["Values"].__setitem__(0, "12"), 'is "12", which is not a number'),
+        (lambda item: item["Values"].pop(), "has 2 Timestamps and 1 Values"),
+        (lambda item: item.__setitem__("Values", None), "has no lists of Timestamps and Values"),
+        (lambda item: item["Timestamps"].__setitem__(0, "yesterday"), '"yesterday", which is not a time'),
+        (lambda item: item["Timestamps"].__setitem__(0, 1e30), "which is not a time"),
+        (lambda item: item["Timestamps"].__setitem__(0, item["Timestamps"][1]), "has two values"),
     ],
 )
 def test_what_cloudwatch_never_answers_is_refused_with_its_place(
@@ -159,9 +162,9 @@ def test_periods_that_one_metric_lacks_at_an_end_are_said(end: str) -> None:
     first = document["MetricDataResults"][0]
     for key in ("Timestamps", "Values"):
         first[key] = first[key][7:] if end == "newest" else first[key][:-7]
-    (found,) = read_cloudwatch(json.dumps(document)).values()
-    assert len(found.samples) == 13
-    assert any("7 of 20 periods are left out: VolumeReadOps" in note for note in found.notes)
+    (measured,) = read_cloudwatch(json.dumps(document)).values()
+    assert len(measured.samples) == 13
+    assert any("7 of 20 periods are left out: VolumeReadOps" in note for note in measured.notes)
 
 
 def test_a_sum_over_another_period_is_not_divided_by_the_wrong_one() -> None:

@@ -15,7 +15,7 @@ from pgdyno.errors import InputError
 from pgdyno.size.advice import advise
 from pgdyno.size.demand import Demand
 from pgdyno.size.instances import BURST_S, cheapest, judge
-from pgdyno.size.search import Choice, Layout, Search
+from pgdyno.size.search import Layout, Search, VolumeChoice
 from pgdyno.size.volume_type import GIB, VolumeType, volume_types
 from tests.size.loads import demand, steady
 
@@ -60,17 +60,17 @@ def test_a_choice_is_legal_carries_the_load_and_costs_what_it_says(
 )
 def test_no_gp3_that_carries_it_is_cheaper(catalog: Catalog, ops: float, kib: float, size_gib: int) -> None:
     """Against every combination of a grid around what was chosen."""
-    found = Search(catalog, KINDS["gp3"], steady(ops, kib), size_gib * GIB).cheapest()
-    assert found is not None and found.usd_per_month is not None
-    limits = _engine.run_json(["volume", "spec", found.member.spec])["limits"]
-    sizes = {size_gib, found.member.size_bytes // GIB, max(size_gib, found.member.size_bytes // GIB - 1)}
+    choice = Search(catalog, KINDS["gp3"], steady(ops, kib), size_gib * GIB).cheapest()
+    assert choice is not None and choice.usd_per_month is not None
+    limits = _engine.run_json(["volume", "spec", choice.member.spec])["limits"]
+    sizes = {size_gib, choice.member.size_bytes // GIB, max(size_gib, choice.member.size_bytes // GIB - 1)}
     iops = {3000, limits["iops"], max(3000, limits["iops"] - 1), max(3000, limits["iops"] - 50)}
     throughput = {125, limits["throughput_mib_per_s"], max(125, limits["throughput_mib_per_s"] - 1)}
     for gib, some_iops, some_throughput in itertools.product(sizes, iops, throughput):
         other = catalog.find(f"gp3:size={gib}GiB,iops={some_iops},throughput={some_throughput}")
         enough = some_iops >= ops * 1.2 - 1e-6 and some_throughput >= ops * kib / 1024 * 1.2 - 1e-6
         if other is not None and enough and other.usd_per_month is not None:
-            assert other.usd_per_month >= found.usd_per_month
+            assert other.usd_per_month >= choice.usd_per_month
 
 
 def test_gp3_grows_where_its_size_does_not_allow_the_iops(catalog: Catalog) -> None:
@@ -100,26 +100,30 @@ def test_what_no_volume_of_a_type_does_is_none_and_an_array_does_it(catalog: Cat
 def test_larger_than_any_volume_needs_an_array(catalog: Catalog) -> None:
     size = 100 * 1024 * GIB
     assert Search(catalog, KINDS["gp3"], steady(100), size).cheapest() is None
-    assert [one.members for one in advise(steady(100), size_bytes=size, among=["gp3"]).choices] == [2]
+    assert [choice.members for choice in advise(steady(100), size_bytes=size, among=["gp3"]).choices] == [2]
 
 
 def test_the_cheapest_comes_first_and_unknown_types_are_refused() -> None:
     advice = advise(steady(5000), size_bytes=200 * GIB)
     for in_place, rds in ((True, False), (True, True), (False, False)):
-        found = [
-            one for one in advice.choices if one.in_place is in_place and one.member.type.startswith("rds-") is rds
+        choices = [
+            choice
+            for choice in advice.choices
+            if choice.in_place is in_place and choice.member.type.startswith("rds-") is rds
         ]
-        prices = [math.inf if one.usd_per_month is None else one.usd_per_month for one in found]
+        prices = [math.inf if choice.usd_per_month is None else choice.usd_per_month for choice in choices]
         assert prices == sorted(prices) and prices
-    assert [one.in_place for one in advice.choices] == sorted((one.in_place for one in advice.choices), reverse=True)
+    assert [choice.in_place for choice in advice.choices] == sorted(
+        (choice.in_place for choice in advice.choices), reverse=True
+    )
     with pytest.raises(InputError) as refused:
         advise(steady(100), among=["gp9"])
     assert "gp3" in refused.value.remedy
     assert {choice.member.type for choice in advise(steady(100), among=["io2"]).choices} == {"io2bx"}
 
 
-def _both(catalog: Catalog, one: Demand) -> list[str]:
-    return [choice.name for choice in cheapest(catalog, one, None, 3)]
+def _both(catalog: Catalog, demand: Demand) -> list[str]:
+    return [choice.name for choice in cheapest(catalog, demand, None, 3)]
 
 
 def test_an_instance_carries_what_its_baseline_does_for_ever_and_nothing_more() -> None:
@@ -142,10 +146,12 @@ def test_no_burstable_instance_and_none_too_small_for_a_database_is_offered(cata
             judge("t3.medium", steady(ops)),
             judge("r6g.large", steady(ops)),
         ):
-            for one in cheapest(catalog, steady(ops), here, 20):
-                assert one.name.split(".")[0] not in {"t1", "t2", "t3", "t3a", "t4g"}
-                assert one.vcpus >= 2 and one.memory_bytes >= (here.memory_bytes if here else 4 * GIB * one.vcpus)
-                assert here is None or one.arch == here.arch
+            for choice in cheapest(catalog, steady(ops), here, 20):
+                assert choice.name.split(".")[0] not in {"t1", "t2", "t3", "t3a", "t4g"}
+                assert choice.vcpus >= 2 and choice.memory_bytes >= (
+                    here.memory_bytes if here else 4 * GIB * choice.vcpus
+                )
+                assert here is None or choice.arch == here.arch
     # 40 % of 4 vCPUs: two that are there for ever are more.
     present = judge("t4g.xlarge", steady(1000))
     assert present.burstable and cheapest(catalog, steady(1000), present, 1)[0].vcpus == 2
@@ -154,15 +160,15 @@ def test_no_burstable_instance_and_none_too_small_for_a_database_is_offered(cata
 def test_instances_are_the_cheapest_with_as_much_as_the_present_one_has(catalog: Catalog) -> None:
     now = judge("vcpus=4,memory=32GiB", steady(5000))
     assert math.isinf(now.iops.sustained)
-    found = cheapest(catalog, steady(5000), now, 4)
-    prices = [one.usd_per_month for one in found]
-    assert len(found) == 4 and prices == sorted(prices, key=lambda price: price or 0)
-    assert all(one.vcpus >= 4 and one.memory_bytes >= 32 * GIB and one.fit.carries for one in found)
+    choices = cheapest(catalog, steady(5000), now, 4)
+    prices = [choice.usd_per_month for choice in choices]
+    assert len(choices) == 4 and prices == sorted(prices, key=lambda price: price or 0)
+    assert all(choice.vcpus >= 4 and choice.memory_bytes >= 32 * GIB and choice.fit.carries for choice in choices)
     everything = _engine.run_json(["instance", "types"])["types"]
     cheaper = [
-        one["instance"] for one in everything
-        if one["usd_per_hour"] is not None and one["ebs"] and one["ebs"]["always"] and one["vcpus"] >= 4
-        and one["memory_bytes"] >= 32 * GIB and not one["burstable"] and one["usd_per_hour"] * 730 < (prices[0] or 0) - 0.01
+        item["instance"] for item in everything
+        if item["usd_per_hour"] is not None and item["ebs"] and item["ebs"]["always"] and item["vcpus"] >= 4
+        and item["memory_bytes"] >= 32 * GIB and not item["burstable"] and item["usd_per_hour"] * 730 < (prices[0] or 0) - 0.01
     ]  # fmt: skip
     assert all(not judge(name, steady(5000)).fit.carries for name in cheaper)
 
@@ -177,4 +183,4 @@ def test_facts_of_types_are_read_as_they_stand(catalog: Catalog) -> None:
     assert {"size", "iops", "throughput"} <= gp3.keys and "null" not in KINDS
     assert (gp3.size_min_gib, gp3.iops_min, gp3.throughput_min_mib_per_s) == (1, 3000, 125)
     choice = Search(catalog, gp3, steady(100), None).cheapest()
-    assert isinstance(choice, Choice) and choice.member.spec == "gp3:size=1GiB,iops=3000,throughput=125"
+    assert isinstance(choice, VolumeChoice) and choice.member.spec == "gp3:size=1GiB,iops=3000,throughput=125"

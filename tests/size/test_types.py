@@ -9,7 +9,7 @@ from pgdyno import _engine
 from pgdyno.catalog import Catalog
 from pgdyno.size import words
 from pgdyno.size.advice import advise
-from pgdyno.size.search import Choice, Layout, Search
+from pgdyno.size.search import Layout, Search, VolumeChoice
 from pgdyno.size.volume_type import GIB, volume_types
 from tests.size.loads import demand, steady
 
@@ -17,7 +17,7 @@ with Catalog() as _opened:
     KINDS = {kind.name: kind for kind in volume_types(_opened)}
 
 
-def single(catalog: Catalog, name: str, load: object, gib: int) -> Choice | None:
+def single(catalog: Catalog, name: str, load: object, gib: int) -> VolumeChoice | None:
     return Search(catalog, KINDS[name], load, gib * GIB).cheapest()  # type: ignore[arg-type]  # a demand
 
 
@@ -43,8 +43,8 @@ def test_the_minutes_until_gp2_collapses_are_those_of_its_documentation(catalog:
     collapse = Search(catalog, KINDS["gp2"], steady(2500), 100 * GIB).collapse()
     assert collapse is not None
     assert collapse.fit.empty_after_s == pytest.approx(2000) and collapse.steady_s == pytest.approx(2000)
-    said = words.collapse_sentence(collapse)
-    assert "out of credits after 33 min" in said and "left with 300 IOPS" in said
+    collapse_sentence = words.collapse_sentence(collapse)
+    assert "out of credits after 33 min" in collapse_sentence and "left with 300 IOPS" in collapse_sentence
     assert Search(catalog, KINDS["gp2"], steady(200), 100 * GIB).collapse() is None  # within the baseline
     assert Search(catalog, KINDS["gp3"], steady(2500), 100 * GIB).collapse() is None  # has no credits
 
@@ -59,13 +59,13 @@ def test_rds_grows_to_400_gib_where_storage_lies_on_four_volumes(catalog: Catalo
     assert much is not None and (much.size_bytes, much.member.charged_iops.sustained) == (500 * GIB, 24_000)
     throughput = single(catalog, "rds-gp3", steady(4000, 200), 500)
     assert throughput is not None and throughput.member.charged_bytes.sustained / 2**20 == 938
-    assert all(one.members == 1 for one in advise(steady(5000), among=["rds-*"]).choices)
+    assert all(choice.members == 1 for choice in advise(steady(5000), among=["rds-*"]).choices)
 
 
 def test_growing_to_400_gib_costs_less_than_buying_iops() -> None:
     """350 GiB with 6,000 IOPS of io1 against 400 GiB of gp3 that has 12,000."""
     choices = advise(steady(5000), size_bytes=350 * GIB, among=["rds-gp3", "rds-io1"]).choices
-    assert [one.member.type for one in choices] == ["rds-gp3", "rds-io1"]
+    assert [choice.member.type for choice in choices] == ["rds-gp3", "rds-io1"]
     assert choices[0].usd_per_month == pytest.approx(400 * 0.115)
     assert choices[1].usd_per_month == pytest.approx(350 * 0.125 + 6000 * 0.10)
 
@@ -75,8 +75,8 @@ def test_both_generations_of_gp3_have_their_own_ends(catalog: Catalog) -> None:
     load = steady(20_000)
     assert single(catalog, "gp3", load, 500) is not None and single(catalog, "gp3-2023", load, 500) is None
     advice = advise(load, size_bytes=500 * GIB, among=["gp3", "gp3-2023"])
-    assert {(one.member.type, one.members) for one in advice.choices} >= {("gp3", 1), ("gp3-2023", 2)}
-    assert "gp3-2023" not in {one.member.type for one in advise(steady(100)).choices}, "it can no longer be had"
+    assert {(choice.member.type, choice.members) for choice in advice.choices} >= {("gp3", 1), ("gp3-2023", 2)}
+    assert "gp3-2023" not in {choice.member.type for choice in advise(steady(100)).choices}, "it can no longer be had"
 
 
 def test_io1_takes_more_iops_where_its_throughput_asks_for_them(catalog: Catalog) -> None:
@@ -98,10 +98,10 @@ def test_hdd_is_judged_by_whole_mibs(catalog: Catalog) -> None:
 
 def test_reads_and_writes_with_limits_of_their_own_share_a_device(catalog: Catalog) -> None:
     """gcp-pd-standard: 0.75 reads or 1.5 writes for each GiB; a mixture in proportion."""
-    one = catalog.find("gcp-pd-standard:size=1000GiB")
-    assert one is not None and (one.charge.read_tokens, one.charge.write_tokens) == (2, 1)
+    spec = catalog.find("gcp-pd-standard:size=1000GiB")
+    assert spec is not None and (spec.charge.read_tokens, spec.charge.write_tokens) == (2, 1)
     reads, writes = (
-        steady(600, reads=share).load.charged(one.charge)[0][0] / one.charged_iops.sustained for share in (1.0, 0.0)
+        steady(600, reads=share).load.charged(spec.charge)[0][0] / spec.charged_iops.sustained for share in (1.0, 0.0)
     )
     assert (reads, writes) == pytest.approx((600 / 750, 600 / 1500))
 
@@ -119,8 +119,8 @@ def test_every_type_can_be_asked(catalog: Catalog, name: str) -> None:
 
 
 def test_what_cannot_be_had_or_does_not_last_is_looked_at_only_when_named() -> None:
-    found = advise(steady(60))
-    named = {one.member.type for one in found.choices} | {name for name, _ in found.unfit}
+    advice = advise(steady(60))
+    named = {choice.member.type for choice in advice.choices} | {name for name, _ in advice.unfit}
     assert {"gp2", "gp3", "io1", "io2bx", "st1", "sc1", "rds-gp3"} <= named
     assert not {"gp2-2014", "io1-2013", "instance-store", "azure-premium-v2"} & named
     assert advise(steady(60), among=["azure-premium-v2"]).choices

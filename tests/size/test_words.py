@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno import catalog
 from pgdyno.size import words
-from pgdyno.size.search import Choice, Layout
+from pgdyno.size.search import Layout, VolumeChoice
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,5 +27,5 @@ if TYPE_CHECKING:
 def test_a_volume_that_charges_whole_mebibytes_has_requests_of_that_size(
     engine: Path, spec: str, members: int, iops: str
 ) -> None:
-    choice = Choice(catalog.resolve(spec), Layout(members), cast("Any", None))
+    choice = VolumeChoice(catalog.resolve(spec), Layout(members), cast("Any", None))
     assert words._iops(choice) == iops

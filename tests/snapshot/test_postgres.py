@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @needs_fuse
 @pytest.mark.parametrize("file_system", ["ext4", pytest.param("xfs", marks=pytest.mark.needs_xfs)])
 def test_a_set_restores_with_every_commit_that_was_acknowledged(state: Path, file_system: FileSystem) -> None:
-    found = sets_under_load(state.parent, file_system, 3)
-    assert found.failed == []
-    assert found.sets == 3
-    assert max(found.waited_ms) < 10 * page.WAITED_MS_MAX, (
+    sets = sets_under_load(state.parent, file_system, 3)
+    assert sets.failed == []
+    assert sets.sets == 3
+    assert max(sets.waited_ms) < 10 * page.WAITED_MS_MAX, (
         "this machine may have other things to do; `make bench ONLY=snapshot` is exact"
     )
 
@@ -57,9 +57,9 @@ def test_a_record_holds_only_with_all_sets_no_failure_and_a_control_that_fails()
         record(waits=Waits(windows=2, beside_ms=[1.0, 24.0], without_ms=[1.0, 3.0])),
         record(restores=Restores(restored=200, fsck_faults=["ext4 3: e2fsck ended with 4"])),
     )
-    for place, one in enumerate(broken):
-        assert [claim.holds for claim in page.judge(one)] == [number != place for number in range(4)]
-        assert "**This record is partial**" in page.render(one, page.judge(one))
+    for place, other in enumerate(broken):
+        assert [claim.holds for claim in page.judge(other)] == [number != place for number in range(4)]
+        assert "**This record is partial**" in page.render(other, page.judge(other))
     nothing = record(sets=[], apart=None, waits=None, restores=None)
     assert not any(claim.holds for claim in page.judge(nothing))
 

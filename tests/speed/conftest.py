@@ -28,10 +28,10 @@ def bench(state_dir: Path) -> Iterator[device.Bench]:
 @contextmanager
 def emulated(bench: device.Bench, spec: str) -> Iterator[AttachedVolume]:
     """A volume whose blocks have been written, so that a write moves data and asks for no memory."""
-    with device.pgdyno(bench, spec, seed=1, submit_log=None) as found:
-        assert found.volume is not None
-        fio.fill(found.path)
-        yield found.volume
+    with device.pgdyno(bench, spec, seed=1, submit_log=None) as text:
+        assert text.volume is not None
+        fio.fill(text.path)
+        yield text.volume
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class Speed:
         return f"{self.who}: {self.iops:,.0f} IOPS, median {self.median_us:.1f} us{daemon}"
 
 
-def of_volume(found: AttachedVolume, job: Job, device: str | None = None) -> Speed:
+def of_volume(volume: AttachedVolume, job: Job, device: str | None = None) -> Speed:
     """What fio sees of an emulated volume, or of another ``device`` on its file, and what the volume's daemon spends on it."""
-    before = found.stats()["counters"]
-    measured = fio.run(device or found.block_device, job)
-    after = found.stats()["counters"]
+    before = volume.stats()["counters"]
+    measured = fio.run(device or volume.block_device, job)
+    after = volume.stats()["counters"]
     spent = {key: after[key] - before[key] for key in ("read_ops", "write_ops", "daemon_cpu_ns")}
     cpu_us = spent["daemon_cpu_ns"] / (spent["read_ops"] + spent["write_ops"]) / 1000
-    return Speed(str(found.spec["spec"]), measured.iops, measured.latency_ms[50.0] * 1000, cpu_us)
+    return Speed(str(volume.spec["spec"]), measured.iops, measured.latency_ms[50.0] * 1000, cpu_us)
 
 
 def of_device(who: str, path: str, job: Job) -> Speed:

@@ -25,17 +25,17 @@ def main() -> None:
     leave_bytes = int(sys.argv[1])
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     held: list[mmap.mmap] = []
-    said = False
-    while not select.select([sys.stdin], [], [], LOOK_EVERY_S if said else 0)[0]:
+    output = False
+    while not select.select([sys.stdin], [], [], LOOK_EVERY_S if output else 0)[0]:
         left = available_bytes()
         if left > leave_bytes + STEP_BYTES:
             block = mmap.mmap(-1, STEP_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
             # Populated pages of a private mapping may be the zero page; written ones are memory.
             block[::4096] = bytes(range(1, 2)) * (STEP_BYTES // 4096)
             held.append(block)
-        elif not said:
+        elif not output:
             print("held", flush=True)
-            said = True
+            output = True
         elif left < leave_bytes // 2 and held:
             held.pop().close()
 

@@ -54,9 +54,9 @@ def attached(program: list[str], folder: Path, spec: str) -> Iterator[str]:
         command = [*program, "volume", *words]
         return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
-    found = json.loads(volume("attach", spec, "--no-mount", "--name", "beside", "--json"))
+    document = json.loads(volume("attach", spec, "--no-mount", "--name", "beside", "--json"))
     try:
-        device = str(found["block_device"])
+        device = str(document["block_device"])
         fio.fill(device)
         yield device
     finally:
@@ -81,7 +81,7 @@ def at_once(devices: Devices, job: Job, number: int) -> dict[str, Measured]:
     """What two fios see of the two volumes at the same time."""
     with ThreadPoolExecutor() as pool:
         running = {who: pool.submit(fio.run, devices[who], job, seed=number) for who in in_turn(number)}
-        return {who: one.result() for who, one in running.items()}
+        return {who: item.result() for who, item in running.items()}
 
 
 def pairs(
@@ -94,7 +94,7 @@ def pairs(
 ) -> dict[Job, list[tuple[Measured, Measured]]]:
     """What fio sees of the peer's volume and of this checkout's, in each round of each attach."""
     programs = {"peer": PEER_PROGRAM, "this": [sys.executable, "-m", "pgdyno"]}
-    found: dict[Job, list[tuple[Measured, Measured]]] = {job: [] for job in jobs}
+    pairs: dict[Job, list[tuple[Measured, Measured]]] = {job: [] for job in jobs}
     for attach in range(attaches):
         with ExitStack() as stack:
             stack.enter_context(awake.kept_awake(wanted=awake.possible()))
@@ -102,8 +102,8 @@ def pairs(
             for number in range(rounds):
                 for job in jobs:
                     measured = measure(devices, job, number)
-                    found[job].append((measured["peer"], measured["this"]))
-    return found
+                    pairs[job].append((measured["peer"], measured["this"]))
+    return pairs
 
 
 def compared(measured: list[tuple[Measured, Measured]], figure: Callable[[Measured], float]) -> Estimate:
@@ -115,21 +115,21 @@ def faults(what: str, ratio: Estimate) -> list[str]:
     """Why it has moved, or cannot be said to have stayed; printed in either case."""
     assert ratio.low is not None
     assert ratio.high is not None
-    said = f"{what} is {ratio.mean:.4f} ({ratio.low:.4f} to {ratio.high:.4f}) times the peer's, {ratio.n} pairs"
-    print(said)
+    text = f"{what} is {ratio.mean:.4f} ({ratio.low:.4f} to {ratio.high:.4f}) times the peer's, {ratio.n} pairs"
+    print(text)
     moved = abs(ratio.mean - 1) > TOLERANCE
     blurred = (ratio.high - ratio.low) / 2 > HALF_WIDTH_MAX
-    return [said] if moved or blurred else []
+    return [text] if moved or blurred else []
 
 
-def iops(one: Measured) -> float:
+def iops(measured: Measured) -> float:
     """Requests a second."""
-    return one.iops
+    return measured.iops
 
 
-def median_ms(one: Measured) -> float:
+def median_ms(measured: Measured) -> float:
     """The median latency."""
-    return one.latency_ms[50.0]
+    return measured.latency_ms[50.0]
 
 
 def test_the_rate_of_a_volume_without_limits_has_not_moved(state_dir: Path) -> None:
@@ -138,19 +138,19 @@ def test_the_rate_of_a_volume_without_limits_has_not_moved(state_dir: Path) -> N
     Daemons' threads and memory lie otherwise in each attach, which moves all of its rounds.
     """
     jobs = [Job("random", "read", 4, 32, 2), Job("random", "write", 4, 32, 2)]
-    said = []
+    results = []
     for job, measured in pairs("null:size=1GiB", jobs, state_dir, at_once, attaches=20, rounds=10).items():
-        said += faults(f"null, {job}, IOPS", compared(measured, iops))
-    assert said == []
+        results += faults(f"null, {job}, IOPS", compared(measured, iops))
+    assert results == []
 
 
 @pytest.mark.parametrize("spec", ["gp3:size=100GiB", "io2bx:size=100GiB,iops=8000"])
 def test_neither_a_limit_nor_a_latency_has_moved(spec: str, state_dir: Path) -> None:
     """Cells of the fidelity record: above the limit, and one request at a time."""
     above, single = Job("random", "70/30", 4, 64, 6, ramp_s=2), Job("random", "read", 4, 1, 6)
-    found = pairs(spec, [above, single], state_dir, one_by_one, attaches=4, rounds=1)
-    said = []
+    document = pairs(spec, [above, single], state_dir, one_by_one, attaches=4, rounds=1)
+    results = []
     for job, figure in ((above, iops), (above, median_ms), (single, median_ms)):
         what = f"{spec}, {job}, {figure.__name__}"
-        said += faults(what, compared(found[job], figure))
-    assert said == []
+        results += faults(what, compared(document[job], figure))
+    assert results == []

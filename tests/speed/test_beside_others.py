@@ -35,33 +35,37 @@ SERVICE_IOPS = 55_000
 
 def in_turn(bench: Bench, job: Job) -> dict[str, list[Speed]]:
     """Rounds of the three devices."""
-    found: dict[str, list[Speed]] = {"null": [], "qemu": [], "loop": []}
+    turn: dict[str, list[Speed]] = {"null": [], "qemu": [], "loop": []}
     for _ in range(ROUNDS):
         with emulated(bench, "null") as volume:
-            found["null"].append(of_volume(volume, job))
+            turn["null"].append(of_volume(volume, job))
         with device.qemu(bench, NO_LIMIT) as opened:
-            found["qemu"].append(of_device("qemu", opened.path, job))
+            turn["qemu"].append(of_device("qemu", opened.path, job))
         with device.plain_loop(bench) as opened:
-            found["loop"].append(of_device("loop", opened.path, job))
-    print(f"\n{job}", *(f"  {speed}" for speeds in zip(*found.values(), strict=True) for speed in speeds), sep="\n")
-    return found
+            turn["loop"].append(of_device("loop", opened.path, job))
+    print(f"\n{job}", *(f"  {speed}" for speeds in zip(*turn.values(), strict=True) for speed in speeds), sep="\n")
+    return turn
 
 
 @pytest.mark.parametrize("mix", ["read", "write"])
 def test_at_depth_32_a_null_volume_has_a_quarter_more_iops_than_qemus_daemon(mix: Mix, bench: Bench) -> None:
-    def faults(found: dict[str, list[Speed]]) -> list[str]:
-        ratio = median(speed.iops for speed in found["null"]) / median(speed.iops for speed in found["qemu"])
-        cpu_us = median(speed.daemon_us or 0.0 for speed in found["null"])
-        said = [] if ratio >= IOPS_RATIO else [f"{ratio:.2f} times QEMU's IOPS, should be {IOPS_RATIO} at least"]
-        return said + ([] if cpu_us <= DAEMON_US else [f"{cpu_us:.1f} us of daemon CPU, should be {DAEMON_US} at most"])
+    def faults(speeds: dict[str, list[Speed]]) -> list[str]:
+        ratio = median(speed.iops for speed in speeds["null"]) / median(speed.iops for speed in speeds["qemu"])
+        cpu_us = median(speed.daemon_us or 0.0 for speed in speeds["null"])
+        results = [] if ratio >= IOPS_RATIO else [f"{ratio:.2f} times QEMU's IOPS, should be {IOPS_RATIO} at least"]
+        return results + (
+            [] if cpu_us <= DAEMON_US else [f"{cpu_us:.1f} us of daemon CPU, should be {DAEMON_US} at most"]
+        )
 
     in_tries(lambda: in_turn(bench, Job("random", mix, 4, 32, SECONDS)), faults)
 
 
 @pytest.mark.parametrize("mix", ["read", "write"])
 def test_at_depth_1_a_null_volume_takes_three_quarters_of_the_time_of_qemus_daemon(mix: Mix, bench: Bench) -> None:
-    def faults(found: dict[str, list[Speed]]) -> list[str]:
-        ratio = median(speed.median_us for speed in found["null"]) / median(speed.median_us for speed in found["qemu"])
+    def faults(speeds: dict[str, list[Speed]]) -> list[str]:
+        ratio = median(speed.median_us for speed in speeds["null"]) / median(
+            speed.median_us for speed in speeds["qemu"]
+        )
         return [] if ratio <= MEDIAN_RATIO else [f"{ratio:.2f} of QEMU's median, should be {MEDIAN_RATIO} at most"]
 
     in_tries(lambda: in_turn(bench, Job("random", mix, 4, 1, SECONDS)), faults)
@@ -73,12 +77,12 @@ def test_500_us_of_service_do_not_cost_the_concurrency(mix: Mix, bench: Bench) -
 
     def measure() -> Speed:
         with emulated(bench, f"null:service_us={SERVICE_US}") as volume:
-            found = of_volume(volume, Job("random", mix, 4, 32, 5, ramp_s=3))
-        print(f"\nrandom {mix}, 4 KiB, depth 32\n  {found}")
-        return found
+            result = of_volume(volume, Job("random", mix, 4, 32, 5, ramp_s=3))
+        print(f"\nrandom {mix}, 4 KiB, depth 32\n  {result}")
+        return result
 
-    def faults(found: Speed) -> list[str]:
-        slow = [] if found.iops >= SERVICE_IOPS else [f"should be {SERVICE_IOPS:,} IOPS at least"]
-        return slow + ([] if (found.daemon_us or 0.0) <= DAEMON_US else [f"should be {DAEMON_US} us of CPU at most"])
+    def faults(speed: Speed) -> list[str]:
+        slow = [] if speed.iops >= SERVICE_IOPS else [f"should be {SERVICE_IOPS:,} IOPS at least"]
+        return slow + ([] if (speed.daemon_us or 0.0) <= DAEMON_US else [f"should be {DAEMON_US} us of CPU at most"])
 
     in_tries(measure, faults)

@@ -53,21 +53,21 @@ def test_reads_through_a_hundred_layers_take_at_most_a_tenth_longer(
     job = Job("random", "read", 4, depth, SECONDS)
     with ExitStack() as stack:
         stack.enter_context(awake.kept_awake(wanted=awake.possible()))
-        found: dict[int, list[Speed]] = {1: [], LAYERS: []}
+        document: dict[int, list[Speed]] = {1: [], LAYERS: []}
         volumes = {}
-        for layers in found:
-            one = stack.enter_context(volume.attached("null:size=1GiB", mount=None, state_dir=state_dir))
-            fio.fill(one.block_device)
+        for layers in document:
+            enter_context = stack.enter_context(volume.attached("null:size=1GiB", mount=None, state_dir=state_dir))
+            fio.fill(enter_context.block_device)
             for _ in range(layers):
-                write(one.block_device, draw)
-                snapshot.take([one], rate_mib_per_s=FAST_MIB_PER_S)
-            volumes[layers] = one
+                write(enter_context.block_device, draw)
+                snapshot.take([enter_context], rate_mib_per_s=FAST_MIB_PER_S)
+            volumes[layers] = enter_context
         stack.callback(lambda: snapshot_delete.delete(snapshot.list_snapshots(state_dir), state_dir))
         for number in range(ROUNDS):
             for layers in (1, LAYERS) if number % 2 == 0 else (LAYERS, 1):
-                found[layers].append(of_volume(volumes[layers], job))
-    for layers, speeds in found.items():
+                document[layers].append(of_volume(volumes[layers], job))
+    for layers, speeds in document.items():
         print(f"\n{layers} layers, depth {depth}", *(f"  {speed}" for speed in speeds), sep="\n")
-    rates = {layers: median(speed.iops for speed in speeds) for layers, speeds in found.items()}
+    rates = {layers: median(speed.iops for speed in speeds) for layers, speeds in document.items()}
     print(f"{LAYERS} layers: {rates[1] / rates[LAYERS]:.3f} times the time of a read")
     assert rates[LAYERS] * COST_MAX >= rates[1]

@@ -82,31 +82,31 @@ def second_device(volume: AttachedVolume, loop: Loop) -> Iterator[str]:
     ]
     path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     try:
-        found = Path("/sys/block") / Path(path).name
-        (found / "queue/scheduler").write_text("none")
-        assert (found / "loop/dio").read_text().strip() == str(int(loop.direct))
-        assert (found / "queue/logical_block_size").read_text().strip() == str(loop.block_bytes)
+        result = Path("/sys/block") / Path(path).name
+        (result / "queue/scheduler").write_text("none")
+        assert (result / "loop/dio").read_text().strip() == str(int(loop.direct))
+        assert (result / "queue/logical_block_size").read_text().strip() == str(loop.block_bytes)
         yield path
     finally:
         subprocess.run(["losetup", "-d", path], check=True)
-        assert wait_until(lambda: path not in {one.device for one in mounts.loops()}, GONE_S)
+        assert wait_until(lambda: path not in {text.device for text in mounts.loops()}, GONE_S)
 
 
 def test_what_its_loop_device_costs_a_volume(bench: Bench) -> None:
     """Prints a table. No other setting of a device is better by more than a twentieth than the one that volumes have."""
-    found: dict[tuple[str, Mix], list[Speed]] = {}
+    document: dict[tuple[str, Mix], list[Speed]] = {}
     with emulated(bench, "null") as volume:
         for _ in range(ROUNDS):
             for loop in LOOPS:
                 with (second_device if loop.second else device_of)(volume, loop) as device:
                     for mix in MIXES:
                         speed = of_volume(volume, Job("random", mix, 4, 32, SECONDS), device)
-                        found.setdefault((loop.name, mix), []).append(speed)
-    rates = {one: median(speed.iops for speed in speeds) for one, speeds in found.items()}
+                        document.setdefault((loop.name, mix), []).append(speed)
+    rates = {pair: median(speed.iops for speed in speeds) for pair, speeds in document.items()}
     print("\n| loop device | reads, IOPS | daemon CPU, us | writes, IOPS | daemon CPU, us |\n|---|---:|---:|---:|---:|")
     for loop in LOOPS:
         cells = [
-            f"{rates[loop.name, mix]:,.0f} | {median(speed.daemon_us or 0.0 for speed in found[loop.name, mix]):.1f}"
+            f"{rates[loop.name, mix]:,.0f} | {median(speed.daemon_us or 0.0 for speed in document[loop.name, mix]):.1f}"
             for mix in MIXES
         ]
         print(f"| {loop.name} |", " | ".join(cells), "|")

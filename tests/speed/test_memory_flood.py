@@ -92,29 +92,29 @@ def test_a_flood_of_written_pages_with_no_memory_left_hangs_nothing(state_dir: P
     # Not in the tests' own folder if that is in memory: the store must be on a disk.
     with tempfile.TemporaryDirectory(prefix="pgdt-flood-", dir="/var/tmp") as store:
         mount = state_dir.parent / "volume"
-        with volume.attached("null:size=16GiB", mount=mount, store=store) as found:
-            hung, faults = hung_tasks(), major_faults(found.daemon.pid)
+        with volume.attached("null:size=16GiB", mount=mount, store=store) as result:
+            hung, faults = hung_tasks(), major_faults(result.daemon.pid)
             with memory_held():
                 left = flood(mount / "flood")
             print(f"\nleft while writing: {min(left) >> 20} to {max(left) >> 20} MiB")
             assert hung_tasks() == hung
-            assert major_faults(found.daemon.pid) == faults
+            assert major_faults(result.daemon.pid) == faults
             assert sum(bytes_left < LEFT_BYTES_MAX for bytes_left in left) >= len(left) * 0.9
             assert wrong_blocks(mount / "flood") == []
-            assert found.stats()["counters"]["refused_ops"] == 0
+            assert result.stats()["counters"]["refused_ops"] == 0
 
 
 @pytest.mark.skipif(not HUNG_TASKS.exists(), reason="this kernel does not count hung tasks (Linux 6.16)")
 def test_a_flood_of_a_volume_in_memory_hangs_nothing(state_dir: Path) -> None:
     flood_bytes, file_bytes = IN_MEMORY
     mount = state_dir.parent / "volume"
-    with volume.attached("null:size=4GiB", mount=mount) as found:
+    with volume.attached("null:size=4GiB", mount=mount) as result:
         flood(mount / "flood", file_bytes, file_bytes)
-        hung, faults = hung_tasks(), major_faults(found.daemon.pid)
+        hung, faults = hung_tasks(), major_faults(result.daemon.pid)
         with memory_held():
             left = flood(mount / "flood", flood_bytes, file_bytes)
         print(f"\nleft while writing: {min(left) >> 20} to {max(left) >> 20} MiB")
         assert hung_tasks() == hung
-        assert major_faults(found.daemon.pid) == faults
+        assert major_faults(result.daemon.pid) == faults
         assert wrong_blocks(mount / "flood", flood_bytes, file_bytes) == []
-        assert found.stats()["counters"]["refused_ops"] == 0
+        assert result.stats()["counters"]["refused_ops"] == 0

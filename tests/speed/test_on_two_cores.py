@@ -34,9 +34,9 @@ def compared(root: Path, volumes: tuple[str, ...], clients: int, seed: int, repl
         "workload": {"clients": clients, "scale": 150, "warmup": "10s", "duration": "20s"},
         "factors": {"world.volume": list(volumes)},
     }
-    found = summarise(run_experiment(Experiment.of(document), root=root, command=("make", "bench")))
-    print("\n" + table(found))
-    return found
+    comparison = summarise(run_experiment(Experiment.of(document), root=root, command=("make", "bench")))
+    print("\n" + table(comparison))
+    return comparison
 
 
 def spent_us(arm: ArmSummary) -> dict[str, float]:
@@ -51,8 +51,8 @@ def spent_us(arm: ArmSummary) -> dict[str, float]:
 
 def test_what_a_transaction_of_the_demonstration_costs(tmp_path: Path) -> None:
     volumes = ("gp3:iops=8000", "io2bx:iops=8000")
-    found = compared(tmp_path, volumes, clients=16, seed=1, replicates=2)
-    for volume, arm in zip(volumes, found.arms, strict=True):
+    comparison = compared(tmp_path, volumes, clients=16, seed=1, replicates=2)
+    for volume, arm in zip(volumes, comparison.arms, strict=True):
         runs = [replicate.figures for replicate in arm.replicates]
         requests = mean((run.data.iops or 0.0) / run.work_per_s for run in runs)
         spent = spent_us(arm)
@@ -64,8 +64,8 @@ def test_what_a_transaction_of_the_demonstration_costs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(1, TRIES + 1))
 def test_16000_iops_and_8_clients_are_on_time(tmp_path: Path, seed: int) -> None:
     volumes = ("gp3", "io2bx:iops=16000")
-    found = compared(tmp_path, volumes, clients=8, seed=seed, replicates=3)
-    for volume, arm in zip(volumes, found.arms, strict=True):
+    comparison = compared(tmp_path, volumes, clients=8, seed=seed, replicates=3)
+    for volume, arm in zip(volumes, comparison.arms, strict=True):
         print(f"{volume}:", {role: round(us) for role, us in spent_us(arm).items()}, *arm.warnings, sep="\n  ")
         assert arm.why_invalid == ()
-        assert [said for said in arm.warnings if "lateness" in said] == []
+        assert [warning for warning in arm.warnings if "lateness" in warning] == []

@@ -29,9 +29,11 @@ OVERHEAD_S = 12.0
 
 def beside_s(directory: Path) -> list[float]:
     """Seconds of each run of a recorded experiment but the last, from its begin to that of the next, without its phases."""
-    runs = sorted((run.record for run in open_experiment(directory).runs), key=lambda one: one.anchor.monotonic_ns)
+    runs = sorted(
+        (run.record for run in open_experiment(directory).runs), key=lambda record: record.anchor.monotonic_ns
+    )
     return [
-        (after.anchor.monotonic_ns - before.anchor.monotonic_ns) / 1e9 - sum(one.seconds for one in before.phases)
+        (after.anchor.monotonic_ns - before.anchor.monotonic_ns) / 1e9 - sum(phase.seconds for phase in before.phases)
         for before, after in pairwise(runs)
     ]
 
@@ -40,10 +42,10 @@ def beside_s(directory: Path) -> list[float]:
 @pytest.mark.needs_fuse
 def test_a_run_takes_few_seconds_beside_its_phases(state_dir: Path, tmp_path: Path) -> None:
     directory = run_experiment(Experiment.of(DOCUMENT), root=tmp_path, command=("make", "bench"))
-    found = beside_s(directory)
+    values = beside_s(directory)
     stages = [run.record.seconds for run in open_experiment(directory).runs]
-    each = ", ".join(f"{name} {median(one[name] for one in stages):.2f}" for name in stages[0])
+    each = ", ".join(f"{name} {median(stage[name] for stage in stages):.2f}" for name in stages[0])
     print(
-        f"\nbeside its phases a run takes {median(found):.2f} s ({min(found):.2f} to {max(found):.2f}); of it in seconds: {each}"
+        f"\nbeside its phases a run takes {median(values):.2f} s ({min(values):.2f} to {max(values):.2f}); of it in seconds: {each}"
     )
-    assert median(found) < OVERHEAD_S
+    assert median(values) < OVERHEAD_S

@@ -42,24 +42,24 @@ def measured(state_dir: Path, job: Job, write_log: Path | None) -> Speed:
     touch(LOG_BYTES)
     with volume.attached(
         "null:size=4GiB", mount=None, state_dir=state_dir, write_log=write_log, write_log_limit_bytes=LOG_BYTES
-    ) as found:
-        fio.fill(found.block_device)
-        speed = of_volume(found, job)
+    ) as result:
+        fio.fill(result.block_device)
+        speed = of_volume(result, job)
         if write_log is not None:
-            assert not found.stats()["write_log"]["full"], "it recorded all of the round"
+            assert not result.stats()["write_log"]["full"], "it recorded all of the round"
         return speed
 
 
 def test_a_write_log_costs_at_most_fifteen_per_cent(state_dir: Path, tmp_path: Path) -> None:
     job = Job("random", "write", 4, 32, SECONDS)
-    found: dict[str, list[Speed]] = {"without": [], "with": []}
+    document: dict[str, list[Speed]] = {"without": [], "with": []}
     log = tmp_path / "log"
     with awake.kept_awake(wanted=awake.possible()):
         for _ in range(ROUNDS):
-            found["without"].append(measured(state_dir, job, None))
-            found["with"].append(measured(state_dir, job, log))
+            document["without"].append(measured(state_dir, job, None))
+            document["with"].append(measured(state_dir, job, log))
             log.unlink()
-    rates = {who: median(one.iops for one in speeds) for who, speeds in found.items()}
-    for who, speeds in found.items():
+    rates = {who: median(speed.iops for speed in speeds) for who, speeds in document.items()}
+    for who, speeds in document.items():
         print(who, *speeds, sep="\n  ")
     assert rates["with"] >= IOPS_RATIO * rates["without"]

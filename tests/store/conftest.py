@@ -13,8 +13,8 @@ from pgdyno.store.record import (
     Anchor,
     ExperimentRecord,
     HostRecord,
-    Phase,
     PostgresRecord,
+    RunPhase,
     RunRecord,
     Validity,
     WorldRecord,
@@ -43,7 +43,7 @@ def make_record(**changes: Any) -> RunRecord:
         "world": WorldRecord(kind="real", host=HostRecord(cores=2, kernel="6.18", memory_bytes=1 << 30)),
         "workload": {"kind": "pgbench", "closed": True},
         "postgres": PostgresRecord(version="18.6", source="test"),
-        "phases": (Phase(name="measure", begin_ns=5_000_000_000, end_ns=15_000_000_000),),
+        "phases": (RunPhase(name="measure", begin_ns=5_000_000_000, end_ns=15_000_000_000),),
         "account": Account(scheduled=100, skipped=0, succeeded=100, failed=0),
         "validity": Validity(valid=True),
     }

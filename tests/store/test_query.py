@@ -46,36 +46,36 @@ def results(tmp_path: Path, make_experiment: MakeExperiment) -> Path:
 
 
 def test_runs_have_every_column_and_a_rate(results: Path) -> None:
-    found = query(results, "SELECT * FROM runs ORDER BY position", judge)
-    assert found.columns == tuple(RUNS_COLUMNS)
-    assert [row["tps"] for row in found.dictionaries()] == [10.0, 20.0, 30.0, 40.0]
+    result = query(results, "SELECT * FROM runs ORDER BY position", judge)
+    assert result.columns == tuple(RUNS_COLUMNS)
+    assert [row["tps"] for row in result.dictionaries()] == [10.0, 20.0, 30.0, 40.0]
 
 
 def test_a_run_is_judged_only_where_the_query_uses_its_verdict(results: Path) -> None:
-    asked: list[str] = []
+    texts: list[str] = []
 
     def judge(run: Run) -> tuple[str, ...]:
-        asked.append(run.record.run_id)
+        texts.append(run.record.run_id)
         return ("host: busy", "driver: late") if run.record.block == 2 else ()
 
     assert query(results, "SELECT count(*), avg(tps) FROM runs", judge).rows == ((4, 25.0),)
     assert query(results, "SELECT sum(transactions) FROM throughput", judge).rows == ((1000,),)
-    assert asked == []
-    found = query(results, "SELECT block, valid, why_invalid FROM runs ORDER BY position", judge)
-    assert found.rows == ((1, True, None),) * 2 + ((2, False, "host: busy; driver: late"),) * 2
-    assert sorted(asked) == sorted(set(asked)), "once each"
+    assert texts == []
+    result = query(results, "SELECT block, valid, why_invalid FROM runs ORDER BY position", judge)
+    assert result.rows == ((1, True, None),) * 2 + ((2, False, "host: busy; driver: late"),) * 2
+    assert sorted(texts) == sorted(set(texts)), "once each"
     assert query(results, "SELECT avg(tps) FROM runs WHERE valid", judge).rows == ((15.0,),)
 
 
 def test_tables_of_all_runs_are_one_view_with_the_runs_keys(results: Path) -> None:
-    found = query(results, "SELECT arm, block, sum(transactions) FROM throughput GROUP BY ALL ORDER BY ALL", judge)
-    assert found.rows == (("gp3", 1, 100), ("gp3", 2, 300), ("io2bx:iops=16000", 1, 200), ("io2bx:iops=16000", 2, 400))
+    result = query(results, "SELECT arm, block, sum(transactions) FROM throughput GROUP BY ALL ORDER BY ALL", judge)
+    assert result.rows == (("gp3", 1, 100), ("gp3", 2, 300), ("io2bx:iops=16000", 1, 200), ("io2bx:iops=16000", 2, 400))
 
 
 @pytest.mark.parametrize("view", describe_views())
 def test_every_view_can_be_read_and_begins_with_the_keys(results: Path, view: str) -> None:
-    found = query(results, f"SELECT * FROM {view} ORDER BY ALL", judge)
-    assert found.columns[:4] == ("experiment_id", "run_id", "arm", "block")
+    result = query(results, f"SELECT * FROM {view} ORDER BY ALL", judge)
+    assert result.columns[:4] == ("experiment_id", "run_id", "arm", "block")
 
 
 def test_a_run_older_than_the_column_volume_was_about_its_data_volume(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_run_older_than_the_column_volume_was_about_its_data_volume(tmp_path: 
             pq.write_table(table.drop_columns("volume"), writer.file("probe/volume.parquet"))
         run = writer.finish(make_record(run_id=writer.final_path.name, position=number))
         assert open_run(run).table("probe/volume")["volume"].to_pylist() == [volume or "data"]
-        found = query(tmp_path, "SELECT volume, read_ops FROM volume ORDER BY t_ns", judge)
-        assert found.rows == (("data", 5), ("wal", 5))[: number + 1]
+        result = query(tmp_path, "SELECT volume, read_ops FROM volume ORDER BY t_ns", judge)
+        assert result.rows == (("data", 5), ("wal", 5))[: number + 1]
 
 
 def test_every_table_has_a_view(results: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_missing_run_makes_an_experiment_incomplete(results: Path, capsys: pyt
     (experiment,) = json.loads(capsys.readouterr().out)["experiments"]
     assert (experiment["runs_finished"], experiment["runs_wanted"], experiment["valid"]) == (3, 4, False)
     assert experiment["why_invalid"] == ["1 of 4 runs is missing"]
-    assert [one["valid"] for one in experiment["runs"]] == [True] * 3, "those that are there are valid by themselves"
+    assert [run["valid"] for run in experiment["runs"]] == [True] * 3, "those that are there are valid by themselves"
 
 
 def test_runs_beyond_the_planned_ones_are_no_defect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,8 +278,8 @@ def test_a_damaged_table_of_one_run_is_left_out_and_named(results: Path, how: Ca
     [file] = results.glob("*/runs/*gp3-r1/workload/throughput.parquet")
     how(file)
     unreadable: dict[Path, str] = {}
-    found = query(results, "SELECT sum(transactions) FROM throughput", judge, unreadable)
-    assert found.rows == ((900,),)
+    result = query(results, "SELECT sum(transactions) FROM throughput", judge, unreadable)
+    assert result.rows == ((900,),)
     assert list(unreadable) == [file]
     assert query(results, "SELECT count(*) FROM runs", judge).rows == ((4,),)
     with pytest.raises(InputError) as refused:
@@ -294,8 +294,8 @@ def test_a_run_that_cannot_be_judged_is_invalid_for_that_reason(results: Path) -
         return ()
 
     unreadable: dict[Path, str] = {}
-    found = query(results, "SELECT position, why_invalid FROM runs WHERE NOT valid", judge, unreadable)
-    assert found.rows == ((0, "a table cannot be read"),)
+    result = query(results, "SELECT position, why_invalid FROM runs WHERE NOT valid", judge, unreadable)
+    assert result.rows == ((0, "a table cannot be read"),)
     assert list(unreadable.values()) == ["a table cannot be read"]
 
 
@@ -309,7 +309,7 @@ def test_a_copy_of_a_run_or_of_an_experiment_counts_once(results: Path) -> None:
     assert run not in unreadable
     assert run.with_name("00-a-copy") in unreadable
     assert len(unreadable) == 2 + 4, "a copy in each experiment, and the runs of the second"
-    assert [one.path.name for one in open_experiment(experiment).runs if one.record.position == 0] == [run.name]
+    assert [run.path.name for run in open_experiment(experiment).runs if run.record.position == 0] == [run.name]
     run.rename(run.with_name("renamed"))
     assert len(open_experiment(experiment).runs) == 4, "the only one that is left is no copy"
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pgdyno.store.record import Account, Anchor, Phase, RunRecord, Validity
+from pgdyno.store.record import Account, Anchor, RunPhase, RunRecord, Validity
 
 from .conftest import make_record
 
@@ -46,7 +46,7 @@ def test_a_record_survives_json() -> None:
 
 def test_a_phase_ends_after_it_begins() -> None:
     with pytest.raises(ValidationError, match="before it begins"):
-        Phase(name="measure", begin_ns=2, end_ns=1)
+        RunPhase(name="measure", begin_ns=2, end_ns=1)
 
 
 def test_an_invalid_run_has_a_reason() -> None:

@@ -37,8 +37,8 @@ def test_a_table_keeps_counts_cpu_time_and_what_the_volume_counted_itself() -> N
         "cpu_ns": [1_000, 2_000],
         "read_time_ns": [1, 2],
     }
-    found = SubjectClock(ZERO_NS, 8).table(pa.table(columns)).to_pydict()
-    assert found == columns | {
+    pydict = SubjectClock(ZERO_NS, 8).table(pa.table(columns)).to_pydict()
+    assert pydict == columns | {
         "t_ns": [ZERO_NS + 1_000, ZERO_NS + 2_000],
         "read_time_ms": [100, 200],
         "blk_read_time_ms": [None, 2],

@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 def broken(judged: Sequence[Claim], names: Sequence[str]) -> set[str]:
     """Names of those that do not hold; all of ``names`` are there, in their order."""
-    assert [one.name for one in judged] == list(names)
-    return {one.name for one in judged if not one.holds}
+    assert [claim.name for claim in judged] == list(names)
+    return {claim.name for claim in judged if not claim.holds}

@@ -42,6 +42,6 @@ def pgdyno(*arguments: str | Path, code: int | None = None) -> Ended:
     for stream in (out, err):
         stream.seek(0)
         texts.append(stream.read())
-    found = Ended(ended, *texts, errors[-1] if errors else None)
-    assert code is None or found.code == code, found.err
-    return found
+    pgdyno = Ended(ended, *texts, errors[-1] if errors else None)
+    assert code is None or pgdyno.code == code, pgdyno.err
+    return pgdyno

@@ -21,10 +21,10 @@ def stands_in(installed: Callable[[Path], Path], settings: Mapping[str, str] | N
 
     @pytest.fixture
     def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        found = installed(tmp_path / "HammerDB-6.0")
-        for name, value in {"HAMMERDB_HOME": str(found), **(settings or {})}.items():
+        home = installed(tmp_path / "HammerDB-6.0")
+        for name, value in {"HAMMERDB_HOME": str(home), **(settings or {})}.items():
             monkeypatch.setenv(name, value)
-        return found
+        return home
 
     return home
 

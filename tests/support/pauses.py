@@ -43,7 +43,7 @@ def assert_paused(run: Run, pause: Event, seconds: float) -> None:
     sampled_ns = volume.t_ns[inside][-1] - volume.t_ns[inside][0]
     assert (queue_ns[-1] - queue_ns[0]) / sampled_ns >= 0.9, "at least one request waits all the time"
 
-    found = summarise(run.path.parents[1])
+    comparison = summarise(run.path.parents[1])
     words = f"{pause.planned_s:g} s: {pause.words}"
-    for text in (html(found), table(found)):
+    for text in (html(comparison), table(comparison)):
         assert words in text

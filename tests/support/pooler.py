@@ -49,7 +49,7 @@ class Pooler:
 
     def leftovers(self, database: str = "postgres") -> list[tuple[Any, ...]]:
         """(advisory locks, prepared statements, settings) that the next clients meet, one row for each session of the pool."""
-        found: dict[str, tuple[Any, ...]] = {}
+        document: dict[str, tuple[Any, ...]] = {}
 
         def look() -> bool:
             """Ask once from each of so many clients at a time: one statement each, as all modes allow."""
@@ -59,11 +59,11 @@ class Pooler:
                     client.pgconn.send_query(_KEPT.encode())
                 for client in clients:
                     process, *kept = _answer(client)
-                    found[process] = tuple(kept)
-            return len(found) == self.pool_size
+                    document[process] = tuple(kept)
+            return len(document) == self.pool_size
 
-        assert wait_until(look, START_S), f"{len(found)} of {self.pool_size} sessions answered"
-        return list(found.values())
+        assert wait_until(look, START_S), f"{len(document)} of {self.pool_size} sessions answered"
+        return list(document.values())
 
 
 def _client(dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
@@ -101,7 +101,7 @@ def pgbouncer(cluster: Cluster, mode: str = "transaction", pool_size: int = 3) -
             os.chown(folder, cluster.user.uid, cluster.user.gid)
             command[1:1] = ["-u", cluster.user.name]
         log = folder / "pgbouncer.log"
-        with log.open("wb") as said, subprocess.Popen(command, stdout=said, stderr=said) as process:
+        with log.open("wb") as result, subprocess.Popen(command, stdout=result, stderr=result) as process:
             try:
                 assert wait_until(lambda: _answers(pooler), START_S), log.read_text()
                 yield pooler

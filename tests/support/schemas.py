@@ -25,9 +25,9 @@ def filled(cluster: Cluster, tables: SchemaTables) -> Database:
     name = f"{tables.family}_{tables.profile}"
     with cluster.connect() as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    found = Database(cluster, name)
-    fill(found, tables)
-    return found
+    database = Database(cluster, name)
+    fill(database, tables)
+    return database
 
 
 @contextlib.contextmanager

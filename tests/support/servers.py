@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.host import preflight
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 
@@ -62,7 +62,7 @@ def made_once(pg_bin: Path | None) -> Path:
 
 
 def _made(folder: Path, pg_bin: Path | None) -> Path:
-    cluster = Cluster(find_binaries(pg_bin), folder / "data", journal=Journal(folder / "state"))
+    cluster = Cluster(find_binaries(pg_bin), folder / "data", journal=HostJournal(folder / "state"))
     try:
         cluster.initdb()
     finally:
@@ -86,7 +86,7 @@ def throwaway_cluster(
     directory = _folder()
     initialise(directory / "data", pg_bin)
     at: dict[str, Any] = {} if tcp is None else {"tcp": tcp, "port": preflight.free_port(tcp)}
-    cluster = Cluster(find_binaries(pg_bin), directory / "data", journal=Journal(directory / "state"), **at)
+    cluster = Cluster(find_binaries(pg_bin), directory / "data", journal=HostJournal(directory / "state"), **at)
     try:
         with cluster.running(_SETTINGS | (settings or {})):
             yield cluster

@@ -125,13 +125,13 @@ def test_what_failed_comes_last_with_its_reason(asked: Run, tmp_path: Path, caps
 
 
 def test_failures_of_rust_and_what_it_left_are_found() -> None:
-    found = outcome.of_cargo(CARGO)
-    assert (found.passed, found.skipped) == (2, 3)
-    assert [str(failure) for failure in found.failures] == [
+    cargo = outcome.of_cargo(CARGO)
+    assert (cargo.passed, cargo.skipped) == (2, 3)
+    assert [str(failure) for failure in cargo.failures] == [
         f"FAILED stage::tests::it_holds: {PANIC}",
         "FAILED cargo test: cargo left on the machine (now removed): process 4712 (sleep): sleep 600",
     ]
-    assert "assertion failed: held" in "\n".join(outcome.said(found))
+    assert "assertion failed: held" in "\n".join(outcome.said(cargo))
 
 
 @pytest.mark.parametrize(
@@ -207,13 +207,13 @@ def test_a_terminal_that_is_closed_ends_them_and_what_they_print_ends_nothing(tm
 
 def test_rusts_tests_that_are_interrupted_leave_no_folder(tmp_path: Path) -> None:
     command = ["sh", "-c", "kill -INT $PPID; touch $TMPDIR/made; kill -INT $$"]
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "tests.leaks", *command],
         cwd=lists.ROOT,
         env={**os.environ, "TMPDIR": str(tmp_path)},
         check=False,
     )
-    assert told.returncode
+    assert process.returncode
     assert list(tmp_path.iterdir()) == []
 
 
@@ -268,8 +268,8 @@ def test_so_many_run_at_a_time_and_no_more(asked: Run, tmp_path: Path) -> None:
 
 
 def test_every_file_of_tests_is_in_one_part() -> None:
-    named = [path for one in lists.beside() for path in one.paths] + [*lists.MEASURING]
-    assert all(one.paths for one in lists.beside())
+    named = [path for item in lists.beside() for path in item.paths] + [*lists.MEASURING]
+    assert all(item.paths for item in lists.beside())
     named += [f"tests/{name}" for name in lists.BENCHES]
     assert all((lists.ROOT / path).exists() for path in named)
     for path in (lists.ROOT / "tests").rglob("test_*.py"):

@@ -24,9 +24,9 @@ def test_a_test_that_sets_the_limits_out_of_turn_is_told_from_others(
     monkeypatch.setattr(paths, "MACHINE_DIR", tmp_path)
 
     def looked() -> Limits:
-        found = Limits.look(turns)
-        assert found is not None
-        return found
+        limits = Limits.look(turns)
+        assert limits is not None
+        return limits
 
     def set_them(time: int) -> None:
         (tmp_path / "dirty_limits.json").touch()
@@ -50,14 +50,14 @@ def test_a_test_that_sets_the_limits_out_of_turn_is_told_from_others(
 
 def test_a_measurement_may_set_them_without_a_mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(LIMITS, raising=False)
-    program, told = tmp_path / "python", tmp_path / "environment"
-    program.write_text(f"#!/bin/sh\nenv >{told}\n")
+    program, path = tmp_path / "python", tmp_path / "environment"
+    program.write_text(f"#!/bin/sh\nenv >{path}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert bench("aa") == 1, "it ran no test"
-    assert "PGDYNO_STATE_DIR=" in told.read_text()
-    assert f"{LIMITS}=" not in told.read_text()
+    assert "PGDYNO_STATE_DIR=" in path.read_text()
+    assert f"{LIMITS}=" not in path.read_text()
 
 
 def test_outside_make_test_any_command_may_set_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def test_all_answers_are_dbgens_at_scale_factor_1(cluster: Cluster, profile: Any
         connection.execute(f"CREATE DATABASE answers_{profile}")
     database, tables = Database(cluster, f"answers_{profile}"), TpchTables(1.0, profile)
     fill(database, tables)
-    found = validation.check(database, tables)
+    result = validation.check(database, tables)
     # A single row that is not dbgen's is noticed: one of 6,001,215.
     with psycopg.connect(database.dsn, autocommit=True) as connection:
         connection.execute(f"SET search_path = {TPCH_SCHEMA}".encode())
@@ -35,6 +35,6 @@ def test_all_answers_are_dbgens_at_scale_factor_1(cluster: Cluster, profile: Any
     changed = validation.check(database, tables)
     with cluster.connect() as connection:
         connection.execute(f"DROP DATABASE answers_{profile} WITH (FORCE)")
-    assert (found.ok, found.detail) == (True, "the 22 queries of the validation bring dbgen's answers")
+    assert (result.ok, result.detail) == (True, "the 22 queries of the validation bring dbgen's answers")
     assert not changed.ok
     assert changed.detail.startswith("Q1 brings ")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.bench
 @pytest.fixture(scope="module")
 def judged() -> dict[str, Claim]:
     """The claims on a whole record."""
-    return {one.name: one for one in program.collect()}
+    return {item.name: item for item in program.collect()}
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,8 @@ def test_memory_that_grows_breaks_its_claim_and_a_long_run_may_be_missing() -> N
     flat, leaking = [30_000, 50_000, 50_100, 50_200, 50_000, 50_300], [30_000, 40_000, 44_000, 48_000, 52_000, 56_000]
     for minutes, holds in ((flat, True), (leaking, False), ([70_000] * 6, False)):
         judged = claim.judge(record().model_copy(update={"driver_minutes_kib": minutes}))
-        assert [one.holds for one in judged if one.name == "memory of the driver over time"] == [holds]
-    assert all(one.name != "memory of the driver over time" for one in claim.judge(record()))
+        assert [item.holds for item in judged if item.name == "memory of the driver over time"] == [holds]
+    assert all(item.name != "memory of the driver over time" for item in claim.judge(record()))
 
 
 @pytest.mark.parametrize(("slower", "holds"), [(1.02, True), (1.04, False), (0.9, True)])
@@ -69,12 +69,12 @@ def test_loads_that_take_longer_than_before_break_their_claim(slower: float, hol
         for noise in (0.995, 1.0, 1.005)
     ]
     loads = {"pgbench, scale 20": BeforeLoads(tables="scale 20", older=COMMIT, pairs=pairs)}
-    (judged,) = (one for one in claim.judge(record().model_copy(update={"before": loads})) if "pgbench" in one.name)
+    (judged,) = (item for item in claim.judge(record().model_copy(update={"before": loads})) if "pgbench" in item.name)
     assert (judged.name, judged.bar, judged.holds) == (
         f"load of pgbench, scale 20, against {COMMIT}", "≤ 1.03 × the time before", holds,
     )  # fmt: skip
     assert f"{slower:.4f} (" in judged.found and "CPU of the loader 1.5000" in judged.found
-    assert not any("before" in one.bar for one in claim.judge(record())), "nothing is claimed that was not measured"
+    assert not any("before" in item.bar for item in claim.judge(record())), "nothing is claimed that was not measured"
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_a_routine_that_changes_something_else_than_hammerdbs_breaks_its_claim(
     ours: Changed, faults: tuple[str, ...]
 ) -> None:
     theirs = Changed(rows={"stock updated": 10.0, "orders inserted": 1}, ids=2, wal_bytes=5000)
-    one = TypeBeside(type="new_order", calls=1000, theirs=theirs, ours=ours)
+    type_beside = TypeBeside(type="new_order", calls=1000, theirs=theirs, ours=ours)
     (judged,) = (
         each
-        for each in claim.judge(record().model_copy(update={"hammerdb": Beside(version="4.12", types=[one])}))
+        for each in claim.judge(record().model_copy(update={"hammerdb": Beside(version="4.12", types=[type_beside])}))
         if each.name.startswith("new_order")
     )
     assert (judged.holds, judged.faults) == (not faults, faults)
-    whole = record().model_copy(update={"hammerdb": Beside(version="4.12", types=[one])})
+    whole = record().model_copy(update={"hammerdb": Beside(version="4.12", types=[type_beside])})
     shown = page.render(whole, claim.judge(whole))
     assert "## Beside HammerDB 4.12" in shown
     assert f"| new_order | stock updated | 10.00 | {ours.rows['stock updated']:.2f} |" in shown
@@ -116,7 +116,7 @@ def test_reading_calls_write_nothing_and_nopm_have_their_bands() -> None:
         for bound, ours in (("commits", 98), ("commits", 104), ("CPU", 112), ("CPU", 111))
     ]
     judged = claim.judge(record().model_copy(update={"hammerdb": Beside(version="4.12", nopm=pairs)}))
-    assert {one.name: one.holds for one in judged if one.name.startswith("NOPM")} == {
+    assert {item.name: item.holds for item in judged if item.name.startswith("NOPM")} == {
         "NOPM beside HammerDB, bound by commits": True,
         "NOPM beside HammerDB, bound by CPU": False,
     }
@@ -131,7 +131,7 @@ def test_each_claim_is_judged() -> None:
     judged = claim.judge(record())
     assert broken(judged, claim.NAMES) == set()
     text = page.render(record(), judged)
-    assert all(f"| {one.name} | {one.bar} |" in text for one in judged)
+    assert all(f"| {item.name} | {item.bar} |" in text for item in judged)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Program:
         self.users, self.stop = 1, threading.Event()
         self.calls: dict[int, dict[str, list[float]]] = {}
         self.ended = threading.Event()
-        asked = {
+        document = {
             "argv": sys.argv,
             "mode": f"{path.stat().st_mode & 0o777:o}",
             "folder_mode": f"{path.parent.stat().st_mode & 0o777:o}",
@@ -88,14 +88,14 @@ class Program:
         for line in path.read_text().splitlines():
             if line == "file delete [info script]":
                 path.unlink()
-            elif found := _SET.fullmatch(line):
-                value = found[4] if found[3] is None else found[3]
-                self.settings[found[2]] = value
-                say(f"Changed {found[1]}:{found[2]} from something to {value} for PostgreSQL")
-            elif found := re.fullmatch(r"vuset vu (\d+)", line):
-                self.users = int(found[1])
+            elif match := _SET.fullmatch(line):
+                value = match[4] if match[3] is None else match[3]
+                self.settings[match[2]] = value
+                say(f"Changed {match[1]}:{match[2]} from something to {value} for PostgreSQL")
+            elif match := re.fullmatch(r"vuset vu (\d+)", line):
+                self.users = int(match[1])
             elif line == "vurun":
-                (Path.cwd() / ASKED).write_text(json.dumps(asked | {"settings": self.settings, "users": self.users}))
+                (Path.cwd() / ASKED).write_text(json.dumps(document | {"settings": self.settings, "users": self.users}))
                 self.run()
 
     def connect(self) -> psycopg.Connection:

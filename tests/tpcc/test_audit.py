@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pgdyno.workload.tpcc_audit import MIX, Drawn, Ordered, Share, mix, tpm_per_nopm
+from pgdyno.workload.tpcc_audit import MIX, AuditShare, InputCounts, OrderCounts, mix, tpm_per_nopm
 
 ORDERS = 5_500
 SIZES = dict.fromkeys(range(5, 16), ORDERS // 11)
@@ -25,19 +25,19 @@ INPUTS = {
     "items": 55_000,
     "items_odd": 41_250,
 }
-SPEC = Drawn("spec", 8, INPUTS, 5_445, 55, Ordered(SIZES, LINES, LINES // 100, 0))
+SPEC = InputCounts("spec", 8, INPUTS, 5_445, 55, OrderCounts(SIZES, LINES, LINES // 100, 0))
 HAMMERDB = replace(
     SPEC,
     profile="hammerdb",
     inputs=INPUTS | {"customers_odd": 2_750, "items": 0, "items_odd": 0},
     new_orders=5_500,
     rolled_back=0,
-    ordered=Ordered(SIZES, LINES, round(LINES * 0.01 * 7 / 8), 55),
+    ordered=OrderCounts(SIZES, LINES, round(LINES * 0.01 * 7 / 8), 55),
 )
 
 
 @pytest.mark.parametrize("drawn", [SPEC, HAMMERDB], ids=["spec", "hammerdb"])
-def test_a_run_that_draws_as_it_should_passes(drawn: Drawn) -> None:
+def test_a_run_that_draws_as_it_should_passes(drawn: InputCounts) -> None:
     shares, wrong = drawn.audit()
     assert wrong == []
     assert len(shares) == {"spec": 8, "hammerdb": 7}[drawn.profile]
@@ -66,9 +66,9 @@ def test_a_run_that_draws_as_it_should_passes(drawn: Drawn) -> None:
         (SPEC, {"sizes": SIZES | {16: 1}}, "1 outside"),
     ],
 )
-def test_a_mutant_of_each_line_is_caught_and_named(drawn: Drawn, mutant: dict[str, Any], said: str) -> None:
+def test_a_mutant_of_each_line_is_caught_and_named(drawn: InputCounts, mutant: dict[str, Any], said: str) -> None:
     assert drawn.inputs is not None
-    of_tables = {key: value for key, value in mutant.items() if key in Ordered.__dataclass_fields__}
+    of_tables = {key: value for key, value in mutant.items() if key in OrderCounts.__dataclass_fields__}
     of_inputs = {key: value for key, value in mutant.items() if key in drawn.inputs}
     of_run = {key: value for key, value in mutant.items() if key == "rolled_back"}
     assert of_tables | of_inputs | of_run == mutant
@@ -88,21 +88,21 @@ def test_one_warehouse_has_nothing_remote() -> None:
 
 
 def test_few_draws_have_a_wide_window_and_none_are_no_error() -> None:
-    assert Share("rolled back", 0, 0, 0.01, 0.001).passes
-    assert not Share("rolled back", 1, 0, 0.01).passes
+    assert AuditShare("rolled back", 0, 0, 0.01, 0.001).passes
+    assert not AuditShare("rolled back", 1, 0, 0.01).passes
     # Four standard errors of 5,000 draws of 1 % are 0.56 points; the specification's window is 0.1.
-    assert Share("rolled back", 77, 5_000, 0.01, 0.001).passes
-    assert not Share("rolled back", 79, 5_000, 0.01, 0.001).passes
-    assert Share("rolled back", 1_090_000, 10**8, 0.01, 0.001).passes
+    assert AuditShare("rolled back", 77, 5_000, 0.01, 0.001).passes
+    assert not AuditShare("rolled back", 79, 5_000, 0.01, 0.001).passes
+    assert AuditShare("rolled back", 1_090_000, 10**8, 0.01, 0.001).passes
 
 
 def test_the_mix_is_judged_by_each_type() -> None:
     honest = {name: weight * 1_000 for name, weight in MIX}
-    assert all(one.passes for one in mix(honest))
-    assert "stock_level" in [one.what for one in mix(honest | {"stock_level": 0}) if not one.passes]
+    assert all(share.passes for share in mix(honest))
+    assert "stock_level" in [share.what for share in mix(honest | {"stock_level": 0}) if not share.passes]
     assert tpm_per_nopm("hammerdb") == pytest.approx(2.3)
     assert tpm_per_nopm("spec") == pytest.approx(22.9 / 9.9)
-    assert math.isclose(sum(one.expected for one in mix(honest)), 1)
+    assert math.isclose(sum(share.expected for share in mix(honest)), 1)
 
 
 def test_a_driver_that_does_not_tell_what_was_asked_for_is_judged_by_the_tables() -> None:

@@ -47,7 +47,7 @@ def test_an_experiment_is_compared_by_new_orders(tmp_path: Path, capsys: pytest.
         assert figures["tpm_per_nopm"] == pytest.approx(2.3, abs=0.01)
         assert figures["tpm"] == pytest.approx(2.3 * arm["headline"]["mean"], rel=0.01)
         assert figures["nopm_per_warehouse"] == pytest.approx(arm["headline"]["mean"] / 4)
-    (directory,) = (found for found in tmp_path.iterdir() if (found / "experiment.json").is_file())
+    (directory,) = (path for path in tmp_path.iterdir() if (path / "experiment.json").is_file())
     page = html(summarise(directory))
     assert "New-Orders per minute" in page
     assert "4 warehouses, derived from TPC-C" in page
@@ -59,21 +59,21 @@ def test_more_clients_than_warehouses_are_warned_of_before_anything_is_filled(
 ) -> None:
     path = tmp_path / "trial.toml"
     path.write_text(TRIAL.replace("clients = 4", "clients = 5"))
-    asked = ["run", str(path), "--dry-run"]
-    said = "5 clients on 4 warehouses: they wait for each other's rows"
-    assert pgdyno(asked) == 0
-    assert f"warning: {said}" in capsys.readouterr().err
-    assert pgdyno([*asked, "--json"]) == 0
+    texts = ["run", str(path), "--dry-run"]
+    result = "5 clients on 4 warehouses: they wait for each other's rows"
+    assert pgdyno(texts) == 0
+    assert f"warning: {result}" in capsys.readouterr().err
+    assert pgdyno([*texts, "--json"]) == 0
     (warning,) = json.loads(capsys.readouterr().out)["warnings"]
-    assert warning.startswith(said)
+    assert warning.startswith(result)
     # Where only some arms are like that, they are named.
     text = path.read_text().replace("clients = 5\n", "").replace("[factors]", '[factors]\n"workload.clients" = [4, 5]')
     path.write_text(text)
-    assert pgdyno([*asked, "--json"]) == 0
+    assert pgdyno([*texts, "--json"]) == 0
     (warning,) = json.loads(capsys.readouterr().out)["warnings"]
-    assert warning.startswith(f"clients 5 · profile hammerdb, clients 5 · profile spec: {said}")
+    assert warning.startswith(f"clients 5 · profile hammerdb, clients 5 · profile spec: {result}")
     path.write_text(text.replace("warehouses = 4", "warehouses = 4\nall_warehouses = true"))
-    assert pgdyno([*asked, "--json"]) == 0
+    assert pgdyno([*texts, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["warnings"] == []
 
 
@@ -91,8 +91,8 @@ def test_a_schema_with_other_tables_and_flags_of_other_scripts_are_refused(
     spec: Database, cluster: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del cluster
-    asked = ["drive", "tpcc", "--dsn", spec.dsn, "--duration", "1s", "--warmup", "0s", "--keep-invalid", "--json"]
-    assert pgdyno([*asked, "--warehouses", "2", "--profile", "spec"]) == 2
+    texts = ["drive", "tpcc", "--dsn", spec.dsn, "--duration", "1s", "--warmup", "0s", "--keep-invalid", "--json"]
+    assert pgdyno([*texts, "--warehouses", "2", "--profile", "spec"]) == 2
     assert "the schema pgdyno_tpcc has other tables" in capsys.readouterr().err
     assert pgdyno(["drive", "tpcc", "--scale", "3"]) == 2
     assert "--scale would have no effect" in capsys.readouterr().err

@@ -39,9 +39,9 @@ def test_a_mutant_of_each_condition_is_caught(spec: Database, number: int) -> No
     assert condition.number == number
     with psycopg.connect(spec.dsn) as connection:
         connection.execute((ALTER + MUTANTS[number]).encode())
-        (told,) = violated(connection, [condition])
-        assert told.startswith(f"condition {number} (")
-        assert told.endswith("fails at 1") if number in (1, 8) else "1/4" in told
+        (text,) = violated(connection, [condition])
+        assert text.startswith(f"condition {number} (")
+        assert text.endswith("fails at 1") if number in (1, 8) else "1/4" in text
         connection.rollback()
 
 
@@ -50,17 +50,17 @@ def test_conditions_about_lines_can_be_asked_of_some_warehouses(spec: Database) 
         connection.execute((ALTER + MUTANTS[4]).encode())
         assert CONDITIONS[3].violations(connection, [1])
         assert not CONDITIONS[3].violations(connection, [2, 3])
-        assert not any(one.violations(connection, [2, 3]) for one in (CONDITIONS[5], CONDITIONS[6]))
+        assert not any(item.violations(connection, [2, 3]) for item in (CONDITIONS[5], CONDITIONS[6]))
         connection.rollback()
 
 
 def test_which_conditions_hold_is_the_profiles() -> None:
-    asked = {
-        (profile, loaded): [one.number for one in conditions_of(profile, loaded=loaded)]
+    numbers = {
+        (profile, loaded): [condition.number for condition in conditions_of(profile, loaded=loaded)]
         for profile in ("hammerdb", "spec")
         for loaded in (True, False)
     }
-    assert asked["hammerdb", True] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 11]
-    assert asked["hammerdb", False] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
-    assert asked["spec", True] == list(range(1, 13))
-    assert asked["spec", False] == [*range(1, 11), 12]
+    assert numbers["hammerdb", True] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 11]
+    assert numbers["hammerdb", False] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert numbers["spec", True] == list(range(1, 13))
+    assert numbers["spec", False] == [*range(1, 11), 12]

@@ -76,10 +76,10 @@ def test_order_status_by_name_reads_one_customer_past_the_middle(hammerdb: Datab
             past = (len(customers) + 1) // 2
             if newest[past] is None or newest[past] == newest[past - 1]:
                 continue
-            found = connection.execute(
+            result = connection.execute(
                 b"SELECT (pgdyno_tpcc.ostat(1, %s, 1, 1, %s)).out_order", [district, name]
             ).fetchone()
-            assert found == (newest[past],), (district, name)
+            assert result == (newest[past],), (district, name)
             seen += 1
             if seen == 20:
                 break

@@ -68,7 +68,7 @@ def test_a_run_fills_the_tables_that_every_driver_fills_and_is_proven(
     assert warmup.end_ns == measure.begin_ns
     assert warmup.seconds == pytest.approx(MINUTE_S, abs=0.2)
     assert measure.seconds == pytest.approx(2 * MINUTE_S, abs=0.2)
-    figures = next(one.figures for one in outcome.checks if one.name == "hammerdb_result")
+    figures = next(check.figures for check in outcome.checks if check.name == "hammerdb_result")
     assert outcome.succeeded_by_type["new_order"] == 2 * figures["hammerdb_nopm"] > 0
     assert outcome.account.succeeded == sum(outcome.succeeded_by_type.values())
     assert all(0 < outcome.succeeded_by_type[name] < outcome.succeeded_by_type_total[name] for name, _ in workload.mix)
@@ -96,18 +96,18 @@ def test_it_is_told_by_a_private_script_that_is_gone_afterwards(
     request = RunRequest(180.0, tmp_path / "driver", warmup_s=120.0, env={"PGPASSWORD": SECRET})
     with pytest.raises(PgdynoError, match="HammerDB ended before it measured: Error in Virtual User 1"):
         running.run(built, request, workload)
-    told = json.loads((home / ASKED).read_text())
-    assert told["argv"][1:3] == ["tcl", "auto"]
-    assert SECRET not in " ".join(told["argv"]), "a command line is public"
-    assert "PGPASSWORD" not in told["environment"]
-    assert (told["mode"], told["folder_mode"], told["temporary"]) == ("600", "700", told["folder"])
-    assert not os.path.exists(told["folder"])  # noqa: PTH110 - a name from a document
+    document = json.loads((home / ASKED).read_text())
+    assert document["argv"][1:3] == ["tcl", "auto"]
+    assert SECRET not in " ".join(document["argv"]), "a command line is public"
+    assert "PGPASSWORD" not in document["environment"]
+    assert (document["mode"], document["folder_mode"], document["temporary"]) == ("600", "700", document["folder"])
+    assert not os.path.exists(document["folder"])  # noqa: PTH110 - a name from a document
     kept = (tmp_path / "driver" / "hammerdb.log").read_text()
     assert SECRET not in kept and "pg_user" in kept
     assert SECRET not in repr(secret)
-    settings = told["settings"]
+    settings = document["settings"]
     assert settings["pg_pass"] == settings["pg_superuserpass"] == SECRET
-    assert told["users"] == 7
+    assert document["users"] == 7
     expected = {
         "pg_host": login.host, "pg_port": str(login.port), "pg_user": login.user, "pg_dbase": login.dbname,
         "pg_superuser": login.user, "pg_defaultdbase": login.dbname, "pg_count_ware": "3", "pg_driver": "timed",
@@ -137,9 +137,9 @@ def test_a_run_that_went_wrong_is_invalid(
     monkeypatch.setenv(FAULT, fault)
     baseline = asked().baseline(built)
     outcome = drive(built, tmp_path)
-    found = {one.name for one in (*outcome.checks, *asked().proofs(built, outcome, baseline)) if not one.ok}
-    assert broken - {"clients_lasted"} <= found, found
-    assert found, "a check failed, so the run is invalid"
+    texts = {check.name for check in (*outcome.checks, *asked().proofs(built, outcome, baseline)) if not check.ok}
+    assert broken - {"clients_lasted"} <= texts, texts
+    assert texts, "a check failed, so the run is invalid"
 
 
 def test_what_the_server_refused_is_counted_as_failed(
@@ -149,8 +149,8 @@ def test_what_the_server_refused_is_counted_as_failed(
     baseline = asked().baseline(built)
     outcome = drive(built, tmp_path)
     assert 0 < outcome.account.failed < outcome.account_total.failed
-    assert "tpcc_mix" in {one.name for one in asked().proofs(built, outcome, baseline) if not one.ok}
-    proofs = {one.name: one.ok for one in asked().proofs(built, outcome, baseline)}
+    assert "tpcc_mix" in {proof.name for proof in asked().proofs(built, outcome, baseline) if not proof.ok}
+    proofs = {proof.name: proof.ok for proof in asked().proofs(built, outcome, baseline)}
     assert proofs["tpcc_new_orders"], "what was refused is not among what succeeded"
 
 
@@ -187,7 +187,7 @@ def test_a_program_that_is_killed_is_an_invalid_run(
     outcome = drive(
         built, tmp_path, on_start=started.append, on_measure_begin=lambda: os.kill(started[0], signal.SIGKILL)
     )
-    assert "hammerdb_result" in {one.name for one in outcome.checks if not one.ok}
+    assert "hammerdb_result" in {check.name for check in outcome.checks if not check.ok}
     assert outcome.account.succeeded == 0
     assert threading.active_count() >= 1
 
@@ -200,18 +200,18 @@ def test_one_that_is_not_installed_is_said_with_the_remedy(
     path.write_text(REAL.format(built.dsn) + 'engine = "hammerdb"\nwarmup = "1min"\nduration = "2min"\n')
     monkeypatch.delenv("HAMMERDB_HOME", raising=False)
     assert pgdyno(["run", str(path), "--dry-run"]) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert re.search(r"trial\.toml:\d+: workload\.engine: HammerDB is not part of pgdyno, and HAMMERDB_HOME", said), (
-        said
+    text = " ".join(capsys.readouterr().err.split())
+    assert re.search(r"trial\.toml:\d+: workload\.engine: HammerDB is not part of pgdyno, and HAMMERDB_HOME", text), (
+        text
     )
-    assert "set HAMMERDB_HOME to the folder of an unpacked release" in said
-    found = {one.name: one for one in doctor.examine(tmp_path)}["HammerDB"]
-    assert found.status == "ok" and "not named" in found.found
+    assert "set HAMMERDB_HOME to the folder of an unpacked release" in text
+    check = {item.name: item for item in doctor.examine(tmp_path)}["HammerDB"]
+    assert check.status == "ok" and "not named" in check.found
     monkeypatch.setenv("HAMMERDB_HOME", str(tmp_path))
     assert pgdyno(["run", str(path), "--dry-run"]) == 2
     assert "there is no hammerdbcli in it" in " ".join(capsys.readouterr().err.split())
-    found = {one.name: one for one in doctor.examine(tmp_path)}["HammerDB"]
-    assert found.status == "warn" and found.remedy
+    result = {item.name: item for item in doctor.examine(tmp_path)}["HammerDB"]
+    assert result.status == "warn" and result.remedy
     installed(tmp_path)
     assert pgdyno(["run", str(path), "--dry-run"]) == 0
 
@@ -242,8 +242,8 @@ def test_what_it_cannot_do_is_refused_with_key_and_line(
     document = REAL.format("host=db.example").replace('schema = "public"\n', "")
     path.write_text(document + table)
     assert pgdyno(["run", str(path), "--dry-run"]) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert re.search(r"trial\.toml:\d+: " + re.escape(said), told), told
+    result = " ".join(capsys.readouterr().err.split())
+    assert re.search(r"trial\.toml:\d+: " + re.escape(said), result), result
 
 
 def test_only_tpcc_can_be_driven_by_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

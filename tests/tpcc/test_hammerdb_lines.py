@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.analysis.distribution import Distribution
-from pgdyno.workload.hammerdb.heard import Heard
-from pgdyno.workload.hammerdb.profile import Times, read
+from pgdyno.analysis.distribution import ValueCounts
+from pgdyno.workload.hammerdb.heard import HammerdbOutput
+from pgdyno.workload.hammerdb.profile import TransactionTimes, read
 
 LINES = """\
 HammerDB CLI v6.0
@@ -61,25 +61,25 @@ P99: 2.000ms\tP95: 1.500ms\tP50: 1.000ms\tSD: 1.000\tRATIO: 2.000%
     ],
 )
 def test_what_a_run_says(result: str) -> None:
-    heard = Heard(lambda line: line.replace("sw0rdfish", "***"))
+    output = HammerdbOutput(lambda line: line.replace("sw0rdfish", "***"))
     for number, line in enumerate(LINES.format(result=result).splitlines()):
-        heard.take(line, 1000 + number)
-    assert (heard.version, heard.nopm, heard.tpm, heard.users) == ("6.0", 55120, 129729, 2)
-    assert (heard.bench_ns, heard.begin_ns, heard.end_ns) == (1002, 1004, 1008)
-    assert heard.counters == [(1003, 12), (1007, 138120)]
-    assert heard.failed == heard.failed_measured == {"payment": 1}
-    assert heard.finished == {"SUCCESS": 2, "FAILED": 1}
-    assert heard.wrong == ["Error in Virtual User 3: lost ***"]
-    assert heard.whole
+        output.take(line, 1000 + number)
+    assert (output.version, output.nopm, output.tpm, output.users) == ("6.0", 55120, 129729, 2)
+    assert (output.bench_ns, output.begin_ns, output.end_ns) == (1002, 1004, 1008)
+    assert output.counters == [(1003, 12), (1007, 138120)]
+    assert output.failed == output.failed_measured == {"payment": 1}
+    assert output.finished == {"SUCCESS": 2, "FAILED": 1}
+    assert output.wrong == ["Error in Virtual User 3: lost ***"]
+    assert output.whole
 
 
 def test_percentiles_are_the_summarys_and_calls_are_added_up_over_the_users() -> None:
-    found = read(PROFILE)
-    assert found is not None
-    assert (found.users, set(found.times), found.complete) == (2, {"new_order", "stock_level"}, False)
-    assert (found.times["new_order"].calls, found.times["stock_level"].calls) == (1000, 200)
-    assert found.times["new_order"].mean_ms == pytest.approx(2.4)
-    assert found.times["stock_level"].marks_ms == ((0.0, 0.5), (0.5, 1.0), (0.95, 1.5), (0.99, 2.0), (1.0, 2.0))
+    result = read(PROFILE)
+    assert result is not None
+    assert (result.users, set(result.times), result.complete) == (2, {"new_order", "stock_level"}, False)
+    assert (result.times["new_order"].calls, result.times["stock_level"].calls) == (1000, 200)
+    assert result.times["new_order"].mean_ms == pytest.approx(2.4)
+    assert result.times["stock_level"].marks_ms == ((0.0, 0.5), (0.5, 1.0), (0.95, 1.5), (0.99, 2.0), (1.0, 2.0))
     assert read("nothing") is None
 
 
@@ -88,15 +88,15 @@ def test_what_is_made_of_a_profile_has_its_percentiles_and_its_mean(count: int) 
     profile = read(PROFILE)
     assert profile is not None
     for times, allowed in ((profile.times["new_order"], 0.02), (profile.times["stock_level"], 0.02)):
-        found = Distribution.of(times.buckets_us(count).items())
-        assert found.total == count
+        result = ValueCounts.of(times.buckets_us(count).items())
+        assert result.total == count
         for share, value_ms in times.marks_ms[1:]:
-            assert found.percentile(100 * share) == pytest.approx(1e3 * value_ms)
-        assert found.sum / count == pytest.approx(1e3 * times.mean_ms, rel=allowed + 5 / count)
+            assert result.percentile(100 * share) == pytest.approx(1e3 * value_ms)
+        assert result.sum / count == pytest.approx(1e3 * times.mean_ms, rel=allowed + 5 / count)
 
 
 def test_few_calls_and_none() -> None:
-    times = Times(3, 2.0, ((0.0, 1.0), (0.5, 2.0), (0.95, 3.0), (1.0, 3.0)))
+    times = TransactionTimes(3, 2.0, ((0.0, 1.0), (0.5, 2.0), (0.95, 3.0), (1.0, 3.0)))
     assert times.buckets_us(0) == {}
     assert sum(times.buckets_us(1).values()) == 1
     assert sum(times.buckets_us(3).values()) == 3

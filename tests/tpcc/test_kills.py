@@ -37,12 +37,12 @@ _END_HALF = (
 )
 
 
-def _run_with_kills(cluster: Cluster, folder: Path, seconds: float, rounds: int, **asked: Any) -> None:
+def _run_with_kills(cluster: Cluster, folder: Path, seconds: float, rounds: int, **result: Any) -> None:
     """A run in which half of the sessions are ended, then the server is killed and started again, so many times."""
     with psycopg.connect(cluster.dsn, autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS killed")
         connection.execute("CREATE DATABASE killed")
-    mine, workload = Database(cluster, "killed"), tpcc(**asked)
+    mine, workload = Database(cluster, "killed"), tpcc(**result)
     fill(mine, workload.data_set())
     cluster.stop()
     cluster.start(DURABLE)
@@ -87,7 +87,7 @@ def test_what_was_committed_is_there_after_a_kill(tmp_path: Path) -> None:
         {"profile": "spec"},
         {"profile": "spec", "routines": "statements"},
     ],
-    ids=lambda asked: "-".join(asked.values()),
+    ids=lambda item: "-".join(item.values()),
 )
 def test_what_was_committed_is_there_after_many_kills(tmp_path: Path, asked: dict[str, Any]) -> None:
     with throwaway_cluster() as cluster:

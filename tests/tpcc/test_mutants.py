@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 EVERY = (*CONDITIONS.values(), *GROWTH, *INPUTS)
 
 
-def _caught(mutant: Mutant, asked: Tpcc, mine: Database, folder: Path, seconds: float) -> None:
+def _caught(mutant: Mutant, tpcc: Tpcc, mine: Database, folder: Path, seconds: float) -> None:
     mutant.into(mine)
-    outcome = asked.runner()(mine, RunRequest(seconds, folder))
+    outcome = tpcc.runner()(mine, RunRequest(seconds, folder))
     assert outcome.account_total.failed == 0
-    told = {one.name: one.detail for one in asked.proofs(mine, outcome, full=True) if not one.ok}
-    assert mutant.said in told.get(mutant.check, ""), told
+    document = {proof.name: proof.detail for proof in tpcc.proofs(mine, outcome, full=True) if not proof.ok}
+    assert mutant.said in document.get(mutant.check, ""), document
 
 
 @pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.check)

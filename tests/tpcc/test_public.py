@@ -46,23 +46,23 @@ def test_what_hammerdb_has_built_is_driven_and_proven(
     mine = clone(hammerdb)
     as_hammerdb(mine, routines)
     before = relations(mine)
-    asked = paced(schema="public", routines=routines, names_match=names_match)
-    baseline = asked.baseline(mine)
-    outcome = asked.runner()(mine, RunRequest(2.0, tmp_path))
-    assert wrong((*outcome.checks, *asked.proofs(mine, outcome, baseline, full=True))) == []
-    assert all(outcome.succeeded_by_type.get(name) for name, _ in asked.mix), outcome.succeeded_by_type
+    tpcc = paced(schema="public", routines=routines, names_match=names_match)
+    baseline = tpcc.baseline(mine)
+    outcome = tpcc.runner()(mine, RunRequest(2.0, tmp_path))
+    assert wrong((*outcome.checks, *tpcc.proofs(mine, outcome, baseline, full=True))) == []
+    assert all(outcome.succeeded_by_type.get(name) for name, _ in tpcc.mix), outcome.succeeded_by_type
     assert relations(mine) == before, "nothing was made or dropped"
     # Payments that no history shows are found, and more deliveries than were counted.
     mine.run("UPDATE district SET d_ytd = d_ytd + 1 WHERE d_id = 3")
     mine.run("DELETE FROM new_order WHERE no_d_id < 10")
-    found = {one.name for one in asked.proofs(mine, outcome, baseline) if not one.ok}
-    assert {"tpcc_conditions", "tpcc_deliveries"} <= found
+    texts = {proof.name for proof in tpcc.proofs(mine, outcome, baseline) if not proof.ok}
+    assert {"tpcc_conditions", "tpcc_deliveries"} <= texts
 
 
 def test_names_reach_the_procedures_and_not_the_functions(
     hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path
 ) -> None:
-    asked: dict[str, set[str]] = {}
+    texts: dict[str, set[str]] = {}
     for routines in ("functions", "procedures"):
         mine = clone(hammerdb)
         as_hammerdb(mine, routines)
@@ -71,9 +71,9 @@ def test_names_reach_the_procedures_and_not_the_functions(
         mine.run(text.replace("\nBEGIN\n", "\nBEGIN\n INSERT INTO heard VALUES (in_name);\n", 1))
         workload = paced(schema="public", routines=routines)
         workload.runner()(mine, RunRequest(1.0, tmp_path / routines))
-        asked[routines] = {str(name) for (name,) in mine.rows("SELECT DISTINCT name FROM heard")}
-    assert asked["functions"] == {"$8"}
-    assert len(asked["procedures"]) > 10 and "$8" not in asked["procedures"]
+        texts[routines] = {str(name) for (name,) in mine.rows("SELECT DISTINCT name FROM heard")}
+    assert texts["functions"] == {"$8"}
+    assert len(texts["procedures"]) > 10 and "$8" not in texts["procedures"]
 
 
 @pytest.mark.usefixtures("engine")
@@ -103,10 +103,10 @@ def test_what_is_missing_or_other_is_refused_in_one_sentence(
     if change:
         mine.run(change)
     size = [] if "--warehouses" in options else ["--warehouses", "1"]
-    asked = ["drive", "tpcc", "--schema", "public", "--dsn", mine.dsn, "--duration", "1s", *size, *options]
-    assert pgdyno(asked) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert said in told and remedy in told, told
+    texts = ["drive", "tpcc", "--schema", "public", "--dsn", mine.dsn, "--duration", "1s", *size, *options]
+    assert pgdyno(texts) == 2
+    text = " ".join(capsys.readouterr().err.split())
+    assert said in text and remedy in text, text
 
 
 @pytest.mark.usefixtures("engine")
@@ -115,12 +115,12 @@ def test_a_hidden_schema_is_said_with_the_role(
 ) -> None:
     mine = clone(hammerdb)
     as_hammerdb(mine)
-    asked = REAL.format(mine.dsn)
-    found = plan(written(tmp_path, asked), to_run=False)
-    assert found.preparation == [], "nothing is to be made"
+    text = REAL.format(mine.dsn)
+    result = plan(written(tmp_path, text), to_run=False)
+    assert result.preparation == [], "nothing is to be made"
     mine.run(f"ALTER DATABASE {mine.name} SET search_path = pg_catalog")
     with pytest.raises(InputError, match=r"the routines would not find public\."):
-        plan(written(tmp_path, asked), to_run=False)
+        plan(written(tmp_path, text), to_run=False)
 
 
 @pytest.mark.usefixtures("engine")
@@ -129,13 +129,13 @@ def test_rows_that_a_run_left_are_said_and_stay(
 ) -> None:
     mine = clone(hammerdb)
     as_hammerdb(mine)
-    asked = REAL.format(mine.dsn)
-    (crowded,) = plan(written(tmp_path, asked), to_run=False).warnings
+    result = REAL.format(mine.dsn)
+    (crowded,) = plan(written(tmp_path, result), to_run=False).warnings
     assert crowded.startswith("2 clients on 1 warehouse: they wait for each other's rows")
     paced(schema="public").runner()(mine, RunRequest(1.0, tmp_path / "driver"))
     ((left,),) = mine.rows("SELECT sum(d_next_o_id) - 30010 FROM district")
-    (said,) = (text for text in plan(written(tmp_path, asked), to_run=False).warnings if "earlier runs" in text)
-    assert said.startswith(f"the tables in the schema public have {left:,} orders that earlier runs left")
+    (output,) = (text for text in plan(written(tmp_path, result), to_run=False).warnings if "earlier runs" in text)
+    assert output.startswith(f"the tables in the schema public have {left:,} orders that earlier runs left")
     assert left > 0 and mine.rows("SELECT sum(d_next_o_id) - 30010 FROM district") == [(left,)]
 
 
@@ -169,11 +169,11 @@ def test_an_experiment_drives_it_and_says_so_in_its_record(
     path = tmp_path / "trial.toml"
     path.write_text(REAL.format(mine.dsn) + 'think_ms = 10.0\nwarmup = "0s"\nduration = "2s"\n')
     before = relations(mine)
-    asked = ["run", str(path), "--results", str(tmp_path / "results"), "-n", "1", "--keep-invalid", "--json"]
-    assert pgdyno(asked) == 0
+    texts = ["run", str(path), "--results", str(tmp_path / "results"), "-n", "1", "--keep-invalid", "--json"]
+    assert pgdyno(texts) == 0
     assert json.loads(capsys.readouterr().out)["arms"][0]["metric"] == "nopm"
     (run,) = (tmp_path / "results").glob("*/runs/*/run.json")
-    found = json.loads(run.read_text())
-    assert found["workload"]["schema"] == "public"
-    assert [one for one in found["checks"] if not one["ok"]] == []
+    document = json.loads(run.read_text())
+    assert document["workload"]["schema"] == "public"
+    assert [check for check in document["checks"] if not check["ok"]] == []
     assert relations(mine) == before

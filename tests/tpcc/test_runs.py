@@ -14,7 +14,7 @@ from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.kind.tpcc import MIX, Tpcc
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccTables
-from pgdyno.workload.tpcc_proofs import Grown
+from pgdyno.workload.tpcc_proofs import TableGrowth
 
 from ..drive.driven import PAUSE_MS, drive
 
@@ -35,41 +35,41 @@ COLUMNS = {
 NEW_ORDER = "SELECT pgdyno_tpcc.neword(1, 1, 3, 77, 15, {})"
 
 
-def tpcc(**asked: Any) -> Tpcc:
+def tpcc(**result: Any) -> Tpcc:
     """A small one."""
-    found = workload_of(**({"kind": "tpcc", "warehouses": 1, "clients": 4, "seed": 3} | asked))
-    assert isinstance(found, Tpcc)
-    return found
+    workload = workload_of(**({"kind": "tpcc", "warehouses": 1, "clients": 4, "seed": 3} | result))
+    assert isinstance(workload, Tpcc)
+    return workload
 
 
-def paced(**asked: Any) -> Tpcc:
+def paced(**result: Any) -> Tpcc:
     """One whose clients pause between their transactions: all types come, and the machine has time for other tests."""
-    return tpcc(think_ms=2 * PAUSE_MS, **asked)
+    return tpcc(think_ms=2 * PAUSE_MS, **result)
 
 
 def wrong(checks: Any) -> list[str]:
     """What the failed ones say."""
-    return [f"{one.name}: {one.detail}" for one in checks if not one.ok]
+    return [f"{check.name}: {check.detail}" for check in checks if not check.ok]
 
 
 @pytest.mark.parametrize("profile", ["hammerdb", "spec"])
 def test_the_tables_grow_by_what_was_counted(
     request: pytest.FixtureRequest, clone: Callable[[Database], Database], tmp_path: Path, profile: str
 ) -> None:
-    mine, asked = clone(request.getfixturevalue(profile)), paced(profile=profile)
-    outcome = asked.runner()(mine, RunRequest(2.0, tmp_path))
-    found = asked.proofs(mine, outcome, full=True)
-    assert wrong((*outcome.checks, *found)) == []
-    assert {one.name for one in found} == {
+    mine, tpcc = clone(request.getfixturevalue(profile)), paced(profile=profile)
+    outcome = tpcc.runner()(mine, RunRequest(2.0, tmp_path))
+    checks = tpcc.proofs(mine, outcome, full=True)
+    assert wrong((*outcome.checks, *checks)) == []
+    assert {check.name for check in checks} == {
         "tpcc_new_orders", "tpcc_history", "tpcc_deliveries", "tpcc_conditions", "tpcc_mix", "tpcc_inputs",
     }  # fmt: skip
-    assert found[0].figures == {"warehouses_used": 1, "missing": 0}
+    assert checks[0].figures == {"warehouses_used": 1, "missing": 0}
     assert list(outcome.succeeded_by_type) == [name for name, _ in MIX]
     assert outcome.succeeded_by_type["new_order"] > 0
     assert outcome.account.succeeded == sum(outcome.succeeded_by_type.values())
     assert profile == "spec" or outcome.account_total.rolled_back == 0
     # What was not counted, or counted twice, is told.
-    before = Grown.loaded(1)
+    before = TableGrowth.loaded(1)
     lie = replace(
         before,
         next_orders=(before.next_orders[0] - 1, *before.next_orders[1:]),
@@ -77,20 +77,20 @@ def test_the_tables_grow_by_what_was_counted(
         open_orders=before.open_orders + 100_000,
     )
     skewed = replace(outcome, succeeded_by_type_total={**outcome.succeeded_by_type_total, "stock_level": 10**6})
-    assert [one.name for one in asked.proofs(mine, skewed, lie) if not one.ok] == [
+    assert [proof.name for proof in tpcc.proofs(mine, skewed, lie) if not proof.ok] == [
         "tpcc_new_orders", "tpcc_history", "tpcc_deliveries", "tpcc_mix",
     ]  # fmt: skip
     mine.run("UPDATE pgdyno_tpcc.district SET d_ytd = d_ytd + 0.01 WHERE d_id = 3")
-    (check,) = (one for one in asked.proofs(mine, outcome) if one.name == "tpcc_conditions")
+    (check,) = (proof for proof in tpcc.proofs(mine, outcome) if proof.name == "tpcc_conditions")
     assert not check.ok
     assert "condition 9" in check.detail
     if profile == "spec":
         _require_growth(mine, outcome.succeeded_by_type_total["new_order"])
     # A second run begins with what the first left.
     mine.run("UPDATE pgdyno_tpcc.district SET d_ytd = d_ytd - 0.01 WHERE d_id = 3")
-    before = asked.baseline(mine)
-    outcome = asked.runner()(mine, RunRequest(1.0, tmp_path))
-    assert wrong(asked.proofs(mine, outcome, before)) == []
+    before = tpcc.baseline(mine)
+    outcome = tpcc.runner()(mine, RunRequest(1.0, tmp_path))
+    assert wrong(tpcc.proofs(mine, outcome, before)) == []
 
 
 def _require_growth(mine: Database, new_orders: int) -> None:
@@ -103,9 +103,9 @@ def _require_growth(mine: Database, new_orders: int) -> None:
     assert new_orders > 0
     for table in ("orders", "order_line"):
         mine.run(f"ANALYZE pgdyno_tpcc.{table}")
-    ((found,),) = mine.rows(widths)
+    ((result,),) = mine.rows(widths)
     # Deliveries of the run leave second versions of lines.
-    assert float(found) == pytest.approx(1300, rel=0.15)
+    assert float(result) == pytest.approx(1300, rel=0.15)
 
 
 def test_procedures_do_the_same(hammerdb: Database, clone: Callable[[Database], Database], tmp_path: Path) -> None:
@@ -115,10 +115,10 @@ def test_procedures_do_the_same(hammerdb: Database, clone: Callable[[Database], 
     with pytest.raises(PgdynoError, match="does not exist"):
         tpcc().runner()(mine, RunRequest(1.0, tmp_path))
     fill(mine, TpccTables(1, routines="procedures"))
-    asked = paced(routines="procedures")
-    assert asked.protocol == "simple"
-    outcome = asked.runner()(mine, RunRequest(1.0, tmp_path))
-    assert wrong((*outcome.checks, *asked.proofs(mine, outcome))) == []
+    result = paced(routines="procedures")
+    assert result.protocol == "simple"
+    outcome = result.runner()(mine, RunRequest(1.0, tmp_path))
+    assert wrong((*outcome.checks, *result.proofs(mine, outcome))) == []
     # Their names arrive: a customer who is called so pays, and the rest of what is said of them is written.
     assert mine.rows("SELECT count(*) > 0 FROM pgdyno_tpcc.customer WHERE c_data LIKE '% 1 % 1 %'") == [(True,)]
 
@@ -137,36 +137,36 @@ def test_statements_of_the_client_do_what_the_functions_do(
     spec: Database, clone: Callable[[Database], Database], tmp_path: Path
 ) -> None:
     """The same transactions leave the same rows, and are proven in the same way."""
-    found = []
+    results = []
     for routines in ("functions", "statements"):
-        mine, asked = clone(spec), tpcc(profile="spec", routines=routines)
-        order = {"workload": asked.native(), "clients": 1, "duration_ms": 30_000, "transactions_max": 300, "seed": 5}
-        told = drive(mine.dsn, order).summary
-        ended = [(one["succeeded"], one["rolled_back"]) for one in told["scripts"]]
-        found.append((_digests(mine), ended, told["inputs"]))
-    assert found[0] == found[1]
-    assert found[0][1][0][1] > 0, "an order was rolled back on purpose"
+        mine, result = clone(spec), tpcc(profile="spec", routines=routines)
+        order = {"workload": result.native(), "clients": 1, "duration_ms": 30_000, "transactions_max": 300, "seed": 5}
+        summary = drive(mine.dsn, order).summary
+        ended = [(script["succeeded"], script["rolled_back"]) for script in summary["scripts"]]
+        results.append((_digests(mine), ended, summary["inputs"]))
+    assert results[0] == results[1]
+    assert results[0][1][0][1] > 0, "an order was rolled back on purpose"
     # Of the last run: the statements, by the protocol that is the default, and as text.
-    assert sum(one["count"] for one in told["statements"]) > 300 * 15
+    assert sum(statement["count"] for statement in summary["statements"]) > 300 * 15
     for protocol in ("prepared", "simple"):
-        asked = paced(profile="spec", routines="statements", protocol=protocol)
-        before = asked.baseline(mine)
-        outcome = asked.runner()(mine, RunRequest(1.0, tmp_path))
-        assert wrong((*outcome.checks, *asked.proofs(mine, outcome, before, full=True))) == []
+        result = paced(profile="spec", routines="statements", protocol=protocol)
+        before = result.baseline(mine)
+        outcome = result.runner()(mine, RunRequest(1.0, tmp_path))
+        assert wrong((*outcome.checks, *result.proofs(mine, outcome, before, full=True))) == []
 
 
 @pytest.mark.parametrize("profile", ["hammerdb", "spec"])
 def test_one_seed_leaves_equal_tables(
     request: pytest.FixtureRequest, clone: Callable[[Database], Database], profile: str
 ) -> None:
-    found = []
+    results = []
     for seed in (5, 5, 6) if profile == "hammerdb" else (5, 5):
         mine = clone(request.getfixturevalue(profile))
         order = tpcc(profile=profile).native()
         drive(mine.dsn, {"workload": order, "clients": 1, "duration_ms": 30_000, "transactions_max": 150, "seed": seed})
-        found.append(_digests(mine))
-    assert found[0] == found[1]
-    assert all(one != other for last in found[2:] for one, other in zip(found[0], last, strict=True))
+        results.append(_digests(mine))
+    assert results[0] == results[1]
+    assert all(result != other for last in results[2:] for result, other in zip(results[0], last, strict=True))
 
 
 def test_hammerdbs_functions_never_find_a_customer_by_name(hammerdb: Database) -> None:
@@ -261,6 +261,6 @@ def test_an_unused_item_rolls_the_specifications_order_back(spec: Database) -> N
     ],
 )
 def test_what_cannot_be_run_is_refused(asked: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as raises:
         workload_of(**({"kind": "tpcc"} | asked))
-    assert said in found.value.message
+    assert said in raises.value.message

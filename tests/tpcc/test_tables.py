@@ -71,12 +71,12 @@ def test_columns_and_indexes_are_hammerdbs(hammerdb: Database, spec: Database) -
         WHERE relnamespace = 'pgdyno_tpcc'::regnamespace AND relkind = 'r' AND attnum > 0 GROUP BY relname"""
     names = {"character varying": "varchar", "character(": "char(", "timestamp with time zone": "timestamptz"}
     for database in (hammerdb, spec):
-        found = dict(database.rows(query))
-        for table, columns in found.items():
+        result = dict(database.rows(query))
+        for table, columns in result.items():
             for long, short in names.items():
                 columns = columns.replace(long, short)
             assert columns == COLUMNS[table]
-        assert found.keys() == COLUMNS.keys()
+        assert result.keys() == COLUMNS.keys()
     query = """
         SELECT c.relname, pg_get_indexdef(c.oid), c.reloptions, indisunique FROM pg_index JOIN pg_class c ON c.oid = indexrelid
         WHERE c.relnamespace = 'pgdyno_tpcc'::regnamespace"""
@@ -98,7 +98,7 @@ def test_counts_of_rows_and_conditions_hold_after_a_load(hammerdb: Database, spe
         # The standard deviation of 30,000 draws of 5 to 15 is 548.
         assert abs(lines - 300_000) < 4 * 548
         with psycopg.connect(database.dsn) as connection:
-            assert {one.number for one in CONDITIONS if one.violations(connection)} == broken
+            assert {item.number for item in CONDITIONS if item.violations(connection)} == broken
             holding = conditions_of("hammerdb" if broken else "spec", loaded=True)
             assert list(violated(connection, holding)) == []
 

@@ -99,8 +99,8 @@ class Queries(Program):
             )
         # One stream alone has the position 0.
         clients, sets = position + 1, int(self.settings["pg_total_querysets"])
-        asked = Streams("hammerdb", 1.0, clients, sets, tuple(QUERIES), 2, 77, schema="public")
-        (stream,) = (one for one in asked.document("", 1.0)["streams"] if one["stream"] == position)
+        streams = Streams("hammerdb", 1.0, clients, sets, tuple(QUERIES), 2, 77, schema="public")
+        (stream,) = (stream for stream in streams.document("", 1.0)["streams"] if stream["stream"] == position)
         seconds: list[float] = []
         for step in stream["steps"]:
             if step["place"] == 1:
@@ -137,18 +137,18 @@ class Queries(Program):
         """What it says after a set."""
         if self.fault == "no mean":
             return
-        found = math.exp(math.fsum(map(math.log, seconds)) / len(seconds)) * (1.5 if self.fault == "wrong mean" else 1)
-        say(f'Vuser {number}:Geometric mean of query times returning rows ({len(seconds)}) is "{found:.5f}"')
+        value = math.exp(math.fsum(map(math.log, seconds)) / len(seconds)) * (1.5 if self.fault == "wrong mean" else 1)
+        say(f'Vuser {number}:Geometric mean of query times returning rows ({len(seconds)}) is "{value:.5f}"')
 
     def refresh(self, number: int, connection: psycopg.Connection, *names: str) -> None:
         """So many sets: new orders are copies of those that go."""
         functions = RefreshFunctions("hammerdb", 1.0, int(self.settings["pg_update_sets"]), "public")
-        for one in range(1, functions.sets + 1):
+        for item in range(1, functions.sets + 1):
             for name in names:
                 begin = time.monotonic()
                 say(f"Vuser {number}:{name} Sales refresh")
                 if name == "New":
-                    keys = functions.deleted(one)[self.fault == "loses orders" :]
+                    keys = functions.deleted(item)[self.fault == "loses orders" :]
                     for table, prefix in (("orders", "o"), ("lineitem", "l")):
                         named = _COLUMNS[table]
                         connection.execute(
@@ -159,7 +159,7 @@ class Queries(Program):
                 else:
                     for table, prefix in (("lineitem", "l"), ("orders", "o")):
                         connection.execute(
-                            f"DELETE FROM {table} WHERE {prefix}_orderkey = ANY(%s)".encode(), [functions.deleted(one)]
+                            f"DELETE FROM {table} WHERE {prefix}_orderkey = ANY(%s)".encode(), [functions.deleted(item)]
                         )
                 say(f"Vuser {number}:{name} Sales refresh complete in {round(time.monotonic() - begin, 3)} seconds")
         say(f"Vuser {number}:Completed {functions.sets} update set(s)")

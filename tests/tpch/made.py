@@ -44,10 +44,10 @@ def seconds_of(query: int, arm: int, block: int) -> float:
 
 
 def _rows(begin_ns: int, arm: int, block: int) -> list[dict[str, Any]]:
-    found, at_ns = [], begin_ns
+    rows, at_ns = [], begin_ns
     for place, query in enumerate(QUERIES, 1):
         end_ns = at_ns + round(seconds_of(query, arm, block) * S)
-        found.append(
+        rows.append(
             {
                 "stream": 0, "query_set": 1, "place": place, "query": query, "parameters": f'{{"block": "{block}"}}',
                 "t_begin_ns": at_ns, "t_end_ns": end_ns, "rows": query, "rows_hash": 1000 * block + query,
@@ -55,7 +55,7 @@ def _rows(begin_ns: int, arm: int, block: int) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
         at_ns = end_ns
-    return found
+    return rows
 
 
 def _as_streams(document: dict[str, Any], measure: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _as_streams(document: dict[str, Any], measure: dict[str, Any], rows: list[di
         "metric": "geomean_s",
         "streams": {
             "geometric_mean_s": mean,
-            "query_s": {str(query): one for query, one in seconds.items()},
+            "query_s": {str(query): number for query, number in seconds.items()},
             "stream_s": {"0": sum(seconds.values())},
             "temp_bytes": {str(row["query"]): row["temp_bytes"] for row in rows},
         },

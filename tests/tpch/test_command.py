@@ -82,18 +82,18 @@ def test_what_makes_no_sense_is_refused_with_its_key_before_anything_is_filled(
 
 
 def test_more_parallel_workers_than_the_server_gives_are_warned_of_before_anything_is_filled(tmp_path: Path) -> None:
-    asked = TRIAL.replace('profile = "spec"', "clients = 10\ndegree = {}") + "[postgres.parameters]\n{}\n"
+    answer = TRIAL.replace('profile = "spec"', "clients = 10\ndegree = {}") + "[postgres.parameters]\n{}\n"
 
     def warned(degree: int, parameters: str = "") -> list[str]:
-        return plan(written(tmp_path, asked.format(degree, parameters)), to_run=False).warnings
+        return plan(written(tmp_path, answer.format(degree, parameters)), to_run=False).warnings
 
-    (said,) = warned(2)
-    assert said.startswith(
+    (text,) = warned(2)
+    assert text.startswith(
         "the streams may ask for 20 parallel workers at a time, and the server gives 8: some queries run with fewer"
     )
     assert warned(0) == []
-    (said,) = warned(2, "max_parallel_workers = 32")
-    assert "gives 8" in said, "max_worker_processes limits it too"
+    (result,) = warned(2, "max_parallel_workers = 32")
+    assert "gives 8" in result, "max_worker_processes limits it too"
     assert warned(2, "max_parallel_workers = 32\nmax_worker_processes = 40") == []
 
 
@@ -105,42 +105,42 @@ def test_as_much_data_as_is_asked_for_on_a_memory(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("engine")
 def test_options_that_would_have_no_effect_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    for asked, said in (
+    for element, item in (
         (["tpch", "--rate", "5"], "--rate would have no effect: streams"),
         (["tpch", "--warehouses", "2", "--warmup", "1s"], "--warehouses and --warmup would have no effect"),
         (["tpcc", "--degree", "2"], "--degree would have no effect: it is for `tpch`"),
         (["tpch", "--scale-factor", "0.0001"], "scale_factor"),
     ):
-        assert pgdyno(["drive", *asked]) == 2
-        assert said in capsys.readouterr().err
+        assert pgdyno(["drive", *element]) == 2
+        assert item in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("engine")
 def test_tables_that_are_there_are_driven_and_others_refused(
     spec: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["drive", "tpch", "--dsn", spec.dsn, "--profile", "spec", "--json"]
-    assert pgdyno([*asked, "--scale-factor", "1"]) == 2
+    texts = ["drive", "tpch", "--dsn", spec.dsn, "--profile", "spec", "--json"]
+    assert pgdyno([*texts, "--scale-factor", "1"]) == 2
     assert "the schema pgdyno_tpch has other tables" in capsys.readouterr().err
-    assert pgdyno([*asked, "--scale-factor", "0.01", "--clients", "2", "--degree", "0"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["valid"], found["succeeded"], found["workload"]["degree"]) == (True, 44, 0)
-    assert found["query_s"].keys() == {str(query) for query in range(1, 23)}
-    assert {row["stream"] for row in found["queries"]} == {1, 2}
-    assert not any("Gather" in row["plan"] for row in found["queries"])
+    assert pgdyno([*texts, "--scale-factor", "0.01", "--clients", "2", "--degree", "0"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["valid"], document["succeeded"], document["workload"]["degree"]) == (True, 44, 0)
+    assert document["query_s"].keys() == {str(query) for query in range(1, 23)}
+    assert {row["stream"] for row in document["queries"]} == {1, 2}
+    assert not any("Gather" in row["plan"] for row in document["queries"])
 
 
 @pytest.mark.usefixtures("engine")
 def test_refresh_functions_are_told_apart_from_the_queries(
     spec: Database, clone: Callable[[Database], Database], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["drive", "tpch", "--dsn", clone(spec).dsn, "--profile", "spec", "--scale-factor", "0.01"]
-    asked += ["--clients", "1", "--refresh", "power"]
-    assert pgdyno(asked) == 0
-    said = capsys.readouterr().out
-    assert "refresh function, in none of these figures: 10 orders inserted in" in said
-    assert "10 orders deleted in" in said
-    assert pgdyno(asked) == 1
+    texts = ["drive", "tpch", "--dsn", clone(spec).dsn, "--profile", "spec", "--scale-factor", "0.01"]
+    texts += ["--clients", "1", "--refresh", "power"]
+    assert pgdyno(texts) == 0
+    out = capsys.readouterr().out
+    assert "refresh function, in none of these figures: 10 orders inserted in" in out
+    assert "10 orders deleted in" in out
+    assert pgdyno(texts) == 1
     assert "load the tables again" in capsys.readouterr().err
 
 
@@ -154,14 +154,14 @@ def test_a_role_that_may_not_make_the_tables_is_told_in_one_sentence(
     path = tmp_path / "trial.toml"
     dsn = Database(cluster, "theirs").dsn.replace("user=postgres", "user=reader")
     for kind in ("tpch", "tpcc"):
-        asked = EXISTING.format(dsn).replace('kind = "tpch"', f'kind = "{kind}"')
+        result = EXISTING.format(dsn).replace('kind = "tpch"', f'kind = "{kind}"')
         path.write_text(
-            asked if kind == "tpch" else asked.replace("scale_factor = 0.01\nqueries = [6, 15]\n", "warehouses = 1\n")
+            result if kind == "tpch" else result.replace("scale_factor = 0.01\nqueries = [6, 15]\n", "warehouses = 1\n")
         )
         assert pgdyno(["run", str(path), "--results", str(tmp_path / "results"), "--yes-create"]) == 2
-        said = " ".join(capsys.readouterr().err.split())
-        assert "the role reader may not create a schema in the database theirs" in said
-        assert "GRANT CREATE ON DATABASE theirs TO reader" in said
+        text = " ".join(capsys.readouterr().err.split())
+        assert "the role reader may not create a schema in the database theirs" in text
+        assert "GRANT CREATE ON DATABASE theirs TO reader" in text
     with cluster.connect() as connection:
         connection.execute("DROP ROLE reader")
 
@@ -174,10 +174,10 @@ def test_an_existing_server_gets_the_tables_when_it_may_and_runs_agree(
         connection.execute("CREATE DATABASE mine")
     database, file = Database(cluster, "mine"), tmp_path / "trial.toml"
     file.write_text(EXISTING.format(database.dsn.replace("'", "")))
-    asked = ["run", str(file), "--results", str(tmp_path / "results"), "--json", "--keep-invalid"]
-    assert pgdyno(asked) == 2
+    texts = ["run", str(file), "--results", str(tmp_path / "results"), "--json", "--keep-invalid"]
+    assert pgdyno(texts) == 2
     assert "without --yes-create" in capsys.readouterr().err
-    assert pgdyno([*asked, "--yes-create"]) == 0
+    assert pgdyno([*texts, "--yes-create"]) == 0
     (arm,) = json.loads(capsys.readouterr().out)["arms"]
     assert arm["metric"] == "geomean_s"
     assert arm["queries"]["query_s"].keys() == {"6", "15"}

@@ -48,7 +48,7 @@ def run(workload: Tpch, database: Database, folder: Path, limit_s: float = 120.0
 
 
 def failed(outcome: Outcome) -> set[str]:
-    return {one.name for one in outcome.checks if not one.ok}
+    return {check.name for check in outcome.checks if not check.ok}
 
 
 def test_a_power_run_fills_the_tables_that_our_streams_fill(built: Database, home: Path, tmp_path: Path) -> None:
@@ -62,24 +62,24 @@ def test_a_power_run_fills_the_tables_that_our_streams_fill(built: Database, hom
     )
     assert wrong(outcome) == []
     assert edges == ["begin", "end"]
-    found = rows(outcome)
-    assert [row["query"] for row in found] == [*order_of(0), *order_of(0)]
-    assert [(row["stream"], row["query_set"], row["place"]) for row in found[21:23]] == [(0, 1, 22), (0, 2, 1)]
-    assert all(row["t_begin_ns"] < row["t_end_ns"] and row["error"] == "" for row in found)
+    result = rows(outcome)
+    assert [row["query"] for row in result] == [*order_of(0), *order_of(0)]
+    assert [(row["stream"], row["query_set"], row["place"]) for row in result[21:23]] == [(0, 1, 22), (0, 2, 1)]
+    assert all(row["t_begin_ns"] < row["t_end_ns"] and row["error"] == "" for row in result)
     # What it does not tell is not known, and not zero.
     for name in ("parameters", "rows", "rows_hash", "temp_bytes", "plan"):
-        assert {row[name] for row in found} == {None}, name
+        assert {row[name] for row in result} == {None}, name
     assert (outcome.account.succeeded, outcome.account.scheduled) == (44, 44)
     assert (outcome.driver.engine, outcome.driver.version, outcome.driver.threads) == ("hammerdb", "6.0", 1)
     assert outcome.streams is not None
     assert outcome.streams.query_s.keys() == {str(query) for query in range(1, 23)}
     assert outcome.streams.temp_unseen == "HammerDB's sessions are its own"
-    (printed,) = (one for one in outcome.checks if one.name == "hammerdb_result")
+    (printed,) = (check for check in outcome.checks if check.name == "hammerdb_result")
     # As it prints it, with five decimals for each of the two sets.
     assert printed.figures["hammerdb_geomean_s"] == pytest.approx(outcome.streams.geometric_mean_s, abs=1e-5)
     assert "for set 1 of stream 0, the geometric mean of 22 times" in printed.detail
-    said = (tmp_path / "driver" / "hammerdb.log").read_text()
-    assert "query 14 completed in" in said and "pg_tpch_pass" not in said
+    text = (tmp_path / "driver" / "hammerdb.log").read_text()
+    assert "query 14 completed in" in text and "pg_tpch_pass" not in text
 
 
 def test_several_users_are_streams_and_the_first_refreshes_beside_them(
@@ -89,15 +89,15 @@ def test_several_users_are_streams_and_the_first_refreshes_beside_them(
     outcome = run(workload, built, tmp_path)
     assert wrong(outcome) == []
     assert json.loads((home / ASKED).read_text())["users"] == 3
-    found = rows(outcome)
+    result = rows(outcome)
     for stream in (1, 2):
-        assert [row["query"] for row in found if row["stream"] == stream] == list(order_of(stream))
+        assert [row["query"] for row in result if row["stream"] == stream] == list(order_of(stream))
     assert outcome.streams is not None
-    assert [(one.function, one.refresh_set, one.orders) for one in outcome.streams.refresh] == [
+    assert [(record.function, record.refresh_set, record.orders) for record in outcome.streams.refresh] == [
         ("insert", 1, 1500), ("delete", 1, 1500), ("insert", 2, 1500), ("delete", 2, 1500),
     ]  # fmt: skip
-    assert [(one.lines, one.transactions) for one in outcome.streams.refresh] == [(None, None)] * 4
-    assert all(one.seconds > 0 for one in outcome.streams.refresh)
+    assert [(record.lines, record.transactions) for record in outcome.streams.refresh] == [(None, None)] * 4
+    assert all(record.seconds > 0 for record in outcome.streams.refresh)
     checks = workload.proofs(built, outcome)
     assert [check.detail for check in checks if not check.ok] == []
     assert "tpch_refresh" in {check.name for check in checks}
@@ -105,7 +105,7 @@ def test_several_users_are_streams_and_the_first_refreshes_beside_them(
         run(workload, built, tmp_path)
     assert caught.value.remedy == "build them with HammerDB again"
     built.run("DELETE FROM lineitem WHERE l_orderkey = 9; DELETE FROM orders WHERE o_orderkey = 9")
-    (check,) = (one for one in workload.proofs(built, outcome) if one.name == "tpch_refresh")
+    (check,) = (proof for proof in workload.proofs(built, outcome) if proof.name == "tpch_refresh")
     assert not check.ok and "2,999" in check.detail
 
 
@@ -123,7 +123,7 @@ def test_one_user_refreshes_around_its_queries(
     assert insert.begin_ns < queries[0]["t_begin_ns"] and queries[-1]["t_end_ns"] < delete.end_ns
     assert insert.end_ns < delete.begin_ns
     # An order that it did not insert is missed.
-    (check,) = (one for one in workload.proofs(built, outcome) if one.name == "tpch_refresh")
+    (check,) = (proof for proof in workload.proofs(built, outcome) if proof.name == "tpch_refresh")
     assert not check.ok and "1,500 orders" in check.detail and "1,499" in check.detail
 
 
@@ -136,11 +136,11 @@ def test_it_is_told_by_a_private_script_that_is_gone_afterwards(
     monkeypatch.setattr(Login, "of", lambda _server: secret)
     with pytest.raises(PgdynoError, match="HammerDB ended before a query brought its rows: Error in Virtual User"):
         run(asked(clients=7, query_sets=3, degree=4), built, tmp_path, env={"PGPASSWORD": SECRET})
-    told = json.loads((home / ASKED).read_text())
-    assert SECRET not in " ".join(told["argv"]), "a command line is public"
-    assert "PGPASSWORD" not in told["environment"]
-    assert (told["mode"], told["folder_mode"], told["temporary"]) == ("600", "700", told["folder"])
-    assert not os.path.exists(told["folder"])  # noqa: PTH110 - a name from a document
+    document = json.loads((home / ASKED).read_text())
+    assert SECRET not in " ".join(document["argv"]), "a command line is public"
+    assert "PGPASSWORD" not in document["environment"]
+    assert (document["mode"], document["folder_mode"], document["temporary"]) == ("600", "700", document["folder"])
+    assert not os.path.exists(document["folder"])  # noqa: PTH110 - a name from a document
     kept = (tmp_path / "driver" / "hammerdb.log").read_text()
     assert SECRET not in kept and "pg_tpch_user" in kept
     expected = {
@@ -148,8 +148,8 @@ def test_it_is_told_by_a_private_script_that_is_gone_afterwards(
         "pg_tpch_pass": SECRET, "pg_scale_fact": "1", "pg_total_querysets": "3", "pg_degree_of_parallel": "4",
         "pg_refresh_on": "false", "pg_trickle_refresh": "0", "pg_raise_query_error": "false", "pg_cloud_query": "false",
     }  # fmt: skip
-    assert {key: told["settings"][key] for key in expected} == expected
-    assert told["users"] == 7
+    assert {key: document["settings"][key] for key in expected} == expected
+    assert document["users"] == 7
 
 
 @pytest.mark.parametrize(
@@ -242,16 +242,16 @@ def test_an_experiment_has_both_engines_and_says_what_hammerdb_does_not_tell(
     path.write_text(
         TRIAL.format(built.dsn) + 'duration = "2min"\n[factors]\n"workload.engine" = ["native", "hammerdb"]\n'
     )
-    asked = ["run", str(path), "--results", str(tmp_path / "results"), "-n", "1", "--keep-invalid", "--json"]
-    assert pgdyno(asked) == 0
+    texts = ["run", str(path), "--results", str(tmp_path / "results"), "-n", "1", "--keep-invalid", "--json"]
+    assert pgdyno(texts) == 0
     document = json.loads(capsys.readouterr().out)
     ours, its = document["arms"]
     assert (ours["metric"], its["metric"]) == ("geomean_s", "geomean_s")
     assert its["queries"]["query_s"].keys() == ours["queries"]["query_s"].keys()
     (directory,) = (tmp_path / "results").iterdir()
-    for found in open_experiment(directory).runs:
-        assert [check for check in found.record.checks if not check.ok] == []
-    assert {found.record.workload.get("engine") for found in open_experiment(directory).runs} == {None, "hammerdb"}
+    for run in open_experiment(directory).runs:
+        assert [check for check in run.record.checks if not check.ok] == []
+    assert {run.record.workload.get("engine") for run in open_experiment(directory).runs} == {None, "hammerdb"}
     page = " ".join(html(summarise(directory)).split())
     assert "geometric mean as HammerDB printed it, s" in page
     assert "neither parameters nor rows, plans nor temporary files" in page
@@ -266,9 +266,9 @@ def test_one_that_is_not_installed_is_said_with_the_remedy(
     path.write_text(TRIAL.format(built.dsn) + 'engine = "hammerdb"\n')
     monkeypatch.delenv("HAMMERDB_HOME", raising=False)
     assert pgdyno(["run", str(path), "--dry-run"]) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert re.search(r"trial\.toml:\d+: workload\.engine: HammerDB is not part of pgdyno, and HAMMERDB_HOME", said), (
-        said
+    text = " ".join(capsys.readouterr().err.split())
+    assert re.search(r"trial\.toml:\d+: workload\.engine: HammerDB is not part of pgdyno, and HAMMERDB_HOME", text), (
+        text
     )
 
 
@@ -296,8 +296,8 @@ def test_what_it_cannot_do_is_refused_with_key_and_line(
     path = tmp_path / "trial.toml"
     path.write_text(TRIAL.format("host=db.example").replace('schema = "public"\n', "") + table + written + "\n")
     assert pgdyno(["run", str(path), "--dry-run"]) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert re.search(r"trial\.toml:\d+: " + re.escape(said), told), told
+    result = " ".join(capsys.readouterr().err.split())
+    assert re.search(r"trial\.toml:\d+: " + re.escape(said), result), result
 
 
 def test_a_dilated_world_has_other_seconds() -> None:

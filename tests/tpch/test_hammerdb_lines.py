@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.workload.hammerdb.queries_heard import Mean, QueriesHeard
+from pgdyno.workload.hammerdb.queries_heard import Mean, QueriesOutput
 from pgdyno.workload.hammerdb.queries_recorded import stream_of
 from pgdyno.workload.tpch.refresh import Refresh
 from pgdyno.workload.tpch.streams import Streams
@@ -41,27 +41,27 @@ MS = 1_000_000
 
 @pytest.mark.parametrize("mean", ['"0.00300"', "0.00300"])
 def test_what_a_run_says(mean: str) -> None:
-    heard = QueriesHeard(lambda line: line.replace("sw0rdfish", "***"), planned=44, users=2)
-    assert heard.words == ""
+    output = QueriesOutput(lambda line: line.replace("sw0rdfish", "***"), planned=44, users=2)
+    assert output.words == ""
     for number, line in enumerate(LINES.format(mean=mean).splitlines()):
-        heard.take(line, number * 10 * MS)
-    assert heard.version == "4.12"
-    assert (heard.begin_ns, heard.end_ns) == (30 * MS, 240 * MS), "from the first work to the last user"
-    first, second, third, last = heard.queries
+        output.take(line, number * 10 * MS)
+    assert output.version == "4.12"
+    assert (output.begin_ns, output.end_ns) == (30 * MS, 240 * MS), "from the first work to the last user"
+    first, second, third, last = output.queries
     # A time is the printed one, before the moment at which its line was heard.
     assert (first.query, first.begin_ns, first.end_ns, first.error) == (21, 77 * MS, 80 * MS, "")
     assert second.error == "ERROR:  canceling statement due to ***"
     assert second.end_ns - second.begin_ns == MS // 2, "less than it can print is half of that"
     assert third.error == "Query 15 view error"
     assert (last.query_set, last.place, last.end_ns) == (2, 1, 0)
-    assert heard.means == [Mean(2, 1, 1, 0.003)]
-    assert [(one.function, one.begin_ns, one.end_ns) for one in heard.refreshed] == [
+    assert output.means == [Mean(2, 1, 1, 0.003)]
+    assert [(timing.function, timing.begin_ns, timing.end_ns) for timing in output.refreshed] == [
         ("insert", 58 * MS, 60 * MS), ("delete", 149 * MS, 150 * MS),
     ]  # fmt: skip
-    assert heard.wrong == ["user 2: Query 15 view error", "Error in Virtual User 2: lost ***"]
-    assert heard.finished == {"SUCCESS": 1, "FAILED": 1}
-    assert heard.words == "3 of 44 queries, Q15 took 0.00 s"
-    assert heard.share(0) == pytest.approx(3 / 44)
+    assert output.wrong == ["user 2: Query 15 view error", "Error in Virtual User 2: lost ***"]
+    assert output.finished == {"SUCCESS": 1, "FAILED": 1}
+    assert output.words == "3 of 44 queries, Q15 took 0.00 s"
+    assert output.share(0) == pytest.approx(3 / 44)
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_what_a_run_says(mean: str) -> None:
     [(1, "none", {1: 0}), (1, "power", {1: 0}), (3, "none", {1: 1, 3: 3}), (2, "stream", {2: 1, 3: 2})],
 )
 def test_whose_stream_a_user_asks(clients: int, refresh: Refresh, streams: dict[int, int]) -> None:
-    asked = Streams("hammerdb", 1.0, clients, 1, tuple(range(1, 23)), 2, 1, refresh=refresh)
-    assert {user: stream_of(asked, user) for user in streams} == streams
+    result = Streams("hammerdb", 1.0, clients, 1, tuple(range(1, 23)), 2, 1, refresh=refresh)
+    assert {user: stream_of(result, user) for user in streams} == streams

@@ -57,15 +57,15 @@ def test_tables_of_hammerdb_are_asked_and_refreshed_with_views_of_the_session(
     before = relations(mine)
     path = tmp_path / "trial.toml"
     path.write_text(REAL.format(mine.dsn))
-    asked = ["run", str(path), "--results", str(tmp_path / "results"), "-n", "1", "--keep-invalid", "--json"]
-    assert pgdyno(asked) == 0
+    texts = ["run", str(path), "--results", str(tmp_path / "results"), "-n", "1", "--keep-invalid", "--json"]
+    assert pgdyno(texts) == 0
     capsys.readouterr()
     (run,) = (tmp_path / "results").glob("*/runs/*/run.json")
-    found = json.loads(run.read_text())
-    assert found["workload"]["schema"] == "public"
-    assert {one["name"] for one in found["checks"]} >= {"tpch_refresh"}
-    assert [one for one in found["checks"] if not one["ok"]] == []
-    assert found["account"]["succeeded"] == 4
+    document = json.loads(run.read_text())
+    assert document["workload"]["schema"] == "public"
+    assert {check["name"] for check in document["checks"]} >= {"tpch_refresh"}
+    assert [check for check in document["checks"] if not check["ok"]] == []
+    assert document["account"]["succeeded"] == 4
     assert relations(mine) == before, "the user's own view too"
     assert mine.rows("SELECT mine FROM revenue1") == [(1,)]
 
@@ -76,27 +76,27 @@ def test_refreshed_rows_are_said_before_a_run(
 ) -> None:
     mine = clone(hammerdb)
     as_hammerdb(mine)
-    asked = REAL.format(mine.dsn)
-    assert plan(written(tmp_path, asked), to_run=False).warnings == []
+    text = REAL.format(mine.dsn)
+    assert plan(written(tmp_path, text), to_run=False).warnings == []
     mine.run("DELETE FROM lineitem WHERE l_orderkey = 1; DELETE FROM orders WHERE o_orderkey = 1")
-    (said,) = plan(written(tmp_path, asked), to_run=False).warnings
-    assert said.startswith("the tables in the schema public were refreshed by an earlier run")
+    (result,) = plan(written(tmp_path, text), to_run=False).warnings
+    assert result.startswith("the tables in the schema public were refreshed by an earlier run")
 
 
 @pytest.mark.usefixtures("engine")
 def test_other_tables_and_another_scale_are_refused(
     hammerdb: Database, clone: Callable[[Database], Database], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["drive", "tpch", "--schema", "public", "--scale-factor", "0.01", "--dsn"]
-    assert pgdyno([*asked, hammerdb.dsn]) == 2
+    texts = ["drive", "tpch", "--schema", "public", "--scale-factor", "0.01", "--dsn"]
+    assert pgdyno([*texts, hammerdb.dsn]) == 2
     assert "has no table customer and no table lineitem" in capsys.readouterr().err
     mine = clone(hammerdb)
     as_hammerdb(mine)
-    assert pgdyno([*asked[:4], "--scale-factor", "0.02", "--dsn", mine.dsn]) == 2
-    told = capsys.readouterr().err
-    assert "public.supplier has 100 rows, and 200 were asked for" in told and "scale_factor = 0.01" in told
+    assert pgdyno([*texts[:4], "--scale-factor", "0.02", "--dsn", mine.dsn]) == 2
+    err = capsys.readouterr().err
+    assert "public.supplier has 100 rows, and 200 were asked for" in err and "scale_factor = 0.01" in err
     mine.run("ALTER TABLE lineitem RENAME l_tax TO l_other")
-    assert pgdyno([*asked, mine.dsn]) == 2
+    assert pgdyno([*texts, mine.dsn]) == 2
     assert "public.lineitem is not that of HammerDB 6.0: it has no column l_tax" in capsys.readouterr().err
     assert pgdyno(["drive", "tpch", "--schema", "public"]) == 2
     assert "name the server with --dsn" in capsys.readouterr().err

@@ -37,19 +37,19 @@ CENT = Decimal("0.01")
 def calculator(spec: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     """DuckDB with the server's rows."""
     folder: Path = tmp_path_factory.mktemp("rows")
-    with duckdb.connect() as found, psycopg.connect(spec.dsn) as connection:
+    with duckdb.connect() as result, psycopg.connect(spec.dsn) as connection:
         for table, columns in SPEC.items():
             typed = (column.rstrip("!").split() for column in columns.split(", "))
             made = ", ".join(f"{name} {DUCKDB_TYPES.get(kind, 'varchar')}" for name, kind in typed)
-            found.execute(f"CREATE TABLE {table} ({made})")
+            result.execute(f"CREATE TABLE {table} ({made})")
             path = folder / f"{table}.csv"
             # As text, which has no padding.
             names = ", ".join(f"{column.split()[0]}::text" for column in columns.split(", "))
             rows = f"COPY (SELECT {names} FROM {TPCH_SCHEMA}.{table}) TO STDOUT (FORMAT csv)".encode()
             with path.open("wb") as file, connection.cursor() as cursor, cursor.copy(rows) as copy:
                 file.writelines(copy)
-            found.execute(f"COPY {table} FROM '{path}' (FORMAT csv, HEADER false)")
-        yield found
+            result.execute(f"COPY {table} FROM '{path}' (FORMAT csv, HEADER false)")
+        yield result
 
 
 def cells(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -65,9 +65,9 @@ def _cell(value: Any) -> Any:
     return value.date() if isinstance(value, datetime.datetime) else value
 
 
-def asked(query: int, found: Parameters, database: Database, *, limited: bool) -> list[tuple[Any, ...]]:
+def asked(query: int, parameters: Parameters, database: Database, *, limited: bool) -> list[tuple[Any, ...]]:
     """What a server brings."""
-    statements = step(query, found, 7, limited=limited)
+    statements = step(query, parameters, 7, limited=limited)
     with psycopg.connect(database.dsn, autocommit=True) as connection:
         connection.execute(f"SET search_path = {TPCH_SCHEMA}".encode())
         for statement in statements["before"]:
@@ -78,9 +78,11 @@ def asked(query: int, found: Parameters, database: Database, *, limited: bool) -
     return [cells(row) for row in rows]
 
 
-def calculated(calculator: duckdb.DuckDBPyConnection, query: int, found: Parameters, *, limited: bool) -> list[Any]:
+def calculated(
+    calculator: duckdb.DuckDBPyConnection, query: int, parameters: Parameters, *, limited: bool
+) -> list[Any]:
     """What DuckDB computes."""
-    statements = step(query, found, 7, limited=limited)
+    statements = step(query, parameters, 7, limited=limited)
     for statement in statements["before"]:
         calculator.execute(statement)
     rows = [cells(row) for row in calculator.execute(statements["text"]).fetchall()]
@@ -120,18 +122,18 @@ def test_answers_are_those_that_duckdb_computes_from_the_same_rows(
         parameters.drawn(query, number, 1, seed=5, profile=profile, scale_factor=SCALE_FACTOR)
         for number in range(1, 1 + DRAWN)
     ]
-    for found in every:
-        right = calculated(calculator, query, found, limited=limited)
-        assert same(asked(query, found, database, limited=limited), right, cut=limited and query in LIMITS), found
+    for other in every:
+        right = calculated(calculator, query, other, limited=limited)
+        assert same(asked(query, other, database, limited=limited), right, cut=limited and query in LIMITS), other
 
 
 def test_one_wrong_row_is_noticed(spec: Database, calculator: duckdb.DuckDBPyConnection) -> None:
-    found = parameters.validation(1)
-    right = calculated(calculator, 1, found, limited=True)
+    validation = parameters.validation(1)
+    right = calculated(calculator, 1, validation, limited=True)
     with psycopg.connect(spec.dsn) as connection:
         connection.execute(f"SET search_path = {TPCH_SCHEMA}".encode())
         connection.execute(b"UPDATE lineitem SET l_quantity = l_quantity + 1 WHERE l_orderkey = 7 AND l_linenumber = 1")
-        text = step(1, found, 7, limited=True)["text"]
+        text = step(1, validation, 7, limited=True)["text"]
         assert not same([cells(row) for row in connection.execute(text.encode()).fetchall()], right, cut=False)
         connection.rollback()
 
@@ -145,31 +147,31 @@ def test_parameters_depend_on_seed_stream_and_set_and_cover_their_ranges() -> No
         assert of(query) == of(query)
         assert of(query).keys() == parameters.validation(query).keys()
         many = [of(query, stream=stream) for stream in range(200)]
-        assert len({str(found) for found in many}) > 3
+        assert len({str(item) for item in many}) > 3
         assert of(query) in many
         assert any(of(query, seed=seed) != of(query) for seed in range(2, 9))
         assert any(of(query, query_set=number) != of(query) for number in range(2, 9))
-    months = [{of(query, stream=one, profile=profile)["date"] for one in range(3000)} for query in (4, 14, 15)
+    months = [{of(query, stream=item, profile=profile)["date"] for item in range(3000)} for query in (4, 14, 15)
               for profile in ("spec", "hammerdb")]  # fmt: skip
-    assert [(min(found), max(found), len(found)) for found in months] == [
+    assert [(min(month), max(month), len(month)) for month in months] == [
         ("1993-01-01", "1997-10-01", 58), ("1993-02-01", "1997-11-01", 58),
         ("1993-01-01", "1997-12-01", 60), ("1993-02-01", "1998-01-01", 60),
         ("1993-01-01", "1997-10-01", 58), ("1993-02-01", "1997-11-01", 58),
     ]  # fmt: skip
-    tenth = {of(10, stream=one)["date"] for one in range(1000)}
+    tenth = {of(10, stream=item)["date"] for item in range(1000)}
     assert (min(tenth), max(tenth), len(tenth)) == ("1993-02-01", "1995-01-01", 24)
     egypt = {
         profile: {
-            one["region"]
+            result["region"]
             for stream in range(400)
-            if (one := of(8, stream=stream, profile=profile))["nation"] == "EGYPT"
+            if (result := of(8, stream=stream, profile=profile))["nation"] == "EGYPT"
         }
         for profile in ("spec", "hammerdb")
     }
     assert egypt == {"spec": {"MIDDLE EAST"}, "hammerdb": {"AFRICA"}}
     assert of(11, scale_factor=100.0)["fraction"] == "0.0000010000"
-    assert all(len(set(of(16, stream=one)["sizes"].split(", "))) == 8 for one in range(50))
-    quantities = [{int(of(19, stream=one)[f"quantity{number}"]) for one in range(500)} for number in (1, 2, 3)]
+    assert all(len(set(of(16, stream=item)["sizes"].split(", "))) == 8 for item in range(50))
+    quantities = [{int(of(19, stream=item)[f"quantity{number}"]) for item in range(500)} for number in (1, 2, 3)]
     assert quantities == [set(range(1, 11)), set(range(10, 21)), set(range(20, 31))]
 
 

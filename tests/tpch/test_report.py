@@ -50,14 +50,14 @@ def test_the_section_has_every_query_and_what_it_spilled(tmp_path: Path) -> None
     for title, sessions in (("written (BufFileWrite)", 0.25), ("read (BufFileRead)", 0.5)):
         waiting = cells[f"sessions waiting: temporary files {title}"]
         assert [float(cell) for cell in waiting] == pytest.approx([sessions, sessions], rel=0.1)
-    told = table(comparison)
-    assert "geo mean s" in told
-    assert "takes 0.500 times the geometric mean of query seconds" in " ".join(told.split()), told
-    found: dict[str, Any] = json.loads(json.dumps(document(comparison).model_dump(mode="json")))
-    second = found["arms"][1]
+    result = table(comparison)
+    assert "geo mean s" in result
+    assert "takes 0.500 times the geometric mean of query seconds" in " ".join(result.split()), result
+    values: dict[str, Any] = json.loads(json.dumps(document(comparison).model_dump(mode="json")))
+    second = values["arms"][1]
     assert second["metric"] == "geomean_s"
     assert second["queries"]["ratios"]["6"]["mean"] == pytest.approx(1 / FASTER)
-    assert second["figures"]["queries_per_h"]["value"] > found["arms"][0]["figures"]["queries_per_h"]["value"]
+    assert second["figures"]["queries_per_h"]["value"] > values["arms"][0]["figures"]["queries_per_h"]["value"]
     assert second["queries"]["temp_bytes"]["9"] == 9 << 20
 
 
@@ -80,10 +80,10 @@ def test_rows_that_were_refreshed_are_not_compared_and_their_functions_are_apart
     for path in directory.glob("runs/*/run.json"):
         run = json.loads(path.read_text())
         run["workload"]["refresh"] = "power"
-        told = {"refresh_set": 1, "orders": 10, "lines": 40, "transactions": 10, "begin_ns": 0}
+        document = {"refresh_set": 1, "orders": 10, "lines": 40, "transactions": 10, "begin_ns": 0}
         run["streams"]["refresh"] = [
-            told | {"function": "insert", "end_ns": 2_000_000_000},
-            told | {"function": "delete", "end_ns": 3_000_000_000},
+            document | {"function": "insert", "end_ns": 2_000_000_000},
+            document | {"function": "delete", "end_ns": 3_000_000_000},
         ]
         path.write_text(json.dumps(run))
     comparison = summarise(directory)
@@ -102,8 +102,8 @@ def test_another_plan_is_a_warning(tmp_path: Path) -> None:
 
     comparison = summarise(make_streams(tmp_path, other_plan))
     assert comparison.valid
-    said = "Q6, Q9 had another plan in another run"
-    assert all(any(said in warning for warning in arm.warnings) for arm in comparison.arms)
+    text = "Q6, Q9 had another plan in another run"
+    assert all(any(text in warning for warning in arm.warnings) for arm in comparison.arms)
 
 
 def test_more_workers_than_the_server_gives_are_a_warning(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_more_workers_than_the_server_gives_are_a_warning(tmp_path: Path) -> Non
     for most, level in ((8, "warn"), (16, "ok")):
         rows = [{"name": "max_parallel_workers", "setting": str(most)}]
         pq.write_table(tables.from_rows("postgres/settings", rows), path)
-        (found,) = parallel_workers(figures_of(run))
-        assert found.level == level
-        assert found.figure.startswith(
+        (result,) = parallel_workers(figures_of(run))
+        assert result.level == level
+        assert result.figure.startswith(
             f"the streams may ask for 16 workers at a time, and max_parallel_workers is {most}"
         )

@@ -41,7 +41,7 @@ def hashed(*rows: Row) -> int:
 
 
 def test_the_order_of_rows_is_none_of_it() -> None:
-    rows: list[Row] = [(b"%d" % one, None if one % 3 else b"", b"name") for one in range(50)]
+    rows: list[Row] = [(b"%d" % item, None if item % 3 else b"", b"name") for item in range(50)]
     other = random.Random(1).sample(rows, len(rows))
     assert rows != other
     assert hashed(*rows) == hashed(*other)

@@ -92,10 +92,10 @@ def _short(kind: str) -> str:
 
 def test_columns_keys_indexes_and_references_are_those_of_the_profile(hammerdb: Database, spec: Database) -> None:
     for database, columns in ((hammerdb, HAMMERDB), (spec, SPEC)):
-        found: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}
         for table, name, kind, not_null in database.rows(COLUMNS_ASKED):
-            found.setdefault(table, []).append(f"{name} {_short(kind)}{'!' if not_null else ''}")
-        assert {table: ", ".join(each) for table, each in found.items()} == columns
+            texts.setdefault(table, []).append(f"{name} {_short(kind)}{'!' if not_null else ''}")
+        assert {table: ", ".join(each) for table, each in texts.items()} == columns
         rows = database.rows(INDEXES_ASKED)
         of = [(table, text.partition("btree (")[2].rstrip(")"), primary) for table, text, primary in rows]
         ours = database is hammerdb
@@ -145,14 +145,14 @@ def test_the_schema_says_what_is_in_it(hammerdb: Database, spec: Database) -> No
 @pytest.mark.parametrize("profile", ["hammerdb", "spec"])
 def test_the_tables_take_the_room_that_is_expected(request: pytest.FixtureRequest, profile: str) -> None:
     database: Database = request.getfixturevalue(profile)
-    asked = TpchTables(SCALE_FACTOR, "spec" if profile == "spec" else "hammerdb")
+    tables = TpchTables(SCALE_FACTOR, "spec" if profile == "spec" else "hammerdb")
     of_tables = """
         SELECT sum(pg_total_relation_size(oid)) FROM pg_class
         WHERE relnamespace = 'pgdyno_tpch'::regnamespace AND relkind = 'r'"""
     # Small tables have maps of free space and first pages of indexes beside their rows.
-    assert float(database.rows(of_tables)[0][0]) == pytest.approx(asked.size_bytes, rel=0.1)
-    size = 3 * TPCH_BYTES_PER_SCALE[asked.profile]
-    assert scale_factor_for(size, asked.profile) == pytest.approx(3, abs=0.01)
+    assert float(database.rows(of_tables)[0][0]) == pytest.approx(tables.size_bytes, rel=0.1)
+    size = 3 * TPCH_BYTES_PER_SCALE[tables.profile]
+    assert scale_factor_for(size, tables.profile) == pytest.approx(3, abs=0.01)
 
 
 def test_only_what_is_pgdynos_is_dropped(spec: Database, clone: Callable[[Database], Database]) -> None:
@@ -199,8 +199,8 @@ def test_hammerdbs_inserts_leave_the_same_tables(hammerdb: Database, cluster: Cl
         digest = f"SELECT count(*), sum(hashtextextended(t::text, 0)) FROM pgdyno_tpch.{table} t"
         assert mine.rows(digest) == hammerdb.rows(digest), table
         assert loaded.rows[f"pgdyno_tpch.{table}"] == count
-    for asked in (INDEXES_ASKED, REFERENCES_ASKED, COLUMNS_ASKED):
-        assert sorted(mine.rows(asked)) == sorted(hammerdb.rows(asked))
+    for text in (INDEXES_ASKED, REFERENCES_ASKED, COLUMNS_ASKED):
+        assert sorted(mine.rows(text)) == sorted(hammerdb.rows(text))
     # A commit for each of 38 INSERTs; beside these schema, tables, keys, references, indexes, comment and analyze.
     assert 38 + 30 <= ended - begun <= 38 + 60
 

@@ -12,7 +12,7 @@ from pgdyno.store import open_loads, record
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchTables
 from pgdyno.workload.tpch import parameters, validation
 from pgdyno.workload.tpch.texts import QUERIES
-from pgdyno.world.load_phase import Phase, measured, require_whole
+from pgdyno.world.load_phase import LoadPhase, measured, require_whole
 
 from ..fill.filled import Database
 from .conftest import SCALE_FACTOR
@@ -48,14 +48,14 @@ def test_a_data_set_is_recorded_with_its_answers_and_refused_for_one_wrong_row(
 ) -> None:
     with cluster.connect() as connection:
         connection.execute("CREATE DATABASE validated")
-    database, said = Database(cluster, "validated"), list[str]()
+    database, result = Database(cluster, "validated"), list[str]()
     version = record.PostgresRecord(version="18.6", source="a test")
-    phase = Phase(directory=tmp_path, title="tables", postgres=version, roles={}, devices={})
-    measured(database, TABLES, phase, lambda _share, text: said.append(text))
+    phase = LoadPhase(directory=tmp_path, title="tables", postgres=version, roles={}, devices={})
+    measured(database, TABLES, phase, lambda _share, text: result.append(text))
     (load,) = open_loads(tmp_path)
     detail = "the 22 queries of the validation bring dbgen's answers"
-    assert [(one.name, one.ok, one.detail) for one in load.record.checks] == [("tpch_answers", True, detail)]
-    assert said[-1] == "compare the answer of Q22 with dbgen's"
+    assert [(check.name, check.ok, check.detail) for check in load.record.checks] == [("tpch_answers", True, detail)]
+    assert result[-1] == "compare the answer of Q22 with dbgen's"
     assert database.rows(f"SELECT count(*) FROM pg_views WHERE schemaname = '{TPCH_SCHEMA}'") == [(0,)]
 
     row = "(l_orderkey, l_linenumber) = (7, 1)"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgdyno.host import mounts
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from tools.fidelity import device
 from tools.fidelity.cell import Limits
 
@@ -35,7 +35,7 @@ def hidden_limits(seed: int) -> Limits:
 def mounted_box(bench: device.Bench, limits: Limits) -> Iterator[Path]:
     """The box with an ext4 on it, mounted, for the length of a ``with`` block."""
     folder = bench.folder / "box"
-    with device.qemu(bench, limits) as opened, Journal(bench.state_dir).directory(folder):
+    with device.qemu(bench, limits) as opened, HostJournal(bench.state_dir).directory(folder):
         _one_at_a_time(bench.folder / "export")
         _ahead_of_the_load(bench.folder)
         options = "lazy_itable_init=0,lazy_journal_init=0"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pgdyno.twin.distribution import Distribution
+from pgdyno.twin.distribution import LatencyDistribution
 from pgdyno.twin.fit import ambiguous_unit_kib, mix_for
-from pgdyno.twin.jobs import Answer, Course, Job, Op
+from pgdyno.twin.jobs import Course, FioJob, JobResult, Op
 from pgdyno.twin.measure import LARGE_KIB, MANY_DEPTH, OPS, SIZES_KIB
 from pgdyno.twin.measurements import PAGE_KIB, Measurements, PathCost
 
@@ -51,19 +51,19 @@ class Disk:
             many={op: self._saturated(op, 4, MANY_DEPTH, 12, draws) for op in OPS},
             large={op: self._saturated(op, LARGE_KIB, 16, 10, draws) for op in OPS},
             mixed=self.mixed(),
-            sequential=answer(Job("read", 16, 32, 5, random=False), sequential, bins(np.full(100, 1e6))),
+            sequential=answer(FioJob("read", 16, 32, 5, random=False), sequential, bins(np.full(100, 1e6))),
             null_alone={op: null[op, PAGE_KIB] for op in OPS},
             null_light=null,
             path={op: PathCost(PATH_NS, 0) for op in OPS},
             written_bytes=1 << 30,
         )
 
-    def mixed(self) -> Answer | None:
+    def mixed(self) -> JobResult | None:
         """Small and large writes together, where a fit asks for them."""
         unit_kib = ambiguous_unit_kib(self.iops["write"], self.per_s("write", LARGE_KIB) * LARGE_KIB)
         if unit_kib is None:
             return None
-        job = mix_for(unit_kib, Job("write", 4, MANY_DEPTH, 5))
+        job = mix_for(unit_kib, FioJob("write", 4, MANY_DEPTH, 5))
         assert job.large_kib is not None
         share = job.large_percent / 100
         units = (1 - share) + share * max(1.0, job.large_kib / self.unit_kib)
@@ -71,12 +71,12 @@ class Disk:
         by_bytes = np.inf if self.bytes_per_s is None else self.bytes_per_s / mean_bytes
         return answer(job, float(min(self.iops["write"] / units, by_bytes)), bins(np.full(100, 1e6)))
 
-    def _light(self, op: Op, block_kib: int, mean_ns: float, draws: np.random.Generator) -> Answer:
+    def _light(self, op: Op, block_kib: int, mean_ns: float, draws: np.random.Generator) -> JobResult:
         """Half of a time is fixed and the rest has a tail."""
         times = FIO_NS + mean_ns / 2 + draws.gamma(4.0, mean_ns / 8, 2000)
-        return answer(Job(op, block_kib, 1, 4), 500, bins(times))
+        return answer(FioJob(op, block_kib, 1, 4), 500, bins(times))
 
-    def _saturated(self, op: Op, block_kib: int, depth: int, seconds: int, draws: np.random.Generator) -> Answer:
+    def _saturated(self, op: Op, block_kib: int, depth: int, seconds: int, draws: np.random.Generator) -> JobResult:
         rate = self.per_s(op, block_kib)
         held = rate * self.bucket_ms / 1000
         number = np.arange(1, int(held + rate * seconds))
@@ -88,17 +88,17 @@ class Disk:
             if self.drawn
             else draws.normal(mean_ns, mean_ns / 20, len(done_s))
         )
-        job = Job(op, block_kib, depth, seconds, logged=True)
+        job = FioJob(op, block_kib, depth, seconds, logged=True)
         return answer(job, rate, bins(shape), Course(np.round(done_s, 3), shape))
 
 
-def answer(job: Job, per_s: float, latency: Distribution, course: Course | None = None) -> Answer:
+def answer(job: FioJob, per_s: float, latency: LatencyDistribution, course: Course | None = None) -> JobResult:
     """An answer of so many requests a second."""
-    return Answer(job, per_s, per_s * job.block_kib * 1024, 0, latency, course)
+    return JobResult(job, per_s, per_s * job.block_kib * 1024, 0, latency, course)
 
 
-def bins(times_ns: np.ndarray) -> Distribution:  # type: ignore[type-arg]  # of floats
+def bins(times_ns: np.ndarray) -> LatencyDistribution:  # type: ignore[type-arg]  # of floats
     """As fio keeps them: in bins of 1/64 of their power of two."""
     width = 2.0 ** np.maximum(np.floor(np.log2(np.maximum(times_ns, 1))) - 6, 0)
     values, counts = np.unique((np.floor(times_ns / width) * width + width / 2).astype(np.int64), return_counts=True)
-    return Distribution.of_bins({str(value): int(count) for value, count in zip(values, counts, strict=True)})
+    return LatencyDistribution.of_bins({str(value): int(count) for value, count in zip(values, counts, strict=True)})

@@ -13,7 +13,7 @@ from pgdyno import catalog
 from pgdyno.analysis.interval import Estimate, ratio_interval
 from pgdyno.cli import main as cli_main
 from pgdyno.host import awake, volume
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
 from pgdyno.workload import histogram, pgbench
@@ -59,21 +59,21 @@ def measured(cluster: Cluster, clients: int, seed: int, folder: Path) -> Figures
         connection.execute("CHECKPOINT")
     spec = workload_of(script="simple-update", clients=clients, seed=seed, scale=SCALE)
     outcome = pgbench.run(cluster, RunRequest(SECONDS, folder, warmup_s=WARMUP_S), spec)
-    found = histogram.decode(outcome.histograms["histograms"][histogram.ALL])
-    return outcome.tps, found.get_value_at_percentile(99.0) / 1000
+    decode = histogram.decode(outcome.histograms["histograms"][histogram.ALL])
+    return outcome.tps, decode.get_value_at_percentile(99.0) / 1000
 
 
 def pairs(box: Cluster, twin: Cluster, clients: int, folder: Path) -> list[tuple[Figures, Figures]]:
     """Twin and box next to each other in time, in alternating order."""
-    found = []
+    pairs = []
     for number in range(PAIRS):
         both = [("twin", twin), ("box", box)]
         made = {
             name: measured(cluster, clients, number, folder / f"{clients}-{number}-{name}")
             for name, cluster in (both if number % 2 else reversed(both))
         }
-        found.append((made["twin"], made["box"]))
-    return found
+        pairs.append((made["twin"], made["box"]))
+    return pairs
 
 
 def test_postgresql_on_a_twin_is_as_on_the_box(
@@ -92,21 +92,21 @@ def test_postgresql_on_a_twin_is_as_on_the_box(
         assert cli_main.run(["volume", "fit", str(box), "-o", str(file), "--region", "256MiB"]) == 0
         fitted = catalog.resolve(str(file)).document["limits"]
         with (
-            Journal(state_dir).directory(state_dir.parent / "twin") as mount,
+            HostJournal(state_dir).directory(state_dir.parent / "twin") as mount,
             volume.attached(str(file), mount=mount, state_dir=state_dir) as attached,
         ):
             mount.chmod(0o755)
             with server(box) as on_box, server(mount) as on_twin:
                 for clients in CLIENTS:
-                    found = pairs(on_box, on_twin, clients, tmp_path)
-                    tps, p99 = (ratio_interval([(twin[i], box[i]) for twin, box in found]) for i in (0, 1))
-                    rows.append((clients, found, tps, p99))
+                    item = pairs(on_box, on_twin, clients, tmp_path)
+                    tps, p99 = (ratio_interval([(twin[i], box[i]) for twin, box in item]) for i in (0, 1))
+                    rows.append((clients, item, tps, p99))
             counters = attached.stats()["counters"]
     with capsys.disabled():
         print(f"\nbox of seed {seed}: {limits}; fitted: {fitted}")
-        for clients, found, tps, p99 in rows:
+        for clients, item, tps, p99 in rows:
             print(
-                f"  {clients:2} clients: TPS {shown(tps)}, p99 {shown(p99)}; box {_means(found, 1)}, twin {_means(found, 0)}"
+                f"  {clients:2} clients: TPS {shown(tps)}, p99 {shown(p99)}; box {_means(item, 1)}, twin {_means(item, 0)}"
             )
         late = counters["late_read_ops"] + counters["late_write_ops"]
         print(f"  late: {late:,} of {counters['read_ops'] + counters['write_ops']:,} requests")
@@ -125,6 +125,6 @@ def shown(ratio: Estimate) -> str:
     return f"{ratio.mean:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
 
 
-def _means(found: list[tuple[Figures, Figures]], side: int) -> str:
-    tps, p99 = (sum(pair[side][i] for pair in found) / len(found) for i in (0, 1))
+def _means(result: list[tuple[Figures, Figures]], side: int) -> str:
+    tps, p99 = (sum(pair[side][i] for pair in result) / len(result) for i in (0, 1))
     return f"{tps:,.0f} TPS, p99 {p99:.2f} ms"

@@ -13,20 +13,20 @@ from pgdyno.cli import volume_fit
 from pgdyno.errors import InputError
 from pgdyno.twin import file
 from pgdyno.twin.fit import Twin, fit
-from pgdyno.twin.target import MIB, Target
+from pgdyno.twin.target import MIB, FioTarget
 from tests.twin.synthetic import Disk
 
-TARGET = Target("/proc/1/fd/3", '/srv/a "disk"', 1 << 30, 20_480 * MIB, "/dev/vdb", "ext4")
+TARGET = FioTarget("/proc/1/fd/3", '/srv/a "disk"', 1 << 30, 20_480 * MIB, "/dev/vdb", "ext4")
 DISK = Disk({"read": 5000, "write": 5000}, 300 * MIB)
 
 
 @pytest.fixture
 def written(tmp_path: Path, engine: Path) -> tuple[Path, Twin]:
     """A twin's file, and what it was written from."""
-    found = DISK.measured()
-    twin = fit(found)
+    measurements = DISK.measured()
+    twin = fit(measurements)
     path = tmp_path / "twin.toml"
-    file.write(path, twin, TARGET, found, fio="fio-3.33", pgdyno="1.0")
+    file.write(path, twin, TARGET, measurements, fio="fio-3.33", pgdyno="1.0")
     assert [each.name for each in tmp_path.iterdir()] == ["twin.toml"]
     return path, twin
 
@@ -52,10 +52,10 @@ def test_the_engine_attaches_what_was_fitted(written: tuple[Path, Twin]) -> None
 
 
 def test_limits_of_reads_and_writes_come_out_of_one_bucket(tmp_path: Path, engine: Path) -> None:
-    found = DISK.measured()
-    twin = replace(fit(found), reads_per_s=9000, writes_per_s=3000, bytes_per_s=None)
+    measurements = DISK.measured()
+    twin = replace(fit(measurements), reads_per_s=9000, writes_per_s=3000, bytes_per_s=None)
     path = tmp_path / "twin.toml"
-    file.write(path, twin, TARGET, found, fio="fio", pgdyno="1")
+    file.write(path, twin, TARGET, measurements, fio="fio", pgdyno="1")
     params = catalog.resolve(f"twin:{path}").document["params"]
     rate, cost = params["iops_limit"]["rate_per_s"], params["cost"]
     assert (rate / cost["read_tokens"], rate / cost["write_tokens"]) == (9000, 3000)
@@ -63,9 +63,9 @@ def test_limits_of_reads_and_writes_come_out_of_one_bucket(tmp_path: Path, engin
 
 
 def test_notes_stand_in_the_file(tmp_path: Path) -> None:
-    found = DISK.measured()
-    twin = replace(fit(found), notes=("the rate of writes still fell",))
-    assert "# Note: the rate of writes still fell." in file.text(twin, TARGET, found, fio="fio", pgdyno="1")
+    measurements = DISK.measured()
+    twin = replace(fit(measurements), notes=("the rate of writes still fell",))
+    assert "# Note: the rate of writes still fell." in file.text(twin, TARGET, measurements, fio="fio", pgdyno="1")
 
 
 def test_a_file_that_is_no_twin_is_refused_with_its_name(tmp_path: Path, engine: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pgdyno.errors import HostError
 from pgdyno.twin.distribution import table_mean_ns
 from pgdyno.twin.fit import fit, limit_of, require_slower_than_the_floor
-from pgdyno.twin.jobs import Course, Job, Op
+from pgdyno.twin.jobs import Course, FioJob, Op
 from tests.twin.synthetic import Disk, answer, bins
 
 MIB = 1 << 20
@@ -81,16 +81,16 @@ def test_sequential_requests_that_share_units_are_seen() -> None:
 def test_a_rate_that_still_falls_is_noted() -> None:
     times = np.concatenate([np.arange(0, 8, 1 / 3000), np.arange(8, 12, 1 / 300)])
     limit = limit_of(
-        answer(Job("write", 4, 64, 12), 2000, bins(np.full(10, 1e6)), Course(times, np.full(len(times), 1e6)))
+        answer(FioJob("write", 4, 64, 12), 2000, bins(np.full(10, 1e6)), Course(times, np.full(len(times), 1e6)))
     )
     assert not limit.steady
 
 
 def test_a_disk_faster_than_twice_the_floor_is_refused_with_both_figures() -> None:
     disk = Disk(both(3000), 125 * MIB, service_us={"read": 400.0, "write": 100.0})
-    found = disk.measured()
+    measurements = disk.measured()
     with pytest.raises(HostError, match=r"write of 8 KiB takes \d+ us on it and \d+ us on an emulated volume"):
-        require_slower_than_the_floor("/srv", found.alone, found.null_alone)
+        require_slower_than_the_floor("/srv", measurements.alone, measurements.null_alone)
     slow = Disk(both(3000), 125 * MIB).measured()
     require_slower_than_the_floor("/srv", slow.alone, slow.null_alone)
 
@@ -107,5 +107,5 @@ def test_reads_that_are_faster_than_flash_look_like_a_cache() -> None:
         return [note for note in fit(disk.measured()).notes if note.startswith("this looks like a cache")]
 
     assert notes(200.0) == []
-    (said,) = notes(30.0)
-    assert "a read of 8 KiB took" in said
+    (result,) = notes(30.0)
+    assert "a read of 8 KiB took" in result

@@ -45,12 +45,12 @@ def test_a_box_is_fitted_and_its_twin_is_attached(tmp_path: Path, state_dir: Pat
         assert code == 0, err
         assert [each.name for each in box.iterdir()] == ["lost+found"]
     assert "a file of 128 MiB in" in err and "MiB in total" in err and "s left)" in err
-    found = json.loads(out)
-    assert 0 < found["spec"]["limits"]["iops"] <= limits.iops * 1.1
-    assert 0 < found["spec"]["limits"]["throughput_mib_per_s"] <= (limits.bytes_per_s or 0) / 2**20 * 1.1
+    document = json.loads(out)
+    assert 0 < document["spec"]["limits"]["iops"] <= limits.iops * 1.1
+    assert 0 < document["spec"]["limits"]["throughput_mib_per_s"] <= (limits.bytes_per_s or 0) / 2**20 * 1.1
     assert tomllib.loads(twin.read_text())["schema_version"] == 1
     with volume.attached(str(twin), mount=None, state_dir=state_dir) as attached:
-        assert attached.spec["model_hash"] == found["spec"]["model_hash"]
+        assert attached.spec["model_hash"] == document["spec"]["model_hash"]
 
 
 @pytest.mark.slow

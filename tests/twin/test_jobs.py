@@ -11,28 +11,28 @@ from pgdyno.errors import HostError
 from pgdyno.host.process import working_below
 from pgdyno.host.waiting import wait_until
 from pgdyno.twin import jobs
-from pgdyno.twin.jobs import Job, ask
-from pgdyno.twin.measure import OPS, SIZES_KIB, Schedule
+from pgdyno.twin.jobs import FioJob, ask
+from pgdyno.twin.measure import OPS, SIZES_KIB, JobSchedule
 from pgdyno.twin.target import MIB, opened
 
 REGION = 16 * MIB
 
 
 def test_writes_are_bounded_by_bytes_and_reads_by_time(tmp_path: Path) -> None:
-    write = Job("write", 8, 1, 3, synced=True, rate_per_s=50, most_mib=7).words("/d", REGION, None)
+    write = FioJob("write", 8, 1, 3, synced=True, rate_per_s=50, most_mib=7).words("/d", REGION, None)
     assert "--io_size=7m" in write and "--fdatasync=1" in write and "--rate_iops=50" in write
     assert "--rw=randwrite" in write and "--time_based" not in write
-    read = Job("read", 16, 32, 3, random=False, logged=True).words("/d", REGION, tmp_path / "log")
+    read = FioJob("read", 16, 32, 3, random=False, logged=True).words("/d", REGION, tmp_path / "log")
     assert "--rw=read" in read and "--time_based" in read and f"--write_lat_log={tmp_path / 'log'}" in read
 
 
 def test_the_plan_keeps_its_promises() -> None:
-    plan = Schedule().plan(1024)
+    plan = JobSchedule().plan(1024)
     assert {f"light {op} {size}" for op in OPS for size in SIZES_KIB} <= plan.keys()
     assert all(job.synced for name, job in plan.items() if job.op == "write" and name.startswith(("alone", "light")))
     # Five minutes with the whole time for filling, which the estimate takes at half.
-    assert Schedule().takes_s(1024) + Schedule().fill / 2 <= 300
-    assert Schedule().most_written_mib(2048) - Schedule().most_written_mib(1024) == 1024
+    assert JobSchedule().takes_s(1024) + JobSchedule().fill / 2 <= 300
+    assert JobSchedule().most_written_mib(2048) - JobSchedule().most_written_mib(1024) == 1024
 
 
 @pytest.mark.needs_fio
@@ -41,12 +41,12 @@ def test_a_disk_answers(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     with opened(tmp_path, REGION, overwrite=False) as disk:
-        filled = ask(disk.path, REGION, Job("write", 1024, 4, 20, random=False, most_mib=16), scratch)
+        filled = ask(disk.path, REGION, FioJob("write", 1024, 4, 20, random=False, most_mib=16), scratch)
         assert filled.written_bytes == REGION
-        synced = ask(disk.path, REGION, Job("write", 8, 1, 1, synced=True, rate_per_s=100), scratch)
+        synced = ask(disk.path, REGION, FioJob("write", 8, 1, 1, synced=True, rate_per_s=100), scratch)
         assert 0 < synced.per_s <= 110
         assert synced.latency.mean_ns > 0
-        course = ask(disk.path, REGION, Job("read", 4, 8, 1, logged=True), scratch)
+        course = ask(disk.path, REGION, FioJob("read", 4, 8, 1, logged=True), scratch)
         assert course.course is not None
         assert len(course.course.done_s) == course.latency.total
         assert course.course.done_s.max() <= 1.5
@@ -59,7 +59,7 @@ def test_a_disk_answers(tmp_path: Path) -> None:
 @pytest.mark.needs_fio
 def test_a_disk_that_fails_is_said_in_its_own_words(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="fio failed on"):
-        ask(str(tmp_path), REGION, Job("read", 4, 1, 1), tmp_path)
+        ask(str(tmp_path), REGION, FioJob("read", 4, 1, 1), tmp_path)
 
 
 @pytest.mark.parametrize("logged", [False, True])
@@ -71,7 +71,7 @@ def test_a_disk_that_completes_nothing_is_said(logged: bool, tmp_path: Path, mon
 
     monkeypatch.setattr(jobs, "_fio", nothing)
     with pytest.raises(HostError, match="/dev/dead completed no read in 3 s"):
-        ask("/dev/dead", REGION, Job("read", 4, 1, 3, logged=logged), tmp_path)
+        ask("/dev/dead", REGION, FioJob("read", 4, 1, 3, logged=logged), tmp_path)
 
 
 @pytest.mark.needs_fio
@@ -81,7 +81,7 @@ def test_an_fio_that_is_too_late_does_not_go_on(tmp_path: Path, monkeypatch: pyt
     scratch.mkdir()
     monkeypatch.setattr(jobs, "PATIENCE_S", -3599.0)
     with opened(tmp_path, REGION, overwrite=False) as disk:
-        job = Job("write", 8, 1, 3600, rate_per_s=10)
+        job = FioJob("write", 8, 1, 3600, rate_per_s=10)
         with pytest.raises(HostError, match=r"did not end on .* within 1 s"):
             ask(disk.path, REGION, job, scratch)
         assert wait_until(lambda: not working_below(scratch), 60.0)

@@ -15,19 +15,19 @@ from pgdyno.twin.target import MIB, opened
 
 def test_a_file_is_made_that_nobody_sees_and_that_is_gone_afterwards(tmp_path: Path) -> None:
     before = shutil.disk_usage(tmp_path).free
-    with opened(tmp_path, 64 * MIB, overwrite=False) as found:
+    with opened(tmp_path, 64 * MIB, overwrite=False) as result:
         assert list(tmp_path.iterdir()) == []
-        assert Path(found.path).stat().st_size == 64 * MIB
-        assert Path(found.path).stat().st_nlink == 0
-        assert found.disk_bytes == shutil.disk_usage(tmp_path).total // MIB * MIB
+        assert Path(result.path).stat().st_size == 64 * MIB
+        assert Path(result.path).stat().st_nlink == 0
+        assert result.disk_bytes == shutil.disk_usage(tmp_path).total // MIB * MIB
         assert shutil.disk_usage(tmp_path).free <= before - 60 * MIB
-    assert not Path(found.path).exists()
+    assert not Path(result.path).exists()
 
 
 def test_a_new_file_stands_for_its_directory(tmp_path: Path) -> None:
-    with opened(tmp_path / "probe", 4 * MIB, overwrite=False) as found:
-        assert found.shown == str(tmp_path / "probe")
-        assert found.file_system is not None
+    with opened(tmp_path / "probe", 4 * MIB, overwrite=False) as result:
+        assert result.shown == str(tmp_path / "probe")
+        assert result.file_system is not None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -74,8 +74,8 @@ def test_a_block_device_is_had_only_by_its_flag_and_only_alone(loop_device: str,
         ):
             pass
         assert "--overwrite-device" in refused.value.remedy
-        with opened(Path(loop_device), 16 * MIB, overwrite=True) as found:
-            assert (found.path, found.file_system, found.disk_bytes) == (loop_device, None, 64 * MIB)
+        with opened(Path(loop_device), 16 * MIB, overwrite=True) as result:
+            assert (result.path, result.file_system, result.disk_bytes) == (loop_device, None, 64 * MIB)
         with pytest.raises(HostError, match="were to be measured"), opened(Path(loop_device), 65 * MIB, overwrite=True):
             pass
         subprocess.run(["mkfs.ext4", "-q", loop_device], check=True)

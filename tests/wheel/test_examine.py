@@ -52,16 +52,16 @@ def test_what_would_not_work_elsewhere_is_refused(broken: dict[str, Any], said: 
 
 
 def test_a_wheel_around_the_engine_of_a_plain_build_is_refused(packed: Packed, repository: Path) -> None:
-    found = examine.examine(packed.wheel)
-    if found.glibc <= GLIBC:
+    result = examine.examine(packed.wheel)
+    if result.glibc <= GLIBC:
         pytest.skip(f"this machine's own C library asks for no more than {GLIBC}")
     expected = _build.hash_sources(repository)
-    problems = found.problems(found.build_hash, licences.crates(repository))
+    problems = result.problems(result.build_hash, licences.crates(repository))
     assert len(problems) == 1, problems
     assert "GLIBC_" in problems[0]
-    assert found.problems("0" * 16, ())[-1].endswith("than these (0000000000000000)")
+    assert result.problems("0" * 16, ())[-1].endswith("than these (0000000000000000)")
     if _engine.facts().matches:
-        assert found.build_hash == expected
+        assert result.build_hash == expected
 
 
 def test_the_symbols_are_in_a_file_beside_it(packed: Packed) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import added, histogram, native_record
-from pgdyno.workload.native_record import SECOND_NS, Said
+from pgdyno.workload.native_record import SECOND_NS, DriverOutput
 
 from .test_native_record import BOOT_NS, SPEC, Latencies, said
 
@@ -30,10 +30,10 @@ def loads(draw: st.DrawFn) -> list[list[Latencies]]:
     return draw(st.lists(second, min_size=drivers, max_size=drivers))
 
 
-def driver(seconds: list[Latencies], skipped: int = 0) -> Said:
+def driver(seconds: list[Latencies], skipped: int = 0) -> DriverOutput:
     """What a driver of these latencies says."""
-    found, _ = said(seconds[:1], seconds[1:], [[], []], skipped)
-    assert found.summary is not None
+    driver, _ = said(seconds[:1], seconds[1:], [[], []], skipped)
+    assert driver.summary is not None
     late = {"begin_late_ns": 50_000, "woke_late_ns": 60_000}
     whole = {
         "connect_ns": 4_000_000,
@@ -42,9 +42,9 @@ def driver(seconds: list[Latencies], skipped: int = 0) -> Said:
         "reconnects_failed": {},
         "reconnect_error": None,
     }
-    found.summary |= whole | late | {"process_user_ns": 7, "process_system_ns": 3, "inputs": {"payments": 2}}
-    found.ready |= {"clients": 4, "server_version": "18.6", "seed": 1}
-    return found
+    driver.summary |= whole | late | {"process_user_ns": 7, "process_system_ns": 3, "inputs": {"payments": 2}}
+    driver.ready |= {"clients": 4, "server_version": "18.6", "seed": 1}
+    return driver
 
 
 def held(encoded: str | None) -> Counter[int]:
@@ -74,25 +74,25 @@ def test_the_sum_of_two_thousand_loads_is_their_union(drivers: list[list[Latenci
 
 def the_sum_is_the_union(drivers: list[list[Latencies]], skipped: int) -> None:
     parts = [driver(seconds, skipped) for seconds in drivers]
-    found = added.said(parts)
+    result = added.said(parts)
     union = driver([[_joined(drivers, at, script) for script in (0, 1)] for at in range(len(drivers[0]))])
-    assert found.summary is not None
+    assert result.summary is not None
     assert union.summary is not None
-    assert len(found.seconds) == len(union.seconds)
-    for one, other in zip([*found.seconds, found.summary], [*union.seconds, union.summary], strict=True):
-        assert [one[name] for name in ("begin_ns", "end_ns", "succeeded")] == [
+    assert len(result.seconds) == len(union.seconds)
+    for item, other in zip([*result.seconds, result.summary], [*union.seconds, union.summary], strict=True):
+        assert [item[name] for name in ("begin_ns", "end_ns", "succeeded")] == [
             other[name] for name in ("begin_ns", "end_ns", "succeeded")
         ]
-        for mine, theirs in zip(one["scripts"], other["scripts"], strict=True):
+        for mine, theirs in zip(item["scripts"], other["scripts"], strict=True):
             assert (mine["name"], mine["succeeded"]) == (theirs["name"], theirs["succeeded"])
             for which in ("response_us", "service_us"):
                 assert held(mine[which]) == held(theirs[which])
-        for mine, theirs in zip(one["statements"], other["statements"], strict=True):
+        for mine, theirs in zip(item["statements"], other["statements"], strict=True):
             assert (mine["count"], held(mine["service_us"])) == (theirs["count"], held(theirs["service_us"]))
-        assert one["queries"] == other["queries"]
-    assert found.summary["skipped_late"] == skipped * len(drivers) * (len(drivers[0]) - 1)
-    total = native_record.account_total(found)
-    assert total.scheduled == found.summary["scheduled_with_warmup"], "the account of all adds up"
+        assert item["queries"] == other["queries"]
+    assert result.summary["skipped_late"] == skipped * len(drivers) * (len(drivers[0]) - 1)
+    total = native_record.account_total(result)
+    assert total.scheduled == result.summary["scheduled_with_warmup"], "the account of all adds up"
     assert total.succeeded == sum(len(values) for seconds in drivers for second in seconds for values in second)
 
 
@@ -103,10 +103,10 @@ def _joined(drivers: list[list[Latencies]], at: int, script: int) -> list[int]:
 @settings(max_examples=50)
 @given(loads())
 def test_the_tables_of_a_run_are_those_of_the_union(drivers: list[list[Latencies]]) -> None:
-    found = added.said([driver(seconds) for seconds in drivers])
+    result = added.said([driver(seconds) for seconds in drivers])
     measured = len(drivers[0]) - 1
-    span = native_record.Span(BOOT_NS, BOOT_NS + SECOND_NS, BOOT_NS + (1 + measured) * SECOND_NS)
-    outcome = native_record.outcome(SPEC, found, span, SubjectClock())
+    span = native_record.ClientPhases(BOOT_NS, BOOT_NS + SECOND_NS, BOOT_NS + (1 + measured) * SECOND_NS)
+    outcome = native_record.outcome(SPEC, result, span, SubjectClock())
     assert all(check.ok for check in outcome.checks if check.name == "measured_under_load")
     for script, (name, _) in enumerate(SPEC.mix):
         rows = [row for row in outcome.latency.to_pylist() if row["script"] == name]
@@ -128,26 +128,26 @@ def test_lateness_is_not_added_and_totals_are() -> None:
     }
     parts[2].summary = {**(parts[2].summary or {}), "errors": {"deadlock": 1, "23505": 4}, "connect_ns": 9_000_000}
     parts[2].ready["connect_ns"] = 9_000_000
-    found = added.said(parts)
-    assert found.summary is not None
-    told = native_record.driver_record(SPEC, found, SubjectClock())
-    assert (told.wake, told.lag) == (None, None), "percentiles of several drivers cannot be added"
-    assert (told.begin_late_ms, told.connect_ms) == (0.9, 9.0), "those of the last"
-    assert found.summary["woke_late_ns"] == 1_900_000
-    assert (told.errors, told.connections_lost) == ({"deadlock": 3, "23505": 4}, 1)
-    assert (found.summary["inputs"], found.summary["process_user_ns"]) == ({"payments": 6}, 21)
-    assert found.ready["clients"] == 12
+    result = added.said(parts)
+    assert result.summary is not None
+    record = native_record.driver_record(SPEC, result, SubjectClock())
+    assert (record.wake, record.lag) == (None, None), "percentiles of several drivers cannot be added"
+    assert (record.begin_late_ms, record.connect_ms) == (0.9, 9.0), "those of the last"
+    assert result.summary["woke_late_ns"] == 1_900_000
+    assert (record.errors, record.connections_lost) == ({"deadlock": 3, "23505": 4}, 1)
+    assert (result.summary["inputs"], result.summary["process_user_ns"]) == ({"payments": 6}, 21)
+    assert result.ready["clients"] == 12
 
 
 def test_a_driver_without_a_summary_is_the_sum_of_its_seconds() -> None:
     part = driver([[[5], []], [[7, 9], [3]], [[8], []]])
     whole, part.summary = part.summary, None
     assert whole is not None
-    found = added.summary_of(part)
-    assert (found["succeeded"], found["scheduled_with_warmup"], found["settled_in_warmup"]) == (4, 5, 1)
-    for mine, theirs in zip(found["scripts"], whole["scripts"], strict=True):
+    result = added.summary_of(part)
+    assert (result["succeeded"], result["scheduled_with_warmup"], result["settled_in_warmup"]) == (4, 5, 1)
+    for mine, theirs in zip(result["scripts"], whole["scripts"], strict=True):
         assert held(mine["response_us"]) == held(theirs["response_us"])
-    assert found.keys() >= whole.keys() - {"warmup"}
+    assert result.keys() >= whole.keys() - {"warmup"}
 
 
 def test_a_second_that_one_driver_did_not_tell_is_that_of_the_others() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.workload import clock_offset
-from pgdyno.workload.driving import Driving
+from pgdyno.workload.driving import DriverProcess
 from pgdyno.workload.native_record import SECOND_NS
 from pgdyno.workload.watch import now_ns
 
@@ -53,10 +53,10 @@ class Way:
 )
 def test_the_true_offset_is_inside_whatever_the_way_takes(ahead_ns: int, delays: list[int]) -> None:
     way = Way(ahead_ns, iter(delays))
-    found = clock_offset.estimate(way.ask, way.here, exchanges=len(delays) // 2)
-    assert abs(found.ahead_ns - ahead_ns) <= found.uncertainty_ns
+    estimate = clock_offset.estimate(way.ask, way.here, exchanges=len(delays) // 2)
+    assert abs(estimate.ahead_ns - ahead_ns) <= estimate.uncertainty_ns
     shortest = min(there + back for there, back in zip(delays[::2], delays[1::2], strict=True))
-    assert found.uncertainty_ns == -(-shortest // 2), "of all exchanges the one with the shortest round trip counts"
+    assert estimate.uncertainty_ns == -(-shortest // 2), "of all exchanges the one with the shortest round trip counts"
 
 
 def test_a_thousand_estimates_over_a_busy_and_delayed_way_hold_what_they_say() -> None:
@@ -66,8 +66,8 @@ def test_a_thousand_estimates_over_a_busy_and_delayed_way_hold_what_they_say() -
         delays = (200_000 + int(draw.expovariate(1e-6)) for _ in range(2 * clock_offset.EXCHANGES))
         ahead_ns = draw.randrange(-DAY_S * SECOND_NS, DAY_S * SECOND_NS)
         way = Way(ahead_ns, delays)
-        found = clock_offset.estimate(way.ask, way.here)
-        assert abs(found.ahead_ns - ahead_ns) <= found.uncertainty_ns < 2_000_000
+        estimate = clock_offset.estimate(way.ask, way.here)
+        assert abs(estimate.ahead_ns - ahead_ns) <= estimate.uncertainty_ns < 2_000_000
 
 
 def test_an_offset_that_may_be_none_is_none() -> None:
@@ -79,22 +79,22 @@ def test_an_offset_that_may_be_none_is_none() -> None:
 def test_a_driver_of_another_clock_begins_when_it_should_and_is_told_of_on_this_one(
     tmp_path: Path, elsewhere: tuple[str, ...], days: int
 ) -> None:
-    heard: list[dict[str, Any]] = []
-    with Driving(IDLE, tmp_path / "drive.err", prefix=elsewhere if days else ()) as driving:
+    documents: list[dict[str, Any]] = []
+    with DriverProcess(IDLE, tmp_path / "drive.err", prefix=elsewhere if days else ()) as driving:
         clock = driving.said.clock
         assert clock is not None
         assert abs(clock.ahead_ns - days * DAY_S * SECOND_NS) <= clock.uncertainty_ns
         assert days or clock.ahead_ns == 0, "processes of one machine have one clock"
         begin_ns = now_ns() + SECOND_NS // 5
         driving.begin_at(begin_ns)
-        said = driving.follow(heard.append)
-    assert said.summary is not None
-    assert heard[0]["begin_ns"] == begin_ns
-    assert said.summary["begin_ns"] == begin_ns + SECOND_NS // 2
-    assert begin_ns + SECOND_NS <= said.summary["end_ns"] <= now_ns()
+        result = driving.follow(documents.append)
+    assert result.summary is not None
+    assert documents[0]["begin_ns"] == begin_ns
+    assert result.summary["begin_ns"] == begin_ns + SECOND_NS // 2
+    assert begin_ns + SECOND_NS <= result.summary["end_ns"] <= now_ns()
     # As late as a busy machine wakes a thread, and not as late as a wrong offset would make it.
-    assert said.summary["begin_late_ns"] < SECOND_NS // 5
-    assert said.clock is not None
-    assert said.clock.drift_ns is not None
-    assert abs(said.clock.drift_ns) <= 2 * said.clock.uncertainty_ns, "it is the same kernel's clock"
-    assert said.clock.uncertainty_ns < 5_000_000
+    assert result.summary["begin_late_ns"] < SECOND_NS // 5
+    assert result.clock is not None
+    assert result.clock.drift_ns is not None
+    assert abs(result.clock.drift_ns) <= 2 * result.clock.uncertainty_ns, "it is the same kernel's clock"
+    assert result.clock.uncertainty_ns < 5_000_000

@@ -26,9 +26,9 @@ def test_a_bucket_is_hdrs_own_and_never_wider_than_a_thousandth(value: int) -> N
 
 
 def test_values_out_of_range_are_counted_at_its_ends() -> None:
-    found = histogram.bucket_us(np.array([-5, 0, histogram.LATENCY_US_MAX + 10**9]))
-    assert found[0] == found[1] == 0
-    assert found[2] == histogram.bucket_us(np.array([histogram.LATENCY_US_MAX]))[0]
+    array = histogram.bucket_us(np.array([-5, 0, histogram.LATENCY_US_MAX + 10**9]))
+    assert array[0] == array[1] == 0
+    assert array[2] == histogram.bucket_us(np.array([histogram.LATENCY_US_MAX]))[0]
 
 
 @given(latencies, latencies)
@@ -63,8 +63,8 @@ def test_an_encoded_histogram_decodes_to_itself(values: list[int]) -> None:
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 10**7)), max_size=60))
 def test_counting_by_second_and_script_keeps_every_transaction(rows: list[tuple[int, int, int]]) -> None:
     second, script, latency = (np.array([row[i] for row in rows], dtype=np.int64) for i in range(3))
-    found = histogram.per_second(second, script, latency)
-    counted = {tuple(map(int, key)): int(n) for *key, n in zip(*found, strict=True)}
+    text = histogram.per_second(second, script, latency)
+    counted = {tuple(map(int, key)): int(n) for *key, n in zip(*text, strict=True)}
     expected: dict[tuple[int, ...], int] = {}
     for a, b, value in rows:
         key = (a, b, int(histogram.bucket_us(np.array([value]))[0]))
@@ -96,5 +96,5 @@ def test_an_encoded_histogram_has_its_buckets(values: list[int]) -> None:
 
 def test_values_that_occurred_often_are_counted_as_often() -> None:
     second, script, value = np.array([1, 1, 0]), np.array([0, 0, 1]), np.array([5, 5, 7])
-    found = histogram.per_second(second, script, value, np.array([2, 3, 4]))
-    assert [part.tolist() for part in found] == [[0, 1], [1, 0], [7, 5], [4, 5]]
+    text = histogram.per_second(second, script, value, np.array([2, 3, 4]))
+    assert [part.tolist() for part in text] == [[0, 1], [1, 0], [7, 5], [4, 5]]

@@ -49,7 +49,7 @@ class Elsewhere:
 
 
 def failed(*checks: Any) -> list[Any]:
-    return [one for one in checks if not one.ok]
+    return [check for check in checks if not check.ok]
 
 
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
@@ -113,12 +113,12 @@ def test_an_open_loop_tells_both_times_and_is_written(loaded: Cluster, tmp_path:
     }
     document = json.loads((writer.path / "workload/latency.hdr.json").read_text())
     assert set(document["histograms"]) == {"select-only", "simple-update", "all"}
-    told = outcome.driver
-    assert told.wake is not None
-    assert told.lag is not None
-    assert told.lag.count >= outcome.account.succeeded
-    assert told.engine == "native"
-    assert told.cpu_ns
+    driver = outcome.driver
+    assert driver.wake is not None
+    assert driver.lag is not None
+    assert driver.lag.count >= outcome.account.succeeded
+    assert driver.engine == "native"
+    assert driver.cpu_ns
     assert (tmp_path / "drive.jsonl").read_text().count("\n") == 2
 
 
@@ -143,14 +143,14 @@ def test_a_dilated_run_is_told_in_the_subjects_time(loaded: Cluster, tmp_path: P
 
 
 def test_a_script_of_the_users_runs_by_both_drivers(loaded: Cluster, tmp_path: Path) -> None:
-    asked = {
+    document = {
         "kind": "script",
         "files": ({"name": "own.sql", "text": OWN, "weight": 2}, {"name": "two.sql", "text": "SELECT 2;"}),
         "scale": 2,
         "clients": 2,
     }
     for engine in ("native", "pgbench"):
-        spec = workload_of(**asked, engine=engine)
+        spec = workload_of(**document, engine=engine)
         outcome = run(loaded, spec, tmp_path / engine)
         assert failed(*outcome.checks) == []
         assert spec.proofs(loaded, outcome) == ()
@@ -166,8 +166,8 @@ def test_a_malformed_script_is_refused_before_anything_is_done() -> None:
 
 
 def test_a_sound_workload_is_not_refused() -> None:
-    for asked in ({}, {"kind": "idle", "rate_per_s": 5}, {"script": "select-only", "rate_per_s": 5, "late_max_ms": 3}):
-        driver.require(workload_of(engine="native", **asked))
+    for entry in ({}, {"kind": "idle", "rate_per_s": 5}, {"script": "select-only", "rate_per_s": 5, "late_max_ms": 3}):
+        driver.require(workload_of(engine="native", **entry))
 
 
 def test_idle_clients_need_no_tables_and_keep_their_schedule(cluster: Cluster, tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_clients_that_are_lost_make_a_check_fail(loaded: Cluster, tmp_path: Path
 
     baseline = TPCB.baseline(loaded)
     outcome = run(loaded, TPCB, tmp_path, on_measure_begin=shoot)
-    assert [one.name for one in failed(*outcome.checks)] == ["clients_lasted"]
+    assert [item.name for item in failed(*outcome.checks)] == ["clients_lasted"]
     assert outcome.driver.connections_lost == 1
     assert failed(*TPCB.proofs(loaded, outcome, baseline=baseline)) == [], "no committed transaction may be lost"
 
@@ -215,7 +215,7 @@ def test_a_refused_statement_makes_a_check_fail_and_loses_no_figures(loaded: Clu
         finally:
             connection.execute("DROP TABLE drawn")
     assert row == (outcome.account_total.succeeded,)
-    checks = {one.name: one for one in outcome.checks}
+    checks = {check.name: check for check in outcome.checks}
     assert not checks["clients_lasted"].ok
     assert "own.sql:2 (INSERT INTO drawn VALUES ($1))" in checks["clients_lasted"].detail
     assert checks["nothing_is_missing"].ok
@@ -223,9 +223,9 @@ def test_a_refused_statement_makes_a_check_fail_and_loses_no_figures(loaded: Clu
 
 
 def test_a_run_of_which_nothing_succeeds_is_an_error(loaded: Cluster, tmp_path: Path) -> None:
-    with pytest.raises(PgdynoError, match=r"own\.sql:1 \(SELECT \* FROM nowhere\)") as found:
+    with pytest.raises(PgdynoError, match=r"own\.sql:1 \(SELECT \* FROM nowhere\)") as raises:
         run(loaded, own("SELECT * FROM nowhere;\n"), tmp_path)
-    assert found.value.exit_code == EXIT_FAILURE, "statements before it may be committed"
+    assert raises.value.exit_code == EXIT_FAILURE, "statements before it may be committed"
 
 
 def test_a_sleep_of_a_script_is_slowed_with_the_world(loaded: Cluster, tmp_path: Path) -> None:
@@ -249,10 +249,10 @@ def test_a_callback_that_fails_ends_the_driver(loaded: Cluster, tmp_path: Path) 
 def test_a_driver_that_is_stopped_says_what_it_has(loaded: Cluster, tmp_path: Path) -> None:
     document = native.document(TPCB, 0, 60_000) | {"server": loaded.endpoint.named("pgdyno test")}
     with native.Driving(document, tmp_path / "err") as driving:
-        said = driving.follow(lambda _second: driving.stop())
-    assert said.summary is not None
-    assert said.summary["succeeded"] > 0
-    assert said.summary["end_ns"] - said.summary["begin_ns"] < 30 * 10**9
+        result = driving.follow(lambda _second: driving.stop())
+    assert result.summary is not None
+    assert result.summary["succeeded"] > 0
+    assert result.summary["end_ns"] - result.summary["begin_ns"] < 30 * 10**9
 
 
 def test_many_clients_at_a_long_distance_have_the_time_to_log_in(
@@ -260,7 +260,7 @@ def test_many_clients_at_a_long_distance_have_the_time_to_log_in(
 ) -> None:
     given: list[float] = []
 
-    def spawn(*_asked: Any, timeout_s: float, **_more: Any) -> _engine.Spawned:
+    def spawn(*_asked: Any, timeout_s: float, **_more: Any) -> _engine.EngineProcess:
         given.append(timeout_s)
         raise PgdynoError("this is no driver", remedy="")
 

@@ -72,7 +72,7 @@ def test_loading_reports_progress_and_counts_rows(cluster: Cluster, tmp_path: Pa
 
 def test_the_server_agrees_with_the_account(cluster: Cluster, tpcb: Outcome) -> None:
     checks = (*tpcb.checks, *SPEC.proofs(cluster, tpcb, full=True))
-    assert [found for found in checks if not found.ok] == []
+    assert [check for check in checks if not check.ok] == []
     assert {"history_rows", "balances", "accounts_balance", "transaction_log_complete"} <= {c.name for c in checks}
 
 
@@ -101,7 +101,7 @@ def test_a_change_by_somebody_else_is_noticed(cluster: Cluster, tmp_path: Path) 
         connection.execute("UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1")
         connection.execute("DELETE FROM pgbench_history WHERE ctid = (SELECT min(ctid) FROM pgbench_history)")
         connection.execute("DELETE FROM pgbench_branches WHERE bid = 2")
-    failed = {found.name for found in PACED.proofs(cluster, outcome, full=True) if not found.ok}
+    failed = {proof.name for proof in PACED.proofs(cluster, outcome, full=True) if not proof.ok}
     assert failed == {"balances", "accounts_balance", "history_rows", "pgbench_branches_rows"}
 
 
@@ -109,8 +109,8 @@ def test_a_baseline_lets_tables_be_used_again(cluster: Cluster, tmp_path: Path) 
     run(loaded(cluster), PACED, 1.0, tmp_path)
     baseline = PACED.baseline(cluster, full=True)
     outcome = run(cluster, PACED, 1.0, tmp_path)
-    assert all(found.ok for found in PACED.proofs(cluster, outcome, baseline=baseline, full=True))
-    assert not all(found.ok for found in PACED.proofs(cluster, outcome))
+    assert all(proof.ok for proof in PACED.proofs(cluster, outcome, baseline=baseline, full=True))
+    assert not all(proof.ok for proof in PACED.proofs(cluster, outcome))
 
 
 def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_mix_in_an_open_loop(cluster: Cluster, tmp_path: Path) -> None:
         prefix=("nice", "-n", "0"),
     )
     assert begun == ["pid True", "begin", "end"]
-    assert [found for found in (*outcome.checks, *spec.proofs(cluster, outcome, full=True)) if not found.ok] == []
+    assert [check for check in (*outcome.checks, *spec.proofs(cluster, outcome, full=True)) if not check.ok] == []
     assert outcome.account.scheduled / 2.0 == pytest.approx(400, rel=0.25)  # Poisson: 800 +- 28; some may be skipped
     assert 0 < outcome.writes_total < outcome.account_total.succeeded
     writer = RunWriter(tmp_path, "e", "r")
@@ -160,7 +160,7 @@ def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: 
     outcome = run(
         loaded(cluster, spec), spec, 1.5, tmp_path, progress=lambda _share, text: shown.append(text), clock=clock
     )
-    assert [found for found in outcome.checks if not found.ok] == []
+    assert [check for check in outcome.checks if not check.ok] == []
     assert outcome.phases[-1].seconds == pytest.approx(1.5, abs=0.01)
     assert outcome.account.scheduled / 1.5 == pytest.approx(400, rel=0.25)
     assert "-R 200" in " ".join(outcome.command)
@@ -179,7 +179,7 @@ def test_a_dilated_run_is_told_in_the_subjects_time(cluster: Cluster, tmp_path: 
 def test_other_versions_of_pgbench(older_server: Cluster, tmp_path: Path, script: str) -> None:
     spec = workload_of(scale=1, script=script, clients=2, rate_per_s=200, late_max_ms=500, tries_max=2)
     outcome = run(loaded(older_server, spec), spec, 1.0, tmp_path)
-    assert [found for found in (*outcome.checks, *spec.proofs(older_server, outcome, full=True)) if not found.ok] == []
+    assert [check for check in (*outcome.checks, *spec.proofs(older_server, outcome, full=True)) if not check.ok] == []
 
 
 def test_clients_that_are_lost_make_a_check_fail(cluster: Cluster, tmp_path: Path) -> None:
@@ -191,10 +191,10 @@ def test_clients_that_are_lost_make_a_check_fail(cluster: Cluster, tmp_path: Pat
             )
 
     outcome = run(loaded(cluster), PACED, 1.0, tmp_path, on_measure_begin=shoot)
-    failed = [found for found in outcome.checks if not found.ok]
-    assert [found.name for found in failed] == ["clients_lasted"]
+    failed = [check for check in outcome.checks if not check.ok]
+    assert [item.name for item in failed] == ["clients_lasted"]
     assert outcome.uncounted_max == PACED.clients
-    assert all(found.ok for found in PACED.proofs(cluster, outcome)), "no committed transaction may be lost"
+    assert all(proof.ok for proof in PACED.proofs(cluster, outcome)), "no committed transaction may be lost"
 
 
 def test_a_server_that_dies_shortens_the_phase_and_says_so(cluster: Cluster, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_server_that_dies_shortens_the_phase_and_says_so(cluster: Cluster, tmp
 
     outcome = run(loaded(cluster), PACED, 30.0, tmp_path, on_measure_begin=shoot)
     assert outcome.phases[-1].seconds < 10
-    assert {found.name for found in outcome.checks if not found.ok} >= {"clients_lasted", "measured_under_load"}
+    assert {check.name for check in outcome.checks if not check.ok} >= {"clients_lasted", "measured_under_load"}
 
 
 def test_tables_that_are_missing_are_an_error(cluster: Cluster, tmp_path: Path) -> None:
@@ -267,19 +267,19 @@ def test_an_account_is_whole(tpcb: Outcome) -> None:
 def test_so_many_transactions_are_measured_from_the_first_to_the_last(cluster: Cluster, tmp_path: Path) -> None:
     spec = workload_of(scale=2, clients=4, seed=11, transactions=50)
     called: list[str] = []
-    found = run(
+    outcome = run(
         loaded(cluster, spec), spec, 30.0, tmp_path,
         on_measure_begin=lambda: called.append("begin"), on_measure_end=lambda: called.append("end"),
     )  # fmt: skip
     assert called == ["begin", "end"]
-    assert found.account.succeeded == found.account_total.succeeded == 200
-    warmup, measure = found.phases
+    assert outcome.account.succeeded == outcome.account_total.succeeded == 200
+    warmup, measure = outcome.phases
     assert warmup.seconds == 0
     assert 0 < measure.seconds < 30
-    assert sum(row["count"] for row in found.latency.to_pylist()) == 200
-    assert sum(row["transactions"] for row in found.throughput.to_pylist()) == 200
-    assert [one.name for one in found.checks if not one.ok] == []
-    assert "all_transactions_made" in {one.name for one in found.checks}
+    assert sum(row["count"] for row in outcome.latency.to_pylist()) == 200
+    assert sum(row["transactions"] for row in outcome.throughput.to_pylist()) == 200
+    assert [check.name for check in outcome.checks if not check.ok] == []
+    assert "all_transactions_made" in {check.name for check in outcome.checks}
     # Four clients that never wait: their times add up to the phase.
-    busy_s = sum(row["latency_us"] * row["count"] for row in found.latency.to_pylist()) / 1e6
+    busy_s = sum(row["latency_us"] * row["count"] for row in outcome.latency.to_pylist()) / 1e6
     assert 0.5 < busy_s / (4 * measure.seconds) <= 1.05, "a client that is not scheduled adds to the phase alone"

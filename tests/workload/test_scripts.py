@@ -34,8 +34,8 @@ def test_a_weight_that_is_none_is_refused(text: str) -> None:
 def test_a_script_is_read_beside_the_experiment(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "a.sql").write_text("SELECT 1;\n")
-    found = ScriptFile(**read_script("scripts/a.sql@4", tmp_path))
-    assert (found.name, found.text, found.weight) == ("scripts/a.sql", "SELECT 1;\n", 4)
+    file = ScriptFile(**read_script("scripts/a.sql@4", tmp_path))
+    assert (file.name, file.text, file.weight) == ("scripts/a.sql", "SELECT 1;\n", 4)
     whole = tmp_path / "scripts" / "a.sql"
     assert read_script(str(whole), tmp_path / "elsewhere")["text"] == "SELECT 1;\n"
 

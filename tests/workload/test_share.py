@@ -28,15 +28,19 @@ def test_each_client_and_each_thread_has_one_driver(weights: list[int], threads:
     try:
         shares = shares_of(weights, clients, threads)
     except InputError as error:
-        found = re.search(r"write threads = (\d+)", error.remedy)
-        if found:
-            assert shares_of(weights, 100_000, int(found[1])), "the remedy helps"
+        match = re.search(r"write threads = (\d+)", error.remedy)
+        if match:
+            assert shares_of(weights, 100_000, int(match[1])), "the remedy helps"
         return
-    numbered = [number for one in shares for number in range(one.clients_before, one.clients_before + one.clients)]
-    served = [number for one in shares for number in range(one.threads_before, one.threads_before + one.threads)]
+    numbered = [
+        number for share in shares for number in range(share.clients_before, share.clients_before + share.clients)
+    ]
+    served = [
+        number for share in shares for number in range(share.threads_before, share.threads_before + share.threads)
+    ]
     assert numbered == list(range(clients))
     assert served == list(range(threads))
-    assert all(one.threads >= 1 and one.clients >= one.threads for one in shares)
+    assert all(share.threads >= 1 and share.clients >= share.threads for share in shares)
 
 
 def test_a_share_is_a_specification_of_its_own_with_the_rates_of_all() -> None:

@@ -94,14 +94,14 @@ def test_the_record_says_whether_the_loop_is_closed() -> None:
 
 
 def test_pgdynos_own_driver_drives_unless_pgbench_is_asked_for_or_has_to_count() -> None:
-    asked = {"kind": "script", "files": ({"name": "a.sql", "text": "SELECT 1;"},)}
-    for more in ({}, asked, {"kind": "sysbench"}):
+    document = {"kind": "script", "files": ({"name": "a.sql", "text": "SELECT 1;"},)}
+    for more in ({}, document, {"kind": "sysbench"}):
         assert workload_of(**more).driver == "native"
     for more in (
         {"engine": "pgbench"},
-        asked | {"engine": "pgbench"},
+        document | {"engine": "pgbench"},
         {"transactions": 5},
-        asked | {"transactions": 5},
+        document | {"transactions": 5},
     ):
         assert workload_of(**more).driver == "pgbench"
 
@@ -131,8 +131,8 @@ def test_a_test_of_sysbench_is_as_its_original_unless_it_is_said() -> None:
     legacy, other = workload_of(kind="sysbench", test="legacy"), workload_of(kind="sysbench")
     assert (legacy.protocol, other.protocol) == ("simple", "prepared")
     assert legacy.tries_max == other.tries_max == 0
-    said = workload_of(kind="sysbench", test="legacy", protocol="prepared", tries_max=2)
-    assert (said.protocol, said.tries_max) == ("prepared", 2)
+    workload = workload_of(kind="sysbench", test="legacy", protocol="prepared", tries_max=2)
+    assert (workload.protocol, workload.tries_max) == ("prepared", 2)
 
 
 @pytest.mark.parametrize(
@@ -165,17 +165,17 @@ def test_a_record_has_no_keys_of_other_kinds() -> None:
 
 
 def test_slowed_time_slows_what_a_driver_is_told() -> None:
-    told = workload_of(rate_per_s=800, late_max_ms=20).dilated(8)
-    assert (told.rate_per_s, told.late_max_ms) == (100, 160)
+    clients = workload_of(rate_per_s=800, late_max_ms=20).dilated(8)
+    assert (clients.rate_per_s, clients.late_max_ms) == (100, 160)
     assert workload_of(engine="native", think_ms=2).dilated(8).think_ms == 16
 
 
 def test_options_of_sysbench_are_told_where_they_are_not_its_own() -> None:
-    asked = workload_of(kind="sysbench", options={"range_size": 100, "sum_ranges": 4, "skip_trx": True})
-    assert asked.options.told(asked.test) == {"sum_ranges": 4, "skip_trx": True}
-    told = native.document(asked, 0, 1000)["workload"]["sysbench"]
-    assert (told["sum_ranges"], told["skip_trx"], "range_size" in told) == (4, True, False)
-    record = asked.record()
+    workload = workload_of(kind="sysbench", options={"range_size": 100, "sum_ranges": 4, "skip_trx": True})
+    assert workload.options.told(workload.test) == {"sum_ranges": 4, "skip_trx": True}
+    sysbench = native.document(workload, 0, 1000)["workload"]["sysbench"]
+    assert (sysbench["sum_ranges"], sysbench["skip_trx"], "range_size" in sysbench) == (4, True, False)
+    record = workload.record()
     assert (record["sum_ranges"], record["range_size"], record["create_secondary"]) == (4, 100, True)
     assert "options" not in record and "delta" not in record
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 ROWS = 2000
 
 
-def spec(**asked: Any) -> Workload:
+def spec(**result: Any) -> Workload:
     """A small test."""
-    return workload_of(**({"kind": "sysbench", "tables": 2, "rows": ROWS, "clients": 2} | asked))
+    return workload_of(**({"kind": "sysbench", "tables": 2, "rows": ROWS, "clients": 2} | result))
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def tables(cluster: Cluster) -> Cluster:
 def test_options_are_told_to_the_driver(tables: Cluster, tmp_path: Path) -> None:
     """Two points, a range and its sum, and a row that goes and comes again, without BEGIN and COMMIT."""
     counts = {"point_selects": 2, "order_ranges": 0, "distinct_ranges": 0, "index_updates": 0, "non_index_updates": 0}
-    asked = spec(clients=1, options=counts | {"skip_trx": True, "range_size": 7})
-    outcome = asked.runner()(tables, RunRequest(1.0, tmp_path))
-    assert [one for one in (*outcome.checks, *asked.proofs(tables, outcome)) if not one.ok] == []
+    workload = spec(clients=1, options=counts | {"skip_trx": True, "range_size": 7})
+    outcome = workload.runner()(tables, RunRequest(1.0, tmp_path))
+    assert [check for check in (*outcome.checks, *workload.proofs(tables, outcome)) if not check.ok] == []
     assert outcome.account.succeeded > 10
     # What is under way at either end of the second is a part of a transaction.
     assert outcome.queries == pytest.approx(6 * outcome.account.succeeded, abs=12)
@@ -77,24 +77,24 @@ class Counted:
     ],
 )
 def test_rows_are_what_the_test_leaves(tables: Cluster, test: str, change: str, ok: bool) -> None:
-    asked = spec(test=test)
-    before = asked.baseline(tables)
+    workload = spec(test=test)
+    before = workload.baseline(tables)
     assert before == 2 * ROWS
     if change:
         with tables.connect() as connection:
             connection.execute(change)
     counted: Any = Counted(succeeded=3)
-    (found,) = asked.proofs(tables, counted, baseline=before)
-    assert found.ok is ok, found.detail
-    assert asked.proofs(tables, counted)[0].ok is ok, "tables just loaded need no baseline"
+    (check,) = workload.proofs(tables, counted, baseline=before)
+    assert check.ok is ok, check.detail
+    assert workload.proofs(tables, counted)[0].ok is ok, "tables just loaded need no baseline"
 
 
 def test_many_rows_are_counted_only_when_asked(tables: Cluster) -> None:
-    asked = spec(rows=50_000_000)
+    workload = spec(rows=50_000_000)
     counted: Any = Counted(succeeded=3)
-    assert asked.proofs(tables, counted) == ()
-    assert asked.baseline(tables) is None
-    assert [one.ok for one in asked.proofs(tables, counted, full=True)] == [False]
+    assert workload.proofs(tables, counted) == ()
+    assert workload.baseline(tables) is None
+    assert [proof.ok for proof in workload.proofs(tables, counted, full=True)] == [False]
 
 
 @pytest.fixture

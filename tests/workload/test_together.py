@@ -12,7 +12,7 @@ import pytest
 
 from pgdyno.errors import PgdynoError
 from pgdyno.workload import native, together
-from pgdyno.workload.driving import Driving
+from pgdyno.workload.driving import DriverProcess
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.scripts import ScriptFile
@@ -50,24 +50,24 @@ def drawn(server: Cluster, drive: Callable[[dict[str, Any]], None]) -> Counter[t
     with server.connect(autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS drawn")
         connection.execute("CREATE UNLOGGED TABLE drawn (client int, value bigint)")
-        asked = native.document(clients, 0, 60_000, 17) | {"transactions_max": 625}
-        drive(asked | {"server": server.endpoint.named("pgdyno drive")})
+        document = native.document(clients, 0, 60_000, 17) | {"transactions_max": 625}
+        drive(document | {"server": server.endpoint.named("pgdyno drive")})
         rows = connection.execute("SELECT client, value FROM drawn").fetchall()
         connection.execute("DROP TABLE drawn")
     return Counter((int(client), int(value)) for client, value in rows)
 
 
 def test_four_drivers_of_four_clients_send_what_one_of_sixteen_sends(loaded: Cluster, tmp_path: Path) -> None:
-    def alone(asked: dict[str, Any]) -> None:
-        with Driving(asked, tmp_path / "alone.err") as driving:
+    def alone(document: dict[str, Any]) -> None:
+        with DriverProcess(document, tmp_path / "alone.err") as driving:
             driving.follow(lambda _: None)
 
-    def shared(asked: dict[str, Any]) -> None:
-        with together.Drivers(asked, shares_of([1, 1, 1, 1], 16, 4), tmp_path) as drivers:
+    def shared(document: dict[str, Any]) -> None:
+        with together.Drivers(document, shares_of([1, 1, 1, 1], 16, 4), tmp_path) as drivers:
             drivers.begin()
-            told = drivers.follow(lambda _: None)
-        assert told.lost is None
-        assert [part.ready["clients"] for part in told.parts.values()] == [4, 4, 4, 4]
+            result = drivers.follow(lambda _: None)
+        assert result.lost is None
+        assert [part.ready["clients"] for part in result.parts.values()] == [4, 4, 4, 4]
 
     one, four = drawn(loaded, alone), drawn(loaded, shared)
     assert one.total() == 10_000
@@ -78,7 +78,7 @@ def test_four_drivers_of_four_clients_send_what_one_of_sixteen_sends(loaded: Clu
 def test_all_drivers_connect_at_the_same_time(loaded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted: list[str] = []
 
-    class Noted(Driving):
+    class Noted(DriverProcess):
         def __init__(self, *arguments: Any, **more: Any) -> None:
             noted.append("started")
             super().__init__(*arguments, **more)
@@ -87,11 +87,11 @@ def test_all_drivers_connect_at_the_same_time(loaded: Cluster, tmp_path: Path, m
             noted.append("waited for")
             return super().connected()
 
-    monkeypatch.setattr(together, "Driving", Noted)
+    monkeypatch.setattr(together, "DriverProcess", Noted)
     clients = clients_of(TPCB)
     assert clients is not None
-    asked = native.document(clients, 0, 1000) | {"server": loaded.endpoint.named("pgdyno drive")}
-    with together.Drivers(asked, shares_of([1, 1, 1], 6, 3), tmp_path):
+    document = native.document(clients, 0, 1000) | {"server": loaded.endpoint.named("pgdyno drive")}
+    with together.Drivers(document, shares_of([1, 1, 1], 6, 3), tmp_path):
         assert noted == ["started"] * 3 + ["waited for"] * 3
 
 
@@ -106,13 +106,13 @@ def test_a_run_of_several_drivers_is_one_record(loaded: Cluster, tmp_path: Path)
         2.0,
         warmup_s=1.0,
         drivers=(2, 1),
-        on_start=lambda *found: pids.extend(found),
+        on_start=lambda *item: pids.extend(item),
         on_measure_begin=lambda: begun.append("begin"),
         on_measure_end=lambda: begun.append("end"),
     )
     proofs = TPCB.proofs(loaded, outcome, baseline=baseline, full=True)
-    assert [one for one in (*outcome.checks, *proofs) if not one.ok] == []
-    assert "drivers_lasted" in {one.name for one in outcome.checks}
+    assert [check for check in (*outcome.checks, *proofs) if not check.ok] == []
+    assert "drivers_lasted" in {check.name for check in outcome.checks}
     assert (len(set(pids)), begun) == (2, ["begin", "end"])
     assert list(outcome.drivers) == ["driver 1", "driver 2"]
     first, second = outcome.drivers.values()
@@ -121,7 +121,7 @@ def test_a_run_of_several_drivers_is_one_record(loaded: Cluster, tmp_path: Path)
     assert first.transactions > second.transactions > 0, "four clients and two"
     assert outcome.driver.transactions == first.transactions + second.transactions
     assert outcome.driver.cpu_ns == (first.cpu_ns or 0) + (second.cpu_ns or 0)
-    assert outcome.driver.begin_late_ms == max(one.begin_late_ms or 0.0 for one in (first, second))
+    assert outcome.driver.begin_late_ms == max(item.begin_late_ms or 0.0 for item in (first, second))
     rows = [row for row in outcome.throughput.to_pylist() if row["t_begin_ns"] >= outcome.phases[-1].begin_ns]
     assert sum(row["transactions"] for row in rows) == outcome.account.succeeded > 0
     assert (tmp_path / "drive.jsonl").read_text().count("\n") == 4
@@ -131,14 +131,14 @@ def test_drivers_whose_clock_is_a_day_ahead_come_to_the_same_record(
     loaded: Cluster, tmp_path: Path, elsewhere: tuple[str, ...]
 ) -> None:
     outcome = run(loaded, TPCB, tmp_path, 2.0, warmup_s=1.0, drivers=(1, 1, 1), prefix=elsewhere)
-    assert [one for one in outcome.checks if not one.ok] == []
+    assert [check for check in outcome.checks if not check.ok] == []
     assert outcome.phases[0].begin_ns < now_ns(), "this host's clock"
     rows = [row for row in outcome.throughput.to_pylist() if row["t_begin_ns"] >= outcome.phases[-1].begin_ns]
     assert rows[0]["t_begin_ns"] == outcome.phases[-1].begin_ns
     assert sum(row["transactions"] for row in rows) == outcome.account.succeeded > 0
-    for one in outcome.drivers.values():
-        assert one.clock is not None
-        assert abs(one.clock.ahead_ns - DAY_S * SECOND_NS) <= one.clock.uncertainty_ns
+    for driver in outcome.drivers.values():
+        assert driver.clock is not None
+        assert abs(driver.clock.ahead_ns - DAY_S * SECOND_NS) <= driver.clock.uncertainty_ns
     assert outcome.driver.clock is None
 
 
@@ -148,17 +148,17 @@ def test_the_share_of_a_rate_adds_up_to_the_rate(loaded: Cluster, tmp_path: Path
     )
     outcome = run(loaded, spec, tmp_path, 2.0, drivers=(1, 1, 1))
     assert outcome.account.scheduled == pytest.approx(600, abs=30), "a busy machine may be a tenth of a second behind"
-    assert all(one.wake is not None and one.lag is not None for one in outcome.drivers.values())
+    assert all(driver.wake is not None and driver.lag is not None for driver in outcome.drivers.values())
     assert outcome.driver.wake is None, "percentiles are not added"
 
 
 def killing(pids: list[int], victim: int, seconds: int) -> Callable[[float, str], None]:
     """Kills a driver when so many seconds have been told."""
-    told: list[str] = []
+    texts: list[str] = []
 
     def progress(_share: float, text: str) -> None:
-        told.append(text)
-        if len(told) == seconds:
+        texts.append(text)
+        if len(texts) == seconds:
             os.kill(pids[victim], signal.SIGKILL)
 
     return progress
@@ -175,11 +175,11 @@ def test_a_driver_that_is_lost_makes_the_run_invalid_by_name_and_ends_the_others
         tmp_path,
         60.0,
         drivers=(1, 1, 1),
-        on_start=lambda *found: pids.extend(found),
+        on_start=lambda *item: pids.extend(item),
         progress=killing(pids, 1, 2),
     )
     assert time.monotonic() - begun < 60, "the others did not measure to their end"
-    failed = {one.name: one.detail for one in outcome.checks if not one.ok}
+    failed = {check.name: check.detail for check in outcome.checks if not check.ok}
     assert failed["drivers_lasted"].startswith("driver 2 was lost 2.")
     assert "signal 9" in failed["drivers_lasted"]
     assert "measured_under_load" in failed
@@ -199,7 +199,7 @@ def test_a_driver_that_is_lost_before_anything_was_measured_is_an_error(loaded: 
             60.0,
             warmup_s=30.0,
             drivers=(1, 1),
-            on_start=lambda *found: pids.extend(found),
+            on_start=lambda *item: pids.extend(item),
             progress=killing(pids, 0, 1),
         )
 

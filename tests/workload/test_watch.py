@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.errors import PgdynoError
 from pgdyno.workload import watch as watch_module
-from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns
+from pgdyno.workload.watch import SECOND_NS, PgbenchMonitor, RunTimeline, now_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +25,9 @@ class Pretence:
         self.called: list[str] = []
         self.shown: list[tuple[float, str]] = []
         self.process = subprocess.Popen(["sh", "-c", script], stderr=subprocess.PIPE)
-        self.watch = Watch(
+        self.watch = PgbenchMonitor(
             process=self.process,
-            time=Timeline(started_ns, started_ns + int(seconds * SECOND_NS)),
+            time=RunTimeline(started_ns, started_ns + int(seconds * SECOND_NS)),
             warmup_s=warmup_s,
             duration_s=duration_s,
             edges=(lambda: self.called.append("begin"), lambda: self.called.append("end")),

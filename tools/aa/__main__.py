@@ -39,44 +39,44 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    wanted = trials(asked.seed)
-    if asked.list:
-        print("\n".join(f"{one.key}: {' and '.join(one.volumes)} {one.document['workload']}" for one in wanted))
+def _run(namespace: argparse.Namespace) -> int:
+    wanted = trials(namespace.seed)
+    if namespace.list:
+        print("\n".join(f"{trial.key}: {' and '.join(trial.volumes)} {trial.document['workload']}" for trial in wanted))
         return 0
-    if asked.page:
+    if namespace.page:
         return code(write(Record.require(RESULTS, "aa")))
-    if asked.trial is not None:
-        return tried(RESULTS, lambda path: claims.judge(collect(wanted[: asked.trial], path, asked.seed)))
-    return code(write(collect(wanted, RESULTS, asked.seed)))
+    if namespace.trial is not None:
+        return tried(RESULTS, lambda path: claims.judge(collect(wanted[: namespace.trial], path, namespace.seed)))
+    return code(write(collect(wanted, RESULTS, namespace.seed)))
 
 
 def collect(wanted: Sequence[Trial], path: Path, seed: int) -> Record:
     """Make the experiments that the record at ``path`` lacks of ``wanted``; one that broke is made again."""
     preflight.require_root("the record of live experiments")
     preflight.require_fuse()
-    found = Record.here(seed)
+    answer = Record.here(seed)
     kept = Record.load(path)
-    if kept is not None and kept.goes_on(found):
-        found = kept.model_copy(update={"results": kept.whole})
-    there = {result.key for result in found.results}
-    left = [one for one in wanted if one.key not in there]
+    if kept is not None and kept.goes_on(answer):
+        answer = kept.model_copy(update={"results": kept.whole})
+    there = {result.key for result in answer.results}
+    left = [trial for trial in wanted if trial.key not in there]
     with tempfile.TemporaryDirectory(prefix="pgdyno-aa-") as root:
         for number, trial in enumerate(left, 1):
             begin = time.monotonic()
             result = measure(trial, Path(root))
-            found.results.append(result)
-            found.save(path)
+            answer.results.append(result)
+            answer.save(path)
             state = result.broke or (result.outcome if trial.change else "ALARM" if result.alarm else "no alarm")
             took = f"{time.monotonic() - begin:.0f} s"
             print(f"{number}/{len(left)} {claims.said(result)}: {state} ({took})", file=sys.stderr, flush=True)
-    return found
+    return answer
 
 
-def write(found: Record) -> list[Claim]:
+def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
-    judged = claims.judge(found)
-    return published(PAGE, page.render(found, judged), judged)
+    judged = claims.judge(record)
+    return published(PAGE, page.render(record, judged), judged)
 
 
 if __name__ == "__main__":

@@ -17,30 +17,30 @@ ALARMS_MAX = 0.10
 """Twice what the intervals promise. Of so few experiments a bar at 5 % would be broken by chance in one bench of four."""
 
 
-def judge(found: Record) -> list[Claim]:
+def judge(record: Record) -> list[Claim]:
     """Enough experiments, few false alarms, and no true difference that is passed over in silence."""
-    equal, alarms = found.equal, [one for one in found.equal if one.alarm]
+    equal, alarms = record.equal, [item for item in record.equal if item.alarm]
     share = len(alarms) / len(equal) if equal else 0.0
     return [
         Claim("experiments of one volume twice", f"at least {EQUAL}", f"{len(equal)}", len(equal) >= EQUAL,
-              tuple(f"{one.key}: {one.broke}" for one in found.results if one.broke is not None)),
+              tuple(f"{result.key}: {result.broke}" for result in record.results if result.broke is not None)),
         Claim("called different", f"at most {ALARMS_MAX:.0%}", f"{len(alarms)} of {len(equal)} ({share:.0%})",
-              bool(equal) and share <= ALARMS_MAX, tuple(said(one) for one in alarms)),
-        _difference(found.different),
+              bool(equal) and share <= ALARMS_MAX, tuple(said(alarm) for alarm in alarms)),
+        _difference(record.different),
     ]  # fmt: skip
 
 
-def said(one: Result) -> str:
+def said(result: Result) -> str:
     """An experiment in words."""
-    if one.ratio is None or one.low is None or one.high is None:
-        return f"{one.key}: no ratio; {one.volumes[1]} against {one.volumes[0]}"
-    return f"{one.key}: {one.ratio:.4f} ({one.low:.4f} to {one.high:.4f}); {one.volumes[1]} against {one.volumes[0]}"
+    if result.ratio is None or result.low is None or result.high is None:
+        return f"{result.key}: no ratio; {result.volumes[1]} against {result.volumes[0]}"
+    return f"{result.key}: {result.ratio:.4f} ({result.low:.4f} to {result.high:.4f}); {result.volumes[1]} against {result.volumes[0]}"
 
 
 def _difference(results: Sequence[Result]) -> Claim:
-    counted = Counter(one.outcome for one in results)
+    counted = Counter(result.outcome for result in results)
     judged = len(results) - counted["no verdict"]
-    faults = tuple(f"{said(one)}: {one.outcome}" for one in results if one.outcome in ("missed", "wrong"))
+    faults = tuple(f"{said(result)}: {result.outcome}" for result in results if result.outcome in ("missed", "wrong"))
     return Claim(
         f"a true difference of {CHANGE:.0%}",
         "found, or called too small for the budget",

@@ -32,10 +32,10 @@ def measure(trial: Trial, root: Path) -> Result:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def told(trial: Trial, found: Comparison) -> Result:
+def told(trial: Trial, comparison: Comparison) -> Result:
     """What a report says of the second volume against the first."""
-    first, second = found.arms
-    (ratio,) = found.ratios
+    first, second = comparison.arms
+    (ratio,) = comparison.ratios
     estimate = ratio.estimate
     invalid = next((why for arm in (first, second) for why in arm.why_invalid), None)
     update: dict[str, Any] = {
@@ -52,17 +52,17 @@ def told(trial: Trial, found: Comparison) -> Result:
 
 
 def _asked(trial: Trial) -> Result:
-    asked = trial.document["workload"]
+    workload = trial.document["workload"]
     return Result(
         key=trial.key,
         kind=trial.kind,
         volumes=trial.volumes,
         change=trial.change,
-        workload=f"{asked['script']} by {asked['engine']}, scale {asked['scale']}, {asked['clients']} clients",
+        workload=f"{workload['script']} by {workload['engine']}, scale {workload['scale']}, {workload['clients']} clients",
     )
 
 
 def _pairs(first: ArmSummary, second: ArmSummary) -> tuple[tuple[float, float], ...]:
-    under = {one.figures.record.block: one.headline for one in first.replicates}
-    over = {one.figures.record.block: one.headline for one in second.replicates}
+    under = {replicate.figures.record.block: replicate.headline for replicate in first.replicates}
+    over = {replicate.figures.record.block: replicate.headline for replicate in second.replicates}
     return tuple((over[block], under[block]) for block in sorted(over.keys() & under.keys()))

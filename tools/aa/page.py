@@ -29,13 +29,13 @@ Were the intervals exact, more than {most} of {count} would be called different 
 """
 
 
-def render(found: Record, judged: Sequence[Claim]) -> str:
+def render(record: Record, judged: Sequence[Claim]) -> str:
     """The text of the page."""
     introduction = INTRODUCTION.strip().format(
-        replicates=REPLICATES, duration=DURATION, cores=found.cores, kernel=found.kernel, seed=found.seed,
-        build_hash=found.build_hash[:12],
+        replicates=REPLICATES, duration=DURATION, cores=record.cores, kernel=record.kernel, seed=record.seed,
+        build_hash=record.build_hash[:12],
     )  # fmt: skip
-    equal = found.equal
+    equal = record.equal
     parts = [
         f"# Live A/A\n\n<!-- Written by `{COMMAND}` from tools/aa. -->",
         introduction,
@@ -43,9 +43,9 @@ def render(found: Record, judged: Sequence[Claim]) -> str:
         "## One volume twice",
         _chance(len(equal)),
         _kinds(equal),
-        *_invalid(found.whole),
+        *_invalid(record.whole),
         f"## A volume that is {CHANGE:.0%} faster",
-        _different(found.different),
+        _different(record.different),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -63,17 +63,17 @@ def _chance(count: int) -> str:
 def _kinds(results: Sequence[Result]) -> str:
     rows = []
     for kind in KINDS:
-        members = [one for one in results if one.kind == kind.name]
+        members = [result for result in results if result.kind == kind.name]
         if not members:
             continue
-        detectable = [one.detectable for one in members if one.detectable is not None]
+        detectable = [member.detectable for member in members if member.detectable is not None]
         rows.append(
             [
                 kind.name,
                 md.code(kind.volume),
                 members[0].workload,
                 str(len(members)),
-                "; ".join(said(one) for one in members if one.alarm) or "none",
+                "; ".join(said(member) for member in members if member.alarm) or "none",
                 _percent(record.pooled(members)),
                 _percent(median(detectable) if detectable else None),
             ]
@@ -83,20 +83,20 @@ def _kinds(results: Sequence[Result]) -> str:
 
 
 def _invalid(results: Sequence[Result]) -> list[str]:
-    rows = [[one.key, one.invalid] for one in results if one.invalid is not None]
+    rows = [[result.key, result.invalid] for result in results if result.invalid is not None]
     return ["Experiments with an invalid run:", md.table(["experiment", "first reason"], rows)] if rows else []
 
 
 def _different(results: Sequence[Result]) -> str:
     rows = [
         [
-            said(one),
-            one.outcome,
-            _percent(one.detectable),
-            "–" if one.replicates_needed is None else str(one.replicates_needed),
-            "yes" if one.holds_truth else "no",
+            said(result),
+            result.outcome,
+            _percent(result.detectable),
+            "–" if result.replicates_needed is None else str(result.replicates_needed),
+            "yes" if result.holds_truth else "no",
         ]
-        for one in results
+        for result in results
     ]
     heads = ["experiment", "outcome", "would find", f"replicates for {CHANGE:.0%}", f"interval holds {1 + CHANGE:g}"]
     return md.table(heads, rows)

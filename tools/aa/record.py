@@ -103,20 +103,20 @@ class Record(Kept):
     @property
     def whole(self) -> list[Result]:
         """Experiments that ended as they should."""
-        return [one for one in self.results if one.broke is None]
+        return [result for result in self.results if result.broke is None]
 
     @property
     def equal(self) -> list[Result]:
         """Whole experiments of one volume twice."""
-        return [one for one in self.whole if one.change == 0]
+        return [result for result in self.whole if result.change == 0]
 
     @property
     def different(self) -> list[Result]:
         """Whole experiments of volumes that truly differ."""
-        return [one for one in self.whole if one.change != 0]
+        return [result for result in self.whole if result.change != 0]
 
 
 def pooled(results: Sequence[Result]) -> float | None:
     """The scatter of several experiments alike: the root of the mean of their variances."""
-    known = [one.scatter for one in results if one.scatter is not None]
+    known = [result.scatter for result in results if result.scatter is not None]
     return math.sqrt(fmean(scatter**2 for scatter in known)) if known else None

@@ -102,8 +102,8 @@ def trials(seed: int) -> list[Trial]:
 
 def digest(wanted: Sequence[Trial]) -> str:
     """Of everything that is asked: results of other trials do not stand in one table."""
-    asked = json.dumps([[one.key, one.document] for one in wanted], sort_keys=True)
-    return hashlib.sha256(asked.encode()).hexdigest()[:12]
+    result = json.dumps([[trial.key, trial.document] for trial in wanted], sort_keys=True)
+    return hashlib.sha256(result.encode()).hexdigest()[:12]
 
 
 def _trial(number: int, kind: Kind, other: str, change: float, seed: int) -> Trial:

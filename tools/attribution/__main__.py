@@ -44,16 +44,20 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    wanted = [one for one in draw(asked.seed, asked.count) if asked.only is None or one.truth in asked.only]
-    if asked.list:
-        print("\n".join(f"{one.key}: {one.document['world']} {one.document['workload']['clients']}" for one in wanted))
+def _run(namespace: argparse.Namespace) -> int:
+    wanted = [
+        item for item in draw(namespace.seed, namespace.count) if namespace.only is None or item.truth in namespace.only
+    ]
+    if namespace.list:
+        print(
+            "\n".join(f"{item.key}: {item.document['world']} {item.document['workload']['clients']}" for item in wanted)
+        )
         return 0
-    if asked.page:
+    if namespace.page:
         return code(write(Record.require(RESULTS, "attribution")))
-    if asked.only:
-        return tried(RESULTS, lambda path: claims.judge(collect(wanted, path, asked.seed))[-1:])
-    return code(write(collect(wanted, RESULTS, asked.seed)))
+    if namespace.only:
+        return tried(RESULTS, lambda path: claims.judge(collect(wanted, path, namespace.seed))[-1:])
+    return code(write(collect(wanted, RESULTS, namespace.seed)))
 
 
 def collect(wanted: Sequence[Scenario], path: Path, seed: int) -> Record:
@@ -62,18 +66,18 @@ def collect(wanted: Sequence[Scenario], path: Path, seed: int) -> Record:
     preflight.require_fuse()
     if len(os.sched_getaffinity(0)) < 2:
         raise HostError("server and driver need a CPU each, and there is one", remedy="use a machine with two")
-    found = Record.here(seed)
+    answer = Record.here(seed)
     kept = Record.load(path)
-    if kept is not None and kept.goes_on(found):
-        found = kept
-    there = {result.key for result in found.results}
-    left = [one for one in wanted if one.key not in there]
+    if kept is not None and kept.goes_on(answer):
+        answer = kept
+    there = {result.key for result in answer.results}
+    left = [scenario for scenario in wanted if scenario.key not in there]
     with tempfile.TemporaryDirectory(prefix="pgdyno-attribution-") as root:
         for number, scenario in enumerate(left, 1):
             begin = time.monotonic()
             result = measure(scenario, Path(root))
-            found.results.append(result)
-            found.save(path)
+            answer.results.append(result)
+            answer.save(path)
             state = result.refuted or ("right" if result.right else "WRONG")
             took = f"{time.monotonic() - begin:.0f} s"
             print(
@@ -81,13 +85,13 @@ def collect(wanted: Sequence[Scenario], path: Path, seed: int) -> Record:
                 file=sys.stderr,
                 flush=True,
             )
-    return found
+    return answer
 
 
-def write(found: Record) -> list[Claim]:
+def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
-    judged = claims.judge(found)
-    return published(PAGE, page.render(found, judged), judged)
+    judged = claims.judge(record)
+    return published(PAGE, page.render(record, judged), judged)
 
 
 if __name__ == "__main__":

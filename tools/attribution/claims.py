@@ -16,9 +16,9 @@ OF_A_LIMIT_MIN = 3
 """Runs of each limit: a limit that hardly occurs is not attributed by saying another one."""
 
 
-def judge(found: Record) -> list[Claim]:
+def judge(record: Record) -> list[Claim]:
     """Enough labelled runs of each limit, nearly all right, none wrong with confidence."""
-    judged = found.judged
+    judged = record.judged
     right = sum(result.right for result in judged)
     share = right / len(judged) if judged else 0.0
     wrong = [result for result in judged if result.confidently_wrong]

@@ -18,7 +18,7 @@ from tools.attribution.truth import refuted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.binding.verdict import Verdict
+    from pgdyno.analysis.binding.verdict import BindingVerdict
     from tools.attribution.scenarios import Scenario
 
 WAL_SIZE = "max_wal_size"
@@ -29,7 +29,7 @@ class _Asked:
     scenario: Scenario
     experiment: Experiment
 
-    def result(self, refuted: str | None, verdict: Verdict | None, tps: float) -> Result:
+    def result(self, refuted: str | None, verdict: BindingVerdict | None, tps: float) -> Result:
         """What came of it; of a run that broke there is no verdict."""
         return Result(
             key=self.scenario.key,
@@ -47,17 +47,17 @@ class _Asked:
 def measure(scenario: Scenario, root: Path) -> Result:
     """The verdict on one run, and whether its truth is what was meant; the run's directory is removed."""
     experiment = Experiment.of(document(scenario))
-    asked = _Asked(scenario, experiment)
+    result = _Asked(scenario, experiment)
     try:
         directory = run_experiment(experiment, root=root, command=("make", "bench", "ONLY=attribution"))
     except PgdynoError as error:
-        return asked.result(refuted=f"the run ended: {error.message}", verdict=None, tps=0.0)
+        return result.result(refuted=f"the run ended: {error.message}", verdict=None, tps=0.0)
     try:
-        found = summarise(directory)
-        arm = found.arms[0]
+        comparison = summarise(directory)
+        arm = comparison.arms[0]
         # The rules are asked of invalid runs too: whether such a run counts is the scenario's decision.
         verdict = total([bind_run(replicate.figures).seconds for replicate in arm.replicates])
-        return asked.result(refuted(scenario, found.arms), verdict, arm.headline.mean)
+        return result.result(refuted(scenario, comparison.arms), verdict, arm.headline.mean)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -71,12 +71,12 @@ def document(scenario: Scenario) -> dict[str, Any]:
     return made
 
 
-def _workload(asked: dict[str, Any]) -> str:
+def _workload(document: dict[str, Any]) -> str:
     """What was asked, in few words."""
-    script = asked.get("script") or ",".join(file["name"] for file in asked["files"])
+    script = document.get("script") or ",".join(file["name"] for file in document["files"])
     pace = "".join(
-        f", {asked[key]:g} {word}"
+        f", {document[key]:g} {word}"
         for key, word in (("rate_per_s", "a second"), ("think_ms", "ms of thought"))
-        if key in asked
+        if key in document
     )
-    return f"{script}, scale {asked['scale']}, {asked['clients']} clients{pace}"
+    return f"{script}, scale {document['scale']}, {document['clients']} clients{pace}"

@@ -26,16 +26,16 @@ seconds were called volume IOPS three times, with high confidence. Seed 20261123
 """
 
 
-def render(found: Record, judged: Sequence[Claim]) -> str:
+def render(record: Record, judged: Sequence[Claim]) -> str:
     """The text of the page."""
     return "\n\n".join([
         f"# Attribution\n\n<!-- Written by `{COMMAND}` from tools/attribution. -->",
-        INTRODUCTION.strip().format(seed=found.seed, rules=found.rules, build_hash=found.build_hash[:12]),
+        INTRODUCTION.strip().format(seed=record.seed, rules=record.rules, build_hash=record.build_hash[:12]),
         claims_table(judged),
         "## Confusion matrix\n\nRows: the limit that bound. Columns: the limit that was named; in brackets those of them with high confidence.",
-        _matrix(found.judged),
-        *_list("Wrong", [one for one in found.judged if not one.right]),
-        *_list("Not judged", [one for one in found.results if one.refuted is not None]),
+        _matrix(record.judged),
+        *_list("Wrong", [result for result in record.judged if not result.right]),
+        *_list("Not judged", [result for result in record.results if result.refuted is not None]),
     ]) + "\n"  # fmt: skip
 
 
@@ -43,13 +43,15 @@ def _matrix(results: Sequence[Result]) -> str:
     named = [*OF_RUNS, None]
     rows = []
     for truth in OF_RUNS:
-        cells = [_cell([one for one in results if (one.truth, one.limit) == (truth, limit)]) for limit in named]
+        cells = [
+            _cell([result for result in results if (result.truth, result.limit) == (truth, limit)]) for limit in named
+        ]
         rows.append([TITLES[truth], *cells])
     return md.table(["bound", *(TITLES[limit] if limit else "unknown" for limit in named)], rows)
 
 
 def _cell(results: Sequence[Result]) -> str:
-    high = sum(one.confidence == "high" for one in results)
+    high = sum(result.confidence == "high" for result in results)
     return f"{len(results)} ({high})" if results else ""
 
 
@@ -57,7 +59,7 @@ def _list(title: str, results: Sequence[Result]) -> list[str]:
     if not results:
         return []
     rows = [
-        [one.key, one.limit or "unknown", one.confidence, one.volume, one.workload, one.refuted or ""]
-        for one in results
+        [result.key, result.limit or "unknown", result.confidence, result.volume, result.workload, result.refuted or ""]
+        for result in results
     ]
     return [f"## {title}", md.table(["run", "named", "confidence", "volumes", "workload", "why"], rows)]

@@ -72,11 +72,11 @@ def rules_digest(folder: Path = RULES) -> str:
 
     It depends on the version of Python, whose `ast.unparse` writes the code.
     """
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for file in sorted(folder.glob("*.py")):
         code = ast.unparse(_WithoutDocumentation().visit(ast.parse(file.read_text(encoding="utf-8"))))
-        found.update(file.name.encode() + b"\0" + code.encode())
-    return found.hexdigest()[:12]
+        sha256.update(file.name.encode() + b"\0" + code.encode())
+    return sha256.hexdigest()[:12]
 
 
 class _WithoutDocumentation(ast.NodeTransformer):

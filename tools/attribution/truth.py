@@ -38,7 +38,7 @@ def refuted(scenario: Scenario, arms: tuple[ArmSummary, ...]) -> str | None:
 def _held(scenario: Scenario, arm: ArmSummary) -> tuple[float | None, float]:
     """Share of the time above the limit that was meant (None where it is no device's), and above the most of all others."""
     of_volumes = {
-        (role, limit): share for role, one in arm.volumes.items() for limit, share in one.time_above_limit.items()
+        (role, limit): share for role, volume in arm.volumes.items() for limit, share in volume.time_above_limit.items()
     }
     of_instance = arm.instance.time_above_limit if arm.instance is not None else {}
     meant = {"volume_iops": "iops", "burst_bucket": "iops", "volume_throughput": "throughput"}.get(scenario.truth)

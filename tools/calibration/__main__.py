@@ -16,12 +16,12 @@ DRAWS = 4000
 
 def measure(draws: int) -> list[Counted]:
     """Count every case, and say each as it is done."""
-    found = []
+    results = []
     for case in cases():
-        found.append(count(case, draws))
-        state = "" if found[-1].holds else "  DOES NOT HOLD"
-        print(f"{case.group}: {case.name}: {found[-1].share:.1%}{state}", file=sys.stderr, flush=True)
-    return found
+        results.append(count(case, draws))
+        state = "" if results[-1].holds else "  DOES NOT HOLD"
+        print(f"{case.group}: {case.name}: {results[-1].share:.1%}{state}", file=sys.stderr, flush=True)
+    return results
 
 
 def main() -> int:
@@ -29,11 +29,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.calibration", description=__doc__)
     parser.add_argument("--draws", type=int, default=DRAWS, help="series or experiments of each case")
     parser.add_argument("--trial", action="store_true", help="write no page")
-    asked = parser.parse_args()
-    found = measure(asked.draws)
-    if not asked.trial:
-        PAGE.write_text(page.render(found), encoding="utf-8")
-    return 0 if all(one.holds for one in found) else 1
+    args = parser.parse_args()
+    counteds = measure(args.draws)
+    if not args.trial:
+        PAGE.write_text(page.render(counteds), encoding="utf-8")
+    return 0 if all(counted.holds for counted in counteds) else 1
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from pgdyno.analysis.credit import Spent, regimes
+from pgdyno.analysis.credit import CreditUse, regimes
 from pgdyno.analysis.interval import distinguishable, ratio_interval, t_interval
 from pgdyno.analysis.noise import floor_of
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, POWER, detectable_difference, equivalent_within
@@ -74,8 +74,8 @@ class Counted:
 def count(case: Case, draws: int) -> Counted:
     """Draw that many times, from a seed of the case's own."""
     rng = np.random.default_rng(zlib.crc32(f"{case.group}: {case.name}; {SEED}".encode()))
-    found = [answer for answer in (case.once(rng) for _ in range(draws)) if answer is not None]
-    return Counted(case, draws, len(found), sum(found))
+    results = [answer for answer in (case.once(rng) for _ in range(draws)) if answer is not None]
+    return Counted(case, draws, len(results), sum(results))
 
 
 def cases() -> list[Case]:
@@ -105,15 +105,15 @@ def _within_a_run() -> list[Case]:
 
 
 def _covers(draw: Callable[[Rng], tuple[series.Values, list[int]]], truth: float, rng: Rng) -> bool | None:
-    found = steady_state(*draw(rng)).tps
-    return None if found is None else found.low <= truth <= found.high
+    mean = steady_state(*draw(rng)).tps
+    return None if mean is None else mean.low <= truth <= mean.high
 
 
 def _covers_beside_a_knee(rng: Rng) -> bool | None:
     values, knee_s = series.bursting(rng, 300)
-    gone = Spent("credits", (False,) * knee_s + (True,) * (len(values) - knee_s))
-    found = steady_within(values, (), regimes([gone], values)).tps
-    return None if found is None else found.low <= 1.0 <= found.high
+    gone = CreditUse("credits", (False,) * knee_s + (True,) * (len(values) - knee_s))
+    mean = steady_within(values, (), regimes([gone], values)).tps
+    return None if mean is None else mean.low <= 1.0 <= mean.high
 
 
 def _steadiness() -> list[Case]:
@@ -178,21 +178,21 @@ def _between_runs(rng: Rng, deviation: float = RUNS_DIFFER) -> float:
 
 
 def _ratio_covers(name: str, rng: Rng) -> bool:
-    found = ratio_interval(_blocks(rng, name, RATIO))
-    assert found.low is not None and found.high is not None
-    return found.low <= RATIO <= found.high
+    result = ratio_interval(_blocks(rng, name, RATIO))
+    assert result.low is not None and result.high is not None
+    return result.low <= RATIO <= result.high
 
 
 def _mean_covers(name: str, rng: Rng) -> bool:
-    found = t_interval([under for _, under in _blocks(rng, name, 1.0)])
-    assert found.low is not None and found.high is not None
-    return found.low <= (series.sawtooth_truth() if "sawtooth" in name else 1.0) <= found.high
+    estimate = t_interval([under for _, under in _blocks(rng, name, 1.0)])
+    assert estimate.low is not None and estimate.high is not None
+    return estimate.low <= (series.sawtooth_truth() if "sawtooth" in name else 1.0) <= estimate.high
 
 
 def _p99_covers(rng: Rng) -> bool:
-    found = ratio_interval([(RATIO * _p99(rng), _p99(rng)) for _ in range(REPLICATES)])
-    assert found.low is not None and found.high is not None
-    return found.low <= RATIO <= found.high
+    result = ratio_interval([(RATIO * _p99(rng), _p99(rng)) for _ in range(REPLICATES)])
+    assert result.low is not None and result.high is not None
+    return result.low <= RATIO <= result.high
 
 
 def _p99(rng: Rng) -> float:
@@ -236,5 +236,5 @@ def _below_the_floor(rng: Rng) -> bool:
     blocks = rng.normal(0.0, 0.2, REPLICATES)
     floor = floor_of((rng.normal(0.0, 0.03, (2, REPLICATES)) + blocks).tolist())
     assert floor is not None
-    one, other = rng.normal(0.0, 0.03, 2)
-    return bool(abs(one - other) < math.log1p(floor.difference))
+    result, other = rng.normal(0.0, 0.03, 2)
+    return bool(abs(result - other) < math.log1p(floor.difference))

@@ -16,17 +16,17 @@ share of the draws to which an answer was given: a run can be too short or witho
 """
 
 
-def render(found: Sequence[Counted]) -> str:
+def render(counteds: Sequence[Counted]) -> str:
     """The text of the page."""
     head = f"# Calibration\n\n<!-- Written by `{COMMAND}` from tools/calibration. -->\n"
-    parts = [head, INTRODUCTION.strip().format(drawn=min(one.drawn for one in found))]
-    for group, members in groupby(found, key=lambda one: one.case.group):
-        rows = [_row(one) for one in members]
+    parts = [head, INTRODUCTION.strip().format(drawn=min(counted.drawn for counted in counteds))]
+    for group, members in groupby(counteds, key=lambda counted: counted.case.group):
+        rows = [_row(member) for member in members]
         parts += [f"## {group}", md.table(["case", "must be", "found", "answered", "holds"], rows)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _row(one: Counted) -> list[str]:
-    bounds = f"{one.case.low * 100:.0f} to {one.case.high * 100:.0f} %"
-    answered = f"{one.answered / one.drawn * 100:.0f} %"
-    return [one.case.name, bounds, f"{one.share * 100:.1f} %", answered, "yes" if one.holds else "**no**"]
+def _row(counted: Counted) -> list[str]:
+    bounds = f"{counted.case.low * 100:.0f} to {counted.case.high * 100:.0f} %"
+    answered = f"{counted.answered / counted.drawn * 100:.0f} %"
+    return [counted.case.name, bounds, f"{counted.share * 100:.1f} %", answered, "yes" if counted.holds else "**no**"]

@@ -33,10 +33,10 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.page:
+def _run(namespace: argparse.Namespace) -> int:
+    if namespace.page:
         return code(write(Record.require(KEPT, "captured")))
-    return code(write(measure.measure(asked.seconds, asked.pairs, asked.minutes or minutes())))
+    return code(write(measure.measure(namespace.seconds, namespace.pairs, namespace.minutes or minutes())))
 
 
 def write(record: Record) -> list[Claim]:

@@ -63,10 +63,10 @@ def judge(record: Record) -> list[Claim]:
 
 
 def _cpu(record: Record, load: Load) -> Claim:
-    found = compare(record.of(load))
+    result = compare(record.of(load))
     return Claim(
         name=f"CPU of {load.name}",
         bar=f"≤ {CPU_RATIO_MAX:g} × the driver",
-        found=f"{found.ratio:.2f} × ({found.low:.2f} to {found.high:.2f})",
-        holds=found.ratio <= CPU_RATIO_MAX,
+        found=f"{result.ratio:.2f} × ({result.low:.2f} to {result.high:.2f})",
+        holds=result.ratio <= CPU_RATIO_MAX,
     )

@@ -75,7 +75,7 @@ def log_of(cluster: Cluster, name: str, use: Callable[[Cluster], None], **settin
     _set(cluster, {"log_filename": f"{name}.log", **settings})
     folder = cluster.data_dir / "log"
     formats = _setting(cluster, "log_destination").split(",")
-    files = {end: folder / f"{name}.{end}" for end, one in ENDS.items() if one in formats}
+    files = {end: folder / f"{name}.{end}" for end, item in ENDS.items() if item in formats}
     _require(lambda: all(path.exists() for path in files.values()), f"the server does not log into {folder}")
     # Sessions that began before the reload log by the old settings.
     _require(lambda: _setting(cluster, "log_filename") == f"{name}.log", "the server did not read its settings again")
@@ -87,8 +87,8 @@ def log_of(cluster: Cluster, name: str, use: Callable[[Cluster], None], **settin
     return Logged(files)
 
 
-def _require(found: Callable[[], bool], otherwise: str) -> None:
-    if not wait_until(found, PATIENCE_S):
+def _require(result: Callable[[], bool], otherwise: str) -> None:
+    if not wait_until(result, PATIENCE_S):
         raise PgdynoError(otherwise, remedy="look at the server's log")
 
 

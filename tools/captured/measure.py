@@ -122,9 +122,9 @@ def read(folder: Path, megabytes: int) -> Reading:
     """Read a log of that size into a capture."""
     source, output = folder / "large.csv", folder / "large.capture"
     size = log.large(source, megabytes)
-    asked = json.dumps({"logs": [str(source)], "output": str(output)}).encode() + b"\n"
+    data = json.dumps({"logs": [str(source)], "output": str(output)}).encode() + b"\n"
     command = [sys.executable, "-S", "-c", _ALONE, str(_engine.checked()), "capture", "read"]
-    done = subprocess.run(command, input=asked, capture_output=True, timeout=600, check=False)
+    done = subprocess.run(command, input=data, capture_output=True, timeout=600, check=False)
     if done.returncode != 0:
         raise PgdynoError(f"the log was not read: {done.stderr.decode()[-500:]}", remedy="run the command by itself")
     cpu_s, peak_kib, took_s = json.loads(done.stderr.splitlines()[-1])
@@ -142,18 +142,18 @@ def _recording(cluster: Cluster, output: Path) -> Iterator[tuple[int, dict[str, 
         "output": str(output),
         "ends_with_stdin": True,
     }
-    said: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     spawned = _engine.spawn(["capture", "record"], order, log=output.with_suffix(".err"), keep_stdin=True)
     try:
-        yield int(spawned.ready["port"]), said
+        yield int(spawned.ready["port"]), document
         spawned.close_stdin()
         assert spawned.process.stdout is not None
         for line in spawned.process.stdout:
-            said |= json.loads(line).get("summary", {})
+            document |= json.loads(line).get("summary", {})
     finally:
         spawned.process.kill()
         spawned.process.wait()
-    if not said:
+    if not document:
         raise spawned.failure()
 
 
@@ -175,8 +175,8 @@ def _recorded(cluster: Cluster, folder: Path, seconds: int) -> dict[str, _Captur
     for load in REPLAYED:
         closed, timed = (folder / f"{load.name}-{how}.capture" for how in ("closed", "timed"))
         _record(cluster, load, RELAYED_TIMES * seconds, closed)
-        said = _record(cluster, load, seconds, timed, rate_per_s=load.rate_per_s)
-        relayed = Relayed(load=load.name, statements=said["account"]["calls"], cpu_s=said["cpu_s"])
+        document = _record(cluster, load, seconds, timed, rate_per_s=load.rate_per_s)
+        relayed = Relayed(load=load.name, statements=document["account"]["calls"], cpu_s=document["cpu_s"])
         captures[load.name] = _Captures(closed, timed, relayed)
     return captures
 
@@ -185,10 +185,10 @@ def _record(
     cluster: Cluster, load: Load, seconds: int, output: Path, rate_per_s: float | None = None
 ) -> dict[str, Any]:
     """The relay's summary."""
-    with _recording(cluster, output) as (port, said):
+    with _recording(cluster, output) as (port, results):
         driver = _driver(cluster, load, seconds, SEED, port, rate_per_s=rate_per_s)
         process.run(driver, environment(cluster), seconds)
-    return said
+    return results
 
 
 def _driver(
@@ -214,17 +214,17 @@ def _pairs(cluster: Cluster, captures: dict[str, _Captures], seconds: int, pairs
             arriving = partial(_driven, cluster, load, seconds, seed, rate_per_s=load.rate_per_s)
             fastest = partial(_replayed, cluster, capture.closed, FASTEST)
             timed = partial(_replayed, cluster, capture.timed)
-            found = [_pair(load, fastest, closed, order), _pair(load, timed, arriving, order)]
-            for pair, what in zip(found, ("as fast as it can", "at recorded times"), strict=True):
-                said = f"{pair.native.cpu_us:.1f} µs, the driver {pair.original.cpu_us:.1f} µs, {pair.ratio:.3f}"
-                print(f"{number + 1}/{pairs} {load.name}, {what}: {said}", file=sys.stderr, flush=True)
-            yield found[0], found[1]
+            results = [_pair(load, fastest, closed, order), _pair(load, timed, arriving, order)]
+            for pair, what in zip(results, ("as fast as it can", "at recorded times"), strict=True):
+                text = f"{pair.native.cpu_us:.1f} µs, the driver {pair.original.cpu_us:.1f} µs, {pair.ratio:.3f}"
+                print(f"{number + 1}/{pairs} {load.name}, {what}: {text}", file=sys.stderr, flush=True)
+            yield results[0], results[1]
 
 
 def _pair(load: Load, replayed: Callable[[], Sample], driven: Callable[[], Sample], order: random.Random) -> Pair:
     """Both, in an order that is drawn: what drifts on the machine meets both alike."""
     replay_first = order.random() < 0.5
-    samples = [one() for one in ((replayed, driven) if replay_first else (driven, replayed))]
+    samples = [item() for item in ((replayed, driven) if replay_first else (driven, replayed))]
     native, original = samples if replay_first else samples[::-1]
     return Pair(load=load.name, native=native, original=original, native_first=replay_first)
 
@@ -243,7 +243,7 @@ def _sent(cluster: Cluster, capture: Path, speed: float = 1.0) -> tuple[Sent, li
     """A replay, and what its engine held, second by second."""
     pids: list[int] = []
     resident: list[int] = []
-    found = replay(
+    summary = replay(
         str(capture),
         cluster.dsn,
         speed=speed,
@@ -252,12 +252,12 @@ def _sent(cluster: Cluster, capture: Path, speed: float = 1.0) -> tuple[Sent, li
         started=pids.append,
     ).summary
     sent = Sent(
-        lanes=found["lanes"],
-        statements=found["executed"],
-        newly_failed=found["newly_failed"],
-        cpu_s=found["cpu_s"],
-        took_s=found["took_s"],
-        late_us_p99=found["late_us"]["p99"],
+        lanes=summary["lanes"],
+        statements=summary["executed"],
+        newly_failed=summary["newly_failed"],
+        cpu_s=summary["cpu_s"],
+        took_s=summary["took_s"],
+        late_us_p99=summary["late_us"]["p99"],
         peak_kib=max(resident, default=0),
     )
     return sent, resident
@@ -283,10 +283,10 @@ def _latencies(cluster: Cluster, folder: Path) -> tuple[float, float]:
 def _latency(cluster: Cluster, where: dict[str, str]) -> float:
     command = [str(pgbench_path(cluster)), "-n", "-c", "1", "-M", "prepared", "-S", "-T", str(LATENCY_S)]
     ended = process.run(Run(command, b""), environment(cluster) | where, LATENCY_S)
-    found = re.search(r"latency average = ([\d.]+) ms", ended.printed)
-    if found is None:
+    match = re.search(r"latency average = ([\d.]+) ms", ended.printed)
+    if match is None:
         raise PgdynoError(f"pgbench did not say its latency: {ended.printed[-500:]}", remedy="run it alone")
-    return float(found[1])
+    return float(match[1])
 
 
 def _other_cores() -> float:

@@ -76,9 +76,9 @@ def _cpu(record: Record) -> str:
 def _compared(pairs: Sequence[Pair]) -> str:
     rows = []
     for load in REPLAYED:
-        found = compare([pair for pair in pairs if pair.load == load.name])
-        cost = [f"{found.native_us:.1f}", f"{found.original_us:.1f}", f"{found.ratio:.2f}"]
-        rows.append([f"`{load.name}`", *cost, f"{found.low:.2f} to {found.high:.2f}", str(found.pairs)])
+        result = compare([pair for pair in pairs if pair.load == load.name])
+        cost = [f"{result.native_us:.1f}", f"{result.original_us:.1f}", f"{result.ratio:.2f}"]
+        rows.append([f"`{load.name}`", *cost, f"{result.low:.2f} to {result.high:.2f}", str(result.pairs)])
     return md.table(["statements of", "replay, µs", "driver, µs", "ratio", "95 %", "pairs"], rows)
 
 
@@ -91,15 +91,15 @@ def _replays(record: Record) -> str:
     rows = [
         [
             name,
-            f"{one.lanes:,}",
-            f"{one.statements:,}",
-            f"{one.took_s:.1f}",
-            f"{one.cpu_s / one.took_s:.2f}",
-            f"{one.per_core_s:,.0f}",
-            f"{one.late_us_p99:,.0f}",
-            f"{one.peak_kib / 1024:,.0f}" if one.peak_kib else UNKNOWN,
+            f"{item.lanes:,}",
+            f"{item.statements:,}",
+            f"{item.took_s:.1f}",
+            f"{item.cpu_s / item.took_s:.2f}",
+            f"{item.per_core_s:,.0f}",
+            f"{item.late_us_p99:,.0f}",
+            f"{item.peak_kib / 1024:,.0f}" if item.peak_kib else UNKNOWN,
         ]
-        for name, one in named.items()
+        for name, item in named.items()
     ]
     header = [
         "replay",
@@ -121,7 +121,7 @@ def _replays(record: Record) -> str:
 
 
 def _recording(record: Record) -> str:
-    rows = [[f"`{one.load}`", f"{one.statements:,}", f"{one.cpu_us:.1f}"] for one in record.relayed]
+    rows = [[f"`{relayed.load}`", f"{relayed.statements:,}", f"{relayed.cpu_us:.1f}"] for relayed in record.relayed]
     more = 1e3 * (record.relayed_ms - record.direct_ms)
     return (
         md.table(["statements of", "recorded", "CPU of the relay a statement, µs"], rows)
@@ -130,26 +130,26 @@ def _recording(record: Record) -> str:
     )
 
 
-def _beside(found: Beside | None) -> str:
+def _beside(result: Beside | None) -> str:
     """Another tool on the same log."""
-    if found is None:
+    if result is None:
         return "Not measured: pgreplay is not installed here. Where it is, `make bench ONLY=captured` sends one log by both."
     rows = [
         [
-            one.name,
-            f"{one.statements:,}" if one.statements else f"none: {one.said}",
-            f"{one.errors:,}" if one.statements else UNKNOWN,
-            f"{one.orders_missing:,}",
-            f"{1e6 * one.cpu_s / one.statements:.0f}" if one.statements else UNKNOWN,
-            f"{one.took_s:.1f}",
-            f"{one.late_s_max:.2f}" if one.statements else UNKNOWN,
+            tool.name,
+            f"{tool.statements:,}" if tool.statements else f"none: {tool.said}",
+            f"{tool.errors:,}" if tool.statements else UNKNOWN,
+            f"{tool.orders_missing:,}",
+            f"{1e6 * tool.cpu_s / tool.statements:.0f}" if tool.statements else UNKNOWN,
+            f"{tool.took_s:.1f}",
+            f"{tool.late_s_max:.2f}" if tool.statements else UNKNOWN,
         ]
-        for one in found.tools
+        for tool in result.tools
     ]
     header = ["tool", "statements", "errors", "orders missing", "CPU a statement, µs", "took, s", "latest, s"]
     return (
-        f"One log of an order shop ([experiments/shop](../../experiments/shop)) that gives its orders keys: {found.statements:,} statements of"
-        f" {found.transactions:,} transactions in {found.seconds:.0f} s, of which {found.failed:,} failed in production. Each tool sends it to a new copy of the"
+        f"One log of an order shop ([experiments/shop](../../experiments/shop)) that gives its orders keys: {result.statements:,} statements of"
+        f" {result.transactions:,} transactions in {result.seconds:.0f} s, of which {result.failed:,} failed in production. Each tool sends it to a new copy of the"
         " database. pgreplay 1.2 is given the log without DEALLOCATE, which ends it, and with parameters as PostgreSQL wrote them before version 16.\n\n"
         + md.table(header, rows)
     )

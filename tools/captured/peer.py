@@ -44,22 +44,22 @@ def beside(folder: Path) -> Beside | None:
     with throwaway(find_binaries(None), {}) as cluster:
         production = produce(cluster, folder, SIZE, SECONDS, RATE_PER_S, copied=True)
         copied(cluster)
-        found = replay(str(production.capture), cluster.dsn, allowed=SUPERUSER).summary
+        summary = replay(str(production.capture), cluster.dsn, allowed=SUPERUSER).summary
         ours = Tool(
             name=f"pgdyno {__version__}",
-            statements=sum(found[name] for name in _SENT),
-            errors=found["failed_as_recorded"] + found["newly_failed"],
+            statements=sum(summary[name] for name in _SENT),
+            errors=summary["failed_as_recorded"] + summary["newly_failed"],
             orders_missing=_missing(cluster, production),
-            cpu_s=found["cpu_s"],
-            took_s=found["took_s"],
-            late_s_max=found["behind_us"]["max"] / 1e6,
+            cpu_s=summary["cpu_s"],
+            took_s=summary["took_s"],
+            late_s_max=summary["behind_us"]["max"] / 1e6,
         )
         copied(cluster)
         theirs = _pgreplay(cluster, production, folder)
     return Beside(
         transactions=production.transactions,
         statements=production.account["calls"],
-        failed=found["failed_as_recorded"] + found["no_longer_failed"],
+        failed=summary["failed_as_recorded"] + summary["no_longer_failed"],
         seconds=SECONDS,
         tools=[ours, theirs],
     )
@@ -115,5 +115,5 @@ def _readable(log: Path, copy: Path) -> Path:
 
 
 def _figure(pattern: str, printed: str) -> int:
-    found = re.search(pattern, printed)
-    return int(found[1]) if found else 0
+    match = re.search(pattern, printed)
+    return int(match[1]) if match else 0

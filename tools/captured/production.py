@@ -89,8 +89,8 @@ def build(cluster: Cluster, log: Path, size: float) -> None:
 
 
 def _run(restorer: Restorer, script: bytes, database: str) -> None:
-    if said := restorer.psql([script], database, stop=True).messages:
-        raise PgdynoError(f"the shop was not made: {said[0]}", remedy="look at experiments/shop")
+    if texts := restorer.psql([script], database, stop=True).messages:
+        raise PgdynoError(f"the shop was not made: {texts[0]}", remedy="look at experiments/shop")
 
 
 def produce(

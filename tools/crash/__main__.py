@@ -42,20 +42,20 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.page:
-        return code(write(asked.bench, Record.require(committed(asked.bench), asked.bench)))
-    found = measured(
-        asked.bench,
-        asked.cuts,
-        asked.mutant_cuts,
-        asked.minutes,
-        asked.seed,
-        planted_alone=asked.planted,
-        workers=asked.workers,
+def _run(namespace: argparse.Namespace) -> int:
+    if namespace.page:
+        return code(write(namespace.bench, Record.require(committed(namespace.bench), namespace.bench)))
+    record = measured(
+        namespace.bench,
+        namespace.cuts,
+        namespace.mutant_cuts,
+        namespace.minutes,
+        namespace.seed,
+        planted_alone=namespace.planted,
+        workers=namespace.workers,
     )
-    judged = write(asked.bench, found)
-    return code(judged[-1:] if asked.planted else judged)
+    judged = write(namespace.bench, record)
+    return code(judged[-1:] if namespace.planted else judged)
 
 
 def measured(
@@ -82,13 +82,13 @@ def measured(
     return collect(crash if is_crash else torn(), committed(bench), seed, by_bench, minutes, workers)
 
 
-def write(bench: str, found: Record) -> list[Claim]:
+def write(bench: str, record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
     if bench == "crash":
-        judged = page.judge_crash(found)
-        return published(PAGES / "power-cuts.md", page.render_crash(found, judged), judged)
-    judged = torn_page.judge(found)
-    return published(PAGES / "torn-pages.md", torn_page.render(found, judged), judged)
+        judged = page.judge_crash(record)
+        return published(PAGES / "power-cuts.md", page.render_crash(record, judged), judged)
+    judged = torn_page.judge(record)
+    return published(PAGES / "torn-pages.md", torn_page.render(record, judged), judged)
 
 
 if __name__ == "__main__":

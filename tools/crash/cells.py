@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pgdyno.crash.recording import Asked
+from pgdyno.crash.recording import RecordingOptions
 
 if TYPE_CHECKING:
     from pgdyno.crash.archive import Archive
@@ -37,7 +37,7 @@ class Cell:
 
     bench: Bench
     name: str
-    asked: Asked
+    asked: RecordingOptions
     reading: str
     caught_by: tuple[str, ...] = ()
     take: int = 1
@@ -67,7 +67,7 @@ class Mutant:
 def mutants() -> list[Mutant]:
     """All planted bugs."""
     known = tomllib.loads(MUTANTS.read_text(encoding="utf-8"))["mutant"]
-    return [Mutant(**one | {"caught_by": tuple(one["caught_by"])}) for one in known]
+    return [Mutant(**item | {"caught_by": tuple(item["caught_by"])}) for item in known]
 
 
 def sound() -> list[Cell]:
@@ -84,19 +84,19 @@ def sound() -> list[Cell]:
         ("xfs", "none", True),
         ("xfs", "volatile", False),
     )
-    archived = Asked(cache="volatile", wal_apart=True, seconds=ARCHIVED_SECONDS, archive="copied")
+    archived = RecordingOptions(cache="volatile", wal_apart=True, seconds=ARCHIVED_SECONDS, archive="copied")
     return [
         Cell("sound", "ext4, cache volatile, WAL apart, restored from its archive", archived, READING),
         *(
             Cell(
                 "sound",
-                f"{kind}, cache {cache}{', WAL apart' if apart else ''}, {said}",
-                Asked(file_system=kind, cache=cache, wal_apart=apart, seconds=SECONDS, pg_bin=pg_bin),
+                f"{kind}, cache {cache}{', WAL apart' if apart else ''}, {item}",
+                RecordingOptions(file_system=kind, cache=cache, wal_apart=apart, seconds=SECONDS, pg_bin=pg_bin),
                 READING,
                 take=take,
             )
             for kind, cache, apart in kinds
-            for take, said, pg_bin in (
+            for take, item, pg_bin in (
                 *((take, f"recording {take}", None) for take in range(1, TAKES + 1)),
                 (1, f"PostgreSQL {OTHER_BIN.parent.name}", str(OTHER_BIN)),
             )
@@ -118,20 +118,20 @@ def planted() -> list[Cell]:
     return [
         Cell(
             "mutant",
-            one.name,
-            Asked(
+            mutant.name,
+            RecordingOptions(
                 cache="volatile",
                 wal_apart=True,
                 seconds=SECONDS,
-                settings=one.settings,
-                given_up=one.given_up,
-                archive=one.archive,
-                planted={UNSYNCED: one.unsynced} if one.unsynced else {},
+                settings=mutant.settings,
+                given_up=mutant.given_up,
+                archive=mutant.archive,
+                planted={UNSYNCED: mutant.unsynced} if mutant.unsynced else {},
             ),
-            one.reading,
-            one.caught_by,
+            mutant.reading,
+            mutant.caught_by,
         )
-        for one in mutants()
+        for mutant in mutants()
     ]
 
 
@@ -141,7 +141,7 @@ def torn() -> list[Cell]:
         Cell(
             "torn",
             f"{'direct I/O' if direct else 'buffered'}, {kind}, {reading}",
-            Asked(
+            RecordingOptions(
                 file_system=kind,
                 seconds=SECONDS,
                 settings={"debug_io_direct": "data"} if direct else {},

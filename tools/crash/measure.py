@@ -23,7 +23,7 @@ from tools.measured import state_of_its_own
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.crash.recording import Asked, Recording
+    from pgdyno.crash.recording import Recording, RecordingOptions
     from tools.crash.cells import Bench, Cell
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ def collect(
     """Measure what the record at ``path`` lacks, until ``minutes`` have passed: a cell that they end goes on with the next call."""
     preflight.require_root("the record of power cuts")
     preflight.require_fuse()
-    found = Record.here(find_binaries().version, seed=seed).resumed(path)
+    record = Record.here(find_binaries().version, seed=seed).resumed(path)
     until = math.inf if minutes is None else time.monotonic() + 60 * minutes
     recording: Recording | None = None
     with state_of_its_own(), tempfile.TemporaryDirectory(prefix="pgdyno-crash-") as root:
@@ -46,44 +46,44 @@ def collect(
         made: tuple[str, int] | None = None
         # A first recording of each kind before a second one of any: a record that is partial has seen all of them.
         for cell in sorted(cells, key=lambda cell: (cell.take, *cell.recording)):
-            have = next((one for one in found.found if one.name == cell.name), None)
+            have = next((item for item in record.found if item.name == cell.name), None)
             wanted, failures_max = cuts[cell.bench], FAILURES_MAX[cell.bench]
             if have is not None:
                 wanted, failures_max = wanted - have.wanted, failures_max - have.failed
             if wanted <= 0 or failures_max <= 0:
                 continue
             if (lacking := _lacking(cell.asked)) is not None:
-                found.skipped[cell.name] = f"this machine has no {lacking}"
+                record.skipped[cell.name] = f"this machine has no {lacking}"
                 continue
             if time.monotonic() >= until:
                 break
             if recording is None or made != cell.recording:
                 shutil.rmtree(Path(root) / "recording", ignore_errors=True)
                 recording, made = recorded(cell.asked, Path(root) / "recording"), cell.recording
-            asked = (recording, cell.reading, seed, wanted)
+            recordings = (recording, cell.reading, seed, wanted)
             if cell.bench == "recovery":
-                result = cut_recoveries(*asked, workers=workers, failures_max=failures_max, until=until)
+                result = cut_recoveries(*recordings, workers=workers, failures_max=failures_max, until=until)
             else:
-                result = make_cuts(*asked, workers=workers, failures_max=failures_max, until=until)
+                result = make_cuts(*recordings, workers=workers, failures_max=failures_max, until=until)
             if not result.tried and time.monotonic() >= until:
                 break
             one = Found.of(cell, result.tried if time.monotonic() >= until else wanted, result, workers)
             one = one if have is None else have.joined(one)
-            found.found = [other for other in found.found if other.name != cell.name] + [one]
-            found.skipped.pop(cell.name, None)
-            found.save(path)
-            said = f"{cell.name}: {one.failed} of {one.cuts} failed, {one.cuts_per_minute:.0f} a minute"
-            print(said, file=sys.stderr, flush=True)
-    found.save(path)
-    return found
+            record.found = [other for other in record.found if other.name != cell.name] + [one]
+            record.skipped.pop(cell.name, None)
+            record.save(path)
+            text = f"{cell.name}: {one.failed} of {one.cuts} failed, {one.cuts_per_minute:.0f} a minute"
+            print(text, file=sys.stderr, flush=True)
+    record.save(path)
+    return record
 
 
-def recorded(asked: Asked, folder: Path) -> Recording:
+def recorded(options: RecordingOptions, folder: Path) -> Recording:
     """A recording, with its planted bug loaded into the server."""
-    if not asked.planted:
-        return record(asked, folder)
+    if not options.planted:
+        return record(options, folder)
     library = _library(folder.parent)
-    return record(replace(asked, planted=asked.planted | {"LD_PRELOAD": str(library)}), folder)
+    return record(replace(options, planted=options.planted | {"LD_PRELOAD": str(library)}), folder)
 
 
 def _library(folder: Path) -> Path:
@@ -97,13 +97,13 @@ def _library(folder: Path) -> Path:
     return copy
 
 
-def _lacking(asked: Asked) -> str | None:
+def _lacking(options: RecordingOptions) -> str | None:
     """What this machine would need for a recording and does not have."""
-    maker = MAKERS[asked.file_system][0]
+    maker = MAKERS[options.file_system][0]
     if shutil.which(maker) is None:
         return maker
-    if asked.pg_bin is not None and not Path(asked.pg_bin, "postgres").is_file():
-        return f"{asked.pg_bin}/postgres"
-    if asked.planted and shutil.which("cargo") is None:
+    if options.pg_bin is not None and not Path(options.pg_bin, "postgres").is_file():
+        return f"{options.pg_bin}/postgres"
+    if options.planted and shutil.which("cargo") is None:
         return "cargo"
     return None

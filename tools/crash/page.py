@@ -31,24 +31,24 @@ what a cut, a reading and a check are, and what they do not show.
 
 def pairs(record: Record, cells: Sequence[Cell]) -> list[tuple[Cell, Found | None]]:
     """Cells with what is known of each."""
-    by_name = {one.name: one for one in record.found}
+    by_name = {item.name: item for item in record.found}
     return [(cell, by_name.get(cell.name)) for cell in cells]
 
 
 def _sound(record: Record) -> list[Found]:
     """What is known of servers without a planted bug."""
-    return [found for _, found in pairs(record, [*sound(), *recovering()]) if found is not None]
+    return [item for _, item in pairs(record, [*sound(), *recovering()]) if item is not None]
 
 
 def judge_crash(record: Record) -> list[Claim]:
     """The claims on a sound server and on planted bugs."""
     made = _sound(record)
-    cuts, failed, explained = (sum(getattr(one, what) for one in made) for what in ("cuts", "failed", "known"))
-    minutes = sum(one.cuts / one.cuts_per_minute for one in made if one.cuts_per_minute)
-    again = sum(found.cuts for _, found in pairs(record, recovering()) if found is not None)
+    cuts, failed, explained = (sum(getattr(item, what) for item in made) for what in ("cuts", "failed", "known"))
+    minutes = sum(item.cuts / item.cuts_per_minute for item in made if item.cuts_per_minute)
+    again = sum(item.cuts for _, item in pairs(record, recovering()) if item is not None)
     bugs = pairs(record, planted())
-    tried = [(cell, found) for cell, found in bugs if found is not None]
-    caught = [cell for cell, found in tried if _caught(cell, found)]
+    tried = [(cell, item) for cell, item in bugs if item is not None]
+    caught = [cell for cell, item in tried if _caught(cell, item)]
     missed = tuple(cell.name for cell, _ in tried if cell not in caught)
     return [
         Claim(
@@ -85,7 +85,7 @@ def judge_crash(record: Record) -> list[Claim]:
 def render_crash(record: Record, judged: Sequence[Claim]) -> str:
     """The page on a sound server and on planted bugs."""
     made = _sound(record)
-    cuts, failed = sum(one.cuts for one in made), sum(one.failed for one in made)
+    cuts, failed = sum(item.cuts for item in made), sum(item.failed for item in made)
     return joined(
         "Power cuts, measured",
         "crash",
@@ -97,7 +97,7 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         f" at most {CUTS_OF_ONE} of each recovery that is recorded.",
         md.table(
             ["recorded on", "cuts", "failed", "cuts a minute", "s of CPU a cut"],
-            [[cell.name, *_row(found)] for cell, found in pairs(record, [*sound(), *recovering()]) if found],
+            [[cell.name, *_row(item)] for cell, item in pairs(record, [*sound(), *recovering()]) if item],
         ),
         _failures(made),
         _not_measured(record, [*sound(), *recovering()]),
@@ -108,9 +108,9 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         md.table(
             ["bug", "what it is", "first caught by cut", "cuts", "failed", "by check", "alone"],
             [
-                [one.name, one.why, *_bug(found)]
-                for one, (_, found) in zip(mutants(), pairs(record, planted()), strict=True)
-                if found
+                [mutant.name, mutant.why, *_bug(pair)]
+                for mutant, (_, pair) in zip(mutants(), pairs(record, planted()), strict=True)
+                if pair
             ],
         ),
         _not_measured(record, planted()),
@@ -120,37 +120,39 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
 
 def _failures(made: Sequence[Found]) -> str:
     """What the first failed cut of each row left, and the defects that explain failures."""
-    failed = [f"- {one.name}: {one.first_failure}" for one in made if one.failed]
+    failed = [f"- {item.name}: {item.first_failure}" for item in made if item.failed]
     if not failed:
         return ""
-    explained = [f"*{one.name}* is {one.explained}." for one in known.DEFECTS if any(found.known for found in made)]
+    explained = [
+        f"*{element.name}* is {element.explained}." for element in known.DEFECTS if any(item.known for item in made)
+    ]
     return "\n".join(["The first failure of each row that has one:", "", *failed, "", *explained]).rstrip()
 
 
 def _not_measured(record: Record, cells: Sequence[Cell]) -> str:
     """The cells that a record lacks, and why where this machine cannot measure one."""
-    lacking = [cell.name for cell, found in pairs(record, cells) if found is None]
+    lacking = [cell.name for cell, item in pairs(record, cells) if item is None]
     why = [f"{name} ({record.skipped[name]})" if name in record.skipped else name for name in lacking]
     return f"Not measured, {len(lacking)} of {len(cells)}: {'; '.join(why)}." if lacking else ""
 
 
-def _caught(cell: Cell, found: Found, without: str = "") -> bool:
+def _caught(cell: Cell, result: Found, without: str = "") -> bool:
     """Whether a planted bug is caught by a check that must catch it, when the check ``without`` is switched off."""
-    return bool(set(found.checks) & set(cell.caught_by) - {without})
+    return bool(set(result.checks) & set(cell.caught_by) - {without})
 
 
 def _checks(record: Record) -> list[str]:
     """What each check found in the cuts of planted bugs, and what the others would have missed without it."""
-    tried = [(cell, found) for cell, found in pairs(record, planted()) if found is not None]
-    caught = [(cell, found) for cell, found in tried if _caught(cell, found)]
+    tried = [(cell, item) for cell, item in pairs(record, planted()) if item is not None]
+    caught = [(cell, item) for cell, item in tried if _caught(cell, item)]
     if not caught:
         return []
     rows = []
     for check in CHECKS:
-        missed = [cell.name for cell, found in caught if not _caught(cell, found, check)]
+        missed = [cell.name for cell, item in caught if not _caught(cell, item, check)]
         cuts, alone = (
-            sum(one.get(check, 0) for one in counts)
-            for counts in ([found.checks for _, found in tried], [found.alone for _, found in tried])
+            sum(count.get(check, 0) for count in counts)
+            for counts in ([item.checks for _, item in tried], [item.alone for _, item in tried])
         )
         rows.append(
             [check, f"{cuts:,}", f"{alone:,}", f"{len(caught) - len(missed)} of {len(tried)}", "; ".join(missed)]
@@ -184,24 +186,26 @@ def joined(title: str, bench: str, record: Record, judged: Sequence[Claim], *par
     return "\n\n".join(part for part in (head, partial, measured, claims_table(judged), *parts) if part) + "\n"
 
 
-def _row(found: Found) -> list[str]:
-    return [f"{found.cuts:,}", f"{found.failed:,}", f"{found.cuts_per_minute:.0f}", f"{found.cpu_s_per_cut:.2f}"]
+def _row(result: Found) -> list[str]:
+    return [f"{result.cuts:,}", f"{result.failed:,}", f"{result.cuts_per_minute:.0f}", f"{result.cpu_s_per_cut:.2f}"]
 
 
-def _bug(found: Found) -> list[str]:
+def _bug(result: Found) -> list[str]:
     def counted(counts: dict[str, int]) -> str:
         return ", ".join(f"{check} {counts[check]}" for check in CHECKS if check in counts)
 
-    first = "not caught" if found.until_failed is None else f"{found.until_failed:,}"
-    return [first, f"{found.cuts:,}", f"{found.failed:,}", counted(found.checks), counted(found.alone)]
+    first = "not caught" if result.until_failed is None else f"{result.until_failed:,}"
+    return [first, f"{result.cuts:,}", f"{result.failed:,}", counted(result.checks), counted(result.alone)]
 
 
 def _steps(made: Sequence[Found]) -> str:
-    cuts = sum(one.cuts for one in made)
+    cuts = sum(item.cuts for item in made)
     if not cuts:
         return ""
-    steps = {step: sum(one.ms_by_step.get(step, 0.0) * one.cuts for one in made) / cuts for step in made[0].ms_by_step}
-    workers = " or ".join(str(number) for number in sorted({one.workers for one in made}))
+    steps = {
+        step: sum(item.ms_by_step.get(step, 0.0) * item.cuts for item in made) / cuts for step in made[0].ms_by_step
+    }
+    workers = " or ".join(str(number) for number in sorted({item.workers for item in made}))
     return f"Time of a cut by step, {workers} cuts at a time:\n\n" + md.table(
         ["step", "ms"], [[step, f"{ms:.0f}"] for step, ms in steps.items()]
     )

@@ -10,7 +10,7 @@ from pgdyno.crash.known import defect
 from tools.measured import OfServer
 
 if TYPE_CHECKING:
-    from pgdyno.crash.campaign import Result
+    from pgdyno.crash.campaign import CampaignResult
     from tools.crash.cells import Cell
 
 
@@ -41,18 +41,18 @@ class Found(BaseModel):
     """Cuts that were examined at a time, at most: records that do not say it had two."""
 
     @classmethod
-    def of(cls, cell: Cell, wanted: int, result: Result, workers: int) -> Self:
+    def of(cls, cell: Cell, wanted: int, result: CampaignResult, workers: int) -> Self:
         """From the cuts."""
         failures = [outcome.failures for outcome in result.failed]
         checks: dict[str, int] = {}
         alone: dict[str, int] = {}
-        for one in failures:
-            for check in one:
+        for other in failures:
+            for check in other:
                 checks[check] = checks.get(check, 0) + 1
-            if len(one) == 1:
-                (check,) = one
+            if len(other) == 1:
+                (check,) = other
                 alone[check] = alone.get(check, 0) + 1
-        first = "; ".join(f"{check}: {said}" for check, said in failures[0].items()) if failures else ""
+        first = "; ".join(f"{check}: {failure}" for check, failure in failures[0].items()) if failures else ""
         cuts = max(1, result.tried)
         return cls(
             name=cell.name,
@@ -60,7 +60,7 @@ class Found(BaseModel):
             wanted=wanted,
             cuts=result.tried,
             failed=len(failures),
-            known=sum(defect(one) is not None for one in failures),
+            known=sum(defect(failure) is not None for failure in failures),
             until_failed=result.until_failed,
             first_failure=first[:200],
             checks=checks,
@@ -86,7 +86,7 @@ class Found(BaseModel):
         def mean(first: float, second: float) -> float:
             return (first * self.cuts + second * more.cuts) / max(1, cuts)
 
-        minutes = sum(one.cuts / one.cuts_per_minute for one in (self, more) if one.cuts_per_minute)
+        minutes = sum(item.cuts / item.cuts_per_minute for item in (self, more) if item.cuts_per_minute)
         return self.model_copy(
             update={
                 "wanted": self.wanted + more.wanted,

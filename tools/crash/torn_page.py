@@ -29,9 +29,9 @@ PROTECTED = {
 def judge(record: Record) -> list[Claim]:
     """The claims on the matrix."""
     matrix = pairs(record, torn())
-    decided = [found for _, found in matrix if found is not None and (found.failed or found.cuts >= CUTS)]
-    plain = [found for _, found in matrix if found is not None and found.reading == PLAIN]
-    slowest = max((_minutes(found) for found in plain if found.failed), default=None)
+    decided = [item for _, item in matrix if item is not None and (item.failed or item.cuts >= CUTS)]
+    plain = [item for _, item in matrix if item is not None and item.reading == PLAIN]
+    slowest = max((_minutes(item) for item in plain if item.failed), default=None)
     apart = _told_apart(record)
     return [
         Claim(
@@ -43,10 +43,10 @@ def judge(record: Record) -> list[Claim]:
         Claim(
             "tearing at 4 KiB is caught",
             f"in less than {CAUGHT_WITHIN_MINUTES:g} minutes in each of {len([cell for cell in torn() if cell.reading == PLAIN])}",
-            f"in {len([one for one in plain if one.failed])}"
+            f"in {len([item for item in plain if item.failed])}"
             + (f", the slowest after {slowest:.1f} minutes" if slowest is not None else ""),
             bool(plain)
-            and all(one.failed for one in plain)
+            and all(item.failed for item in plain)
             and len(plain) == len([cell for cell in torn() if cell.reading == PLAIN])
             and (slowest or 0.0) < CAUGHT_WITHIN_MINUTES,
         ),
@@ -74,10 +74,10 @@ def render(record: Record, judged: Sequence[Claim]) -> str:
             [
                 [
                     cell.name,
-                    verdict(found) if found else record.skipped.get(cell.name, "not measured"),
-                    found.first_failure if found else "",
+                    verdict(item) if item else record.skipped.get(cell.name, "not measured"),
+                    item.first_failure if item else "",
                 ]
-                for cell, found in pairs(record, torn())
+                for cell, item in pairs(record, torn())
             ],
         ),
         "## How pages reached the device",
@@ -97,31 +97,31 @@ def render(record: Record, judged: Sequence[Claim]) -> str:
     )
 
 
-def verdict(found: Found) -> str:
+def verdict(result: Found) -> str:
     """The verdict on a cell, in words."""
-    if found.failed:
-        return f"torn after {found.cuts:,} cut{'' if found.cuts == 1 else 's'}"
-    open_pages = found.audit["pages"] - sum(found.audit[key] for key in _protected(found.reading))
+    if result.failed:
+        return f"torn after {result.cuts:,} cut{'' if result.cuts == 1 else 's'}"
+    open_pages = result.audit["pages"] - sum(result.audit[key] for key in _protected(result.reading))
     if open_pages:
-        share = open_pages / found.audit["pages"]
-        return f"not torn in {found.cuts:,} cuts; cannot be promised: {share:.1%} of pages are not kept whole"
-    return f"not torn in {found.cuts:,} cuts"
+        share = open_pages / result.audit["pages"]
+        return f"not torn in {result.cuts:,} cuts; cannot be promised: {share:.1%} of pages are not kept whole"
+    return f"not torn in {result.cuts:,} cuts"
 
 
 def _protected(reading: str) -> tuple[str, ...]:
     return next((keys for end, keys in PROTECTED.items() if reading.endswith(end)), ())
 
 
-def _minutes(found: Found) -> float:
-    return found.cuts / found.cuts_per_minute if found.cuts_per_minute else 0.0
+def _minutes(result: Found) -> float:
+    return result.cuts / result.cuts_per_minute if result.cuts_per_minute else 0.0
 
 
 def _told_apart(record: Record) -> list[str]:
     """What was recorded on where one reading of prevention fails and the other does not."""
     failed: dict[str, dict[str, bool]] = {}
-    for cell, found in pairs(record, torn()):
-        if found is not None and _protected(cell.reading):
-            failed.setdefault(_where(cell), {})[cell.reading] = bool(found.failed)
+    for cell, item in pairs(record, torn()):
+        if item is not None and _protected(cell.reading):
+            failed.setdefault(_where(cell), {})[cell.reading] = bool(item.failed)
     return [where for where, by_reading in failed.items() if len(set(by_reading.values())) == 2]
 
 
@@ -131,10 +131,10 @@ def _where(cell: Cell) -> str:
 
 def _audits(record: Record) -> list[list[str]]:
     rows: dict[str, list[str]] = {}
-    for cell, found in pairs(record, torn()):
+    for cell, item in pairs(record, torn()):
         where = _where(cell)
-        if found is not None and where not in rows:
-            pages = found.audit
+        if item is not None and where not in rows:
+            pages = item.audit
             keys = ("whole_in_small", "whole_in_unit", "across_units", "across_requests")
             shares = [f"{pages[key] / max(1, pages['pages']):.1%}" for key in keys]
             rows[where] = [where, f"{pages['pages']:,}", *shares]

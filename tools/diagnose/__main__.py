@@ -74,17 +74,23 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    stands = [one for one in draw(asked.seed, asked.rounds) if asked.family is None or one.family in asked.family]
-    if asked.list:
+def _run(namespace: argparse.Namespace) -> int:
+    stands = [
+        item
+        for item in draw(namespace.seed, namespace.rounds)
+        if namespace.family is None or item.family in namespace.family
+    ]
+    if namespace.list:
         print("\n".join(f"{key}: {stand.volumes} {load.consumer or ''}" for key, stand, load in scenarios(stands)))
         return 0
-    every = draw(asked.seed, asked.rounds)
-    if asked.apart is not None:
-        return code(try_apart(measured(every, [asked.record or folder_of(RESULTS, asked.seed)]), asked.apart))
-    if not asked.page:
-        collect(stands, asked.seed, asked.seconds, asked.also)
-    return code(write(every, asked.seed, asked.also))
+    every = draw(namespace.seed, namespace.rounds)
+    if namespace.apart is not None:
+        return code(
+            try_apart(measured(every, [namespace.record or folder_of(RESULTS, namespace.seed)]), namespace.apart)
+        )
+    if not namespace.page:
+        collect(stands, namespace.seed, namespace.seconds, namespace.also)
+    return code(write(every, namespace.seed, namespace.also))
 
 
 def collect(stands: Sequence[Stand], seed: int, seconds: float | None = None, also: Sequence[Path] = ()) -> None:
@@ -98,7 +104,7 @@ def collect(stands: Sequence[Stand], seed: int, seconds: float | None = None, al
     missing = left([folder, *also], list(scenarios(list(stands))))
     print(f"rules {digest()}; {len(missing)} scenarios are missing", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as name, DataSets(Path(name)) as data_sets:
-        for place, (_, group) in enumerate(groupby(missing, key=lambda one: one[1].number)):
+        for place, (_, group) in enumerate(groupby(missing, key=lambda item: item[1].number)):
             if place and seconds is not None and time.monotonic() - begin > seconds:
                 print("the time is over; the same command resumes", file=sys.stderr)
                 return
@@ -141,43 +147,45 @@ def _stand(group: Sequence[tuple[str, Stand, Load]], data_sets: DataSets, scratc
 
 def measured(stands: Sequence[Stand], folders: Sequence[Path]) -> list[Measured]:
     """What is there of a draw, of each scenario in the first folder that has it; :class:`PgdynoError` where nothing is."""
-    found = []
+    results = []
     for key, _, load in scenarios(list(stands)):
         if (folder := kept(folders, key)) is not None:
             facts = Facts.model_validate_json((folder / FACTS).read_text())
-            found.append(Measured(folder, facts, refuted(facts, load.clients)))
-    if not found:
+            results.append(Measured(folder, facts, refuted(facts, load.clients)))
+    if not results:
         raise none_yet("diagnose")
-    return found
+    return results
 
 
 def write(stands: Sequence[Stand], seed: int, also: Sequence[Path] = ()) -> list[Claim]:
     """Ask the rules about all that was measured, write the page, print the claims."""
-    found = measured(stands, [folder_of(RESULTS, seed), *also])
-    judged = _judged(found)
+    measureds = measured(stands, [folder_of(RESULTS, seed), *also])
+    judged = _judged(measureds)
     verdicts = claims.judge(judged)
-    return published(PAGE, page.render(found, judged, verdicts, seed=str(seed), rules=digest()), verdicts)
+    return published(PAGE, page.render(measureds, judged, verdicts, seed=str(seed), rules=digest()), verdicts)
 
 
-def try_apart(found: Sequence[Measured], apart_ms: float) -> list[Claim]:
+def try_apart(measureds: Sequence[Measured], apart_ms: float) -> list[Claim]:
     """Ask the rules about fewer looks, print the claims and what each view says otherwise, and return the claims."""
     with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as scratch:
-        fewer = _judged([thinned(one, apart_ms, Path(scratch)) for one in found])
-    whole = _judged(found)
+        fewer = _judged([thinned(measured, apart_ms, Path(scratch)) for measured in measureds])
+    whole = _judged(measureds)
     for before, after in zip(whole, fewer, strict=True):
         if (before.limit, before.consumer) != (after.limit, after.consumer):
             named = f"{after.limit or 'unknown'} ({after.confidence}), {after.consumer}"
             print(f"otherwise: {said(before)}, {before.consumer}; with fewer looks: {named}")
-    sure = [sum(one.confidence == "high" for one in judged) for judged in (whole, fewer)]
+    sure = [sum(answer.confidence == "high" for answer in judged) for judged in (whole, fewer)]
     print(f"with high confidence: {sure[1]} of {len(fewer)} answers; with all looks {sure[0]}")
     verdicts = claims.judge(fewer)
     print("\n".join(map(str, verdicts)))
     return verdicts
 
 
-def _judged(found: Sequence[Measured]) -> list[Answer]:
+def _judged(measureds: Sequence[Measured]) -> list[Answer]:
     with tempfile.TemporaryDirectory(prefix="pgdyno-diagnose-") as scratch:
-        return [answer for one in found if one.refuted is None for answer in answers(one, Path(scratch))]
+        return [
+            answer for measured in measureds if measured.refuted is None for answer in answers(measured, Path(scratch))
+        ]
 
 
 if __name__ == "__main__":

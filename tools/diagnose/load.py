@@ -106,8 +106,8 @@ def _pgbench(running: Running, load: Load, statements: str, clients: Clients) ->
 def _read(process: subprocess.Popen[bytes], into: list[float]) -> None:
     assert process.stderr is not None
     for line in process.stderr:
-        if (found := re.search(rb"([\d.]+) tps", line)) is not None:
-            into.append(float(found[1]))
+        if (match := re.search(rb"([\d.]+) tps", line)) is not None:
+            into.append(float(match[1]))
 
 
 @contextlib.contextmanager
@@ -126,9 +126,9 @@ def _program(running: Running, name: str) -> Iterator[None]:
 def _group(command: list[str], running: Running, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process and its children, ended together."""
     with (
-        log.open("wb") as said,
+        log.open("wb") as result,
         subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=said, env=_environment(running), start_new_session=True
+            command, stdout=subprocess.DEVNULL, stderr=result, env=_environment(running), start_new_session=True
         ) as process,
     ):
         try:
@@ -220,8 +220,8 @@ def _full(running: Running) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-        for one in taken:
-            one.close()
+        for connection in taken:
+            connection.close()
 
 
 def _set(running: Running, name: str, value: str | None) -> None:

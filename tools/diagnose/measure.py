@@ -113,8 +113,8 @@ def _use_up(running: Running) -> None:
     """Wait until the credits that a volume earned between two loads are gone; some loads hardly use more than it earns."""
 
     def gone() -> bool:
-        counters = [one["counters"] for one in running.subject.stats().values()]
-        return all(not one.get("io_credits") or one["io_credits"] < CREDITS_FEW for one in counters)
+        counters = [document["counters"] for document in running.subject.stats().values()]
+        return all(not counter.get("io_credits") or counter["io_credits"] < CREDITS_FEW for counter in counters)
 
     wait_until(gone, USE_UP_S)
 
@@ -158,8 +158,8 @@ def _server_s(running: Running) -> float:
     older = group / "cpuacct.usage"
     if older.is_file():
         return int(older.read_text()) / SECOND_NS
-    told = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
-    return int(told["usage_usec"]) / 1e6
+    result = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+    return int(result["usage_usec"]) / 1e6
 
 
 def _share(used_s: float, before: _Look, after: _Look) -> float:

@@ -36,33 +36,33 @@ No real EBS, RDS or Aurora server was diagnosed.
 """
 
 
-def render(found: Sequence[Measured], answers: Sequence[Answer], judged: Sequence[Claim], **said: str) -> str:
+def render(measureds: Sequence[Measured], answers: Sequence[Answer], judged: Sequence[Claim], **text: str) -> str:
     """The text of the page."""
-    whole = [one for one in answers if one.view == WHOLE]
-    older = sum(one.facts.version.startswith("15") for one in whole)
+    whole = [answer for answer in answers if answer.view == WHOLE]
+    older = sum(answer.facts.version.startswith("15") for answer in whole)
     extent = f"{len(whole)} scenarios are judged, {older} of them on PostgreSQL 15."
     if len(whole) < JUDGED_MIN:
         extent += f" **This record is partial**: {JUDGED_MIN} are asked for, so the shares below are those of what was measured."
-    engines = _engines([one for one in found if one.refuted is None])
+    engines = _engines([measured for measured in measureds if measured.refuted is None])
     return "\n\n".join([
         f"# Diagnosis\n\n<!-- Written by `{COMMAND}` from tools/diagnose. -->",
-        INTRODUCTION.strip().format(extent=extent, left=f"{LEFT_MAX:.0%}", engines=engines, **said),
+        INTRODUCTION.strip().format(extent=extent, left=f"{LEFT_MAX:.0%}", engines=engines, **text),
         claims_table(judged),
         "## Views",
         _views(answers),
         "## Confusion matrices\n\nRows: the limit that bound. Columns: the limit that was named; in brackets those of them with high confidence.",
-        *(f"### {view}\n\n{_matrix([one for one in answers if one.view == view])}" for view in VIEWS),
+        *(f"### {view}\n\n{_matrix([answer for answer in answers if answer.view == view])}" for view in VIEWS),
         *_consumers(whole),
         *_wrong(answers),
-        *_not_judged(found),
+        *_not_judged(measureds),
     ]) + "\n"  # fmt: skip
 
 
 def _engines(judged: Sequence[Measured]) -> str:
     """Whose volumes they were; of several engines how many of each, and how much else the machine did."""
     idle: dict[str, list[float]] = {}
-    for one in judged:
-        idle.setdefault(one.engine, []).append(one.facts.idle)
+    for measured in judged:
+        idle.setdefault(measured.engine, []).append(measured.facts.idle)
     if len(idle) <= 1:
         return f"the engine `{''.join(idle)}`"
     return "the engines " + " and ".join(
@@ -74,41 +74,43 @@ def _engines(judged: Sequence[Measured]) -> str:
 def _views(answers: Sequence[Answer]) -> str:
     rows = []
     for view in VIEWS:
-        of_it = [one for one in answers if one.view == view]
-        seen = [one for one in of_it if one.visible]
-        wrong = sum(one.confidently_wrong for one in of_it)
-        rows.append([view, f"{sum(one.right for one in seen)} of {len(seen)}",
+        of_it = [answer for answer in answers if answer.view == view]
+        seen = [answer for answer in of_it if answer.visible]
+        wrong = sum(answer.confidently_wrong for answer in of_it)
+        rows.append([view, f"{sum(item.right for item in seen)} of {len(seen)}",
                      f"{len(of_it) - len(seen)}", str(wrong)])  # fmt: skip
     return md.table(["view", "right", "limit not to be seen from there", "wrong with high confidence"], rows)
 
 
 def _matrix(answers: Sequence[Answer]) -> str:
-    named = [*(limit for limit in LIMITS if any(one.limit == limit for one in answers)), None]
+    named = [*(limit for limit in LIMITS if any(answer.limit == limit for answer in answers)), None]
     rows = []
     for truth in LIMITS:
-        of_it = [one for one in answers if one.facts.limit == truth]
+        of_it = [answer for answer in answers if answer.facts.limit == truth]
         if of_it:
-            rows.append([TITLES[truth], *(_cell([one for one in of_it if one.limit == limit]) for limit in named)])
+            rows.append(
+                [TITLES[truth], *(_cell([answer for answer in of_it if answer.limit == limit]) for limit in named)]
+            )
     return md.table(["bound", *(TITLES[limit] if limit else "unknown" for limit in named)], rows)
 
 
 def _cell(answers: Sequence[Answer]) -> str:
-    high = sum(one.confidence == "high" for one in answers)
+    high = sum(answer.confidence == "high" for answer in answers)
     return f"{len(answers)} ({high})" if answers else ""
 
 
 def _consumers(whole: Sequence[Answer]) -> list[str]:
-    known = [(truth, one) for one in whole if (truth := consumer_of(one.facts)) is not None]
+    known = [(truth, answer) for answer in whole if (truth := consumer_of(answer.facts)) is not None]
     if not known:
         return []
     titles = CONSUMERS | {None: "none"}
-    named = list(dict.fromkeys(one.consumer for _, one in known))
+    named = list(dict.fromkeys(item.consumer for _, item in known))
     rows = []
     for truth in dict.fromkeys(truth for truth, _ in known):
-        of_it = [one for each, one in known if each == truth]
-        left = max(one.facts.consumer_left or 0.0 for one in of_it)
+        of_it = [item for each, item in known if each == truth]
+        left = max(item.facts.consumer_left or 0.0 for item in of_it)
         rows.append(
-            [titles[truth], f"{left:.0%}", *(str(sum(one.consumer == name for one in of_it) or "") for name in named)]
+            [titles[truth], f"{left:.0%}", *(str(sum(item.consumer == name for item in of_it) or "") for name in named)]
         )
     text = (
         "## Consumers\n\nRows: what filled the volume that bound. Columns: what was named as the largest; the second has the most that was left"
@@ -119,18 +121,22 @@ def _consumers(whole: Sequence[Answer]) -> list[str]:
 
 def _wrong(answers: Sequence[Answer]) -> list[str]:
     rows = [
-        [one.facts.key, one.view, TITLES[one.limit] if one.limit else "unknown", one.confidence,
-         ", ".join(f"{role} {spec}" for role, spec in one.facts.volumes.items()), one.facts.load]
-        for one in answers if not one.right
+        [answer.facts.key, answer.view, TITLES[answer.limit] if answer.limit else "unknown", answer.confidence,
+         ", ".join(f"{role} {spec}" for role, spec in answer.facts.volumes.items()), answer.facts.load]
+        for answer in answers if not answer.right
     ]  # fmt: skip
     return ["## Wrong", md.table(["scenario", "view", "named", "confidence", "volumes", "load"], rows)] if rows else []
 
 
-def _not_judged(found: Sequence[Measured]) -> list[str]:
-    rows = [[one.facts.key, one.facts.load, one.refuted] for one in found if one.refuted is not None]
-    for one in found:
-        facts = one.facts
-        if one.refuted is None and facts.consumer_left is not None and consumer_of(facts) is None:
+def _not_judged(measureds: Sequence[Measured]) -> list[str]:
+    rows = [
+        [measured.facts.key, measured.facts.load, measured.refuted]
+        for measured in measureds
+        if measured.refuted is not None
+    ]
+    for measured in measureds:
+        facts = measured.facts
+        if measured.refuted is None and facts.consumer_left is not None and consumer_of(facts) is None:
             why = f"{facts.consumer_left:.0%} of the volume's use was left without {CONSUMERS[facts.consumer or 'not_explained']}"
             rows.append([facts.key, facts.load, f"its consumer: {why}"])
     text = "## Not judged\n\nThe account does not say that what was meant to bind, or to fill the volume, did."

@@ -129,4 +129,4 @@ def kept(folders: Sequence[Path], key: str) -> Path | None:
 
 def left(folders: Sequence[Path], wanted: Sequence[tuple[str, Stand, Load]]) -> list[tuple[str, Stand, Load]]:
     """Those of the draw that have no facts yet."""
-    return [one for one in wanted if kept(folders, one[0]) is None]
+    return [item for item in wanted if kept(folders, item[0]) is None]

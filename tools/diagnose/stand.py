@@ -122,8 +122,8 @@ def running(stand: Stand, data_sets: DataSets, scratch: Path) -> Iterator[Runnin
         watch=subjects.Stopwatch(),
         log=scratch / f"{stand.name}.log",
     ) as subject:
-        found = Running(subject, arm, scratch)
-        with found.connect() as connection:
+        running = Running(subject, arm, scratch)
+        with running.connect() as connection:
             connection.execute(_ROLE)
             _allow_replication(connection)
-        yield found
+        yield running

@@ -24,26 +24,26 @@ EARLY_SHARE = 0.05
 """Of the time between two looks: a look that is due may come so much early, as the one before it came late."""
 
 
-def thinned(one: Measured, apart_ms: float, scratch: Path) -> Measured:
+def thinned(measured: Measured, apart_ms: float, scratch: Path) -> Measured:
     """A copy below ``scratch``, in which looks at the sessions begin at least ``apart_ms`` after one another."""
     import pyarrow.parquet as pq
 
-    folder = scratch / one.facts.key
-    shutil.copytree(one.folder, folder)
+    folder = scratch / measured.facts.key
+    shutil.copytree(measured.folder, folder)
     for path in (folder / WATCH).glob(f"*/runs/*/{TABLE}"):
         table = pq.read_table(path)
         kept = set(kept_looks(sorted(set(table["t_begin_ns"].to_pylist())), apart_ms))
         pq.write_table(_of_looks(table, kept), path)
-    return dataclasses.replace(one, folder=folder)
+    return dataclasses.replace(measured, folder=folder)
 
 
 def kept_looks(begins_ns: Sequence[int], apart_ms: float) -> list[int]:
     """Those of some looks, in the order of time, that a watch with so much between them would have taken."""
-    found: list[int] = []
+    numbers: list[int] = []
     for begin_ns in begins_ns:
-        if not found or begin_ns - found[-1] >= (1 - EARLY_SHARE) * apart_ms * 1e6:
-            found.append(begin_ns)
-    return found
+        if not numbers or begin_ns - numbers[-1] >= (1 - EARLY_SHARE) * apart_ms * 1e6:
+            numbers.append(begin_ns)
+    return numbers
 
 
 def _of_looks(table: pa.Table, kept: set[int]) -> pa.Table:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.binding.limits import LIMITS, Limit
 from pgdyno.diagnose.bought import Purchase, purchase_of
 from pgdyno.diagnose.diagnosis import Diagnosis, begin_s, diagnose, diagnose_files
-from pgdyno.diagnose.source import Source, sources_of
+from pgdyno.diagnose.source import VolumeSource, sources_of
 from tools.diagnose.measure import IOSTAT, WATCH
 from tools.diagnose.record import Answer, Facts, Measured
 
@@ -43,8 +43,8 @@ def answers(measured: Measured, scratch: Path) -> list[Answer]:
     return [_answer(view, measured.facts, look(measured, scratch)) for view, look in VIEWS.items()]
 
 
-def _answer(view: str, facts: Facts, found: Diagnosis) -> Answer:
-    verdict = found.binding.verdict
+def _answer(view: str, facts: Facts, diagnosis: Diagnosis) -> Answer:
+    verdict = diagnosis.binding.verdict
     visible = facts.limit in SHOWN.get(view, LIMITS)
     right = verdict.limit == facts.limit
     return Answer(
@@ -53,7 +53,7 @@ def _answer(view: str, facts: Facts, found: Diagnosis) -> Answer:
         limit=verdict.limit,
         role=verdict.role,
         confidence=verdict.confidence,
-        consumer=found.consumers[0].what if found.consumers else None,
+        consumer=diagnosis.consumers[0].what if diagnosis.consumers else None,
         right=right if visible else right or verdict.confidence != "high",
         visible=visible,
     )
@@ -103,7 +103,7 @@ def _nvme_alone(measured: Measured, scratch: Path) -> Diagnosis:
     return _alone(measured, sources_of({"--nvme": _nvme(measured, scratch)}))
 
 
-def _alone(measured: Measured, sources: tuple[Source, ...]) -> Diagnosis:
+def _alone(measured: Measured, sources: tuple[VolumeSource, ...]) -> Diagnosis:
     return diagnose_files(sources, _purchase(measured.facts))
 
 

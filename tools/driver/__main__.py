@@ -32,9 +32,9 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if not asked.page:
-        return code(write(measure.measure(asked.seconds, asked.pairs, asked.minutes or minutes())))
+def _run(namespace: argparse.Namespace) -> int:
+    if not namespace.page:
+        return code(write(measure.measure(namespace.seconds, namespace.pairs, namespace.minutes or minutes())))
     record = Record.latest(RESULTS)
     if record is None:
         raise none_yet("drive")

@@ -21,19 +21,19 @@ def judge(record: Record) -> list[Claim]:
 
 
 def _cpu(record: Record, load: Load) -> Claim:
-    found = compare(record.of(load))
+    result = compare(record.of(load))
     return Claim(
         name=f"CPU of {load.name}",
         bar=f"≤ {load.tps_ratio_max:g} × {load.original}",
-        found=f"{found.ratio:.2f} × ({found.low:.2f} to {found.high:.2f})",
-        holds=found.ratio <= load.tps_ratio_max,
+        found=f"{result.ratio:.2f} × ({result.low:.2f} to {result.high:.2f})",
+        holds=result.ratio <= load.tps_ratio_max,
     )
 
 
 def _idle(idle: list[Idle]) -> Claim:
     """The rate is kept, all of it, by less than a core; and as many go on a core when more are offered."""
-    kept = next(one for one in idle if one.rate_per_s == IDLE_RATES_PER_S[0])
-    most = max(idle, key=lambda one: one.rate_per_s)
+    kept = next(other for other in idle if other.rate_per_s == IDLE_RATES_PER_S[0])
+    most = max(idle, key=lambda other: other.rate_per_s)
     whole = kept.succeeded == kept.scheduled
     return Claim(
         name="idle transactions for each core",

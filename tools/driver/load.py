@@ -93,10 +93,10 @@ def transactions_in(tool: Tool, printed: str) -> int:
     if tool == "pgdyno":
         return int(json.loads(printed.splitlines()[-1])["summary"]["succeeded"])
     pattern = {"pgbench": r"actually processed: (\d+)", "sysbench": r"transactions: +(\d+)"}[tool]
-    found = re.search(pattern, printed)
-    if found is None:
+    match = re.search(pattern, printed)
+    if match is None:
         raise PgdynoError(f"{tool} did not say how many transactions it did: {printed[-500:]}", remedy="run it alone")
-    return int(found[1])
+    return int(match[1])
 
 
 def prepare_sysbench(cluster: Cluster) -> list[str]:

@@ -75,11 +75,13 @@ def _server(loads: list[Load]) -> Iterator[Cluster]:
 
 
 def _versions(cluster: Cluster, loads: list[Load]) -> list[str]:
-    found = [f"PostgreSQL and pgbench {cluster.version}"]
+    versions = [f"PostgreSQL and pgbench {cluster.version}"]
     if any(load.original == "sysbench" for load in loads):
-        said = subprocess.run(["sysbench", "--version"], capture_output=True, text=True, check=True, timeout=PREPARE_S)
-        found.append(said.stdout.strip())
-    return found
+        process = subprocess.run(
+            ["sysbench", "--version"], capture_output=True, text=True, check=True, timeout=PREPARE_S
+        )
+        versions.append(process.stdout.strip())
+    return versions
 
 
 def _pairs(cluster: Cluster, loads: list[Load], seconds: int, pairs: int) -> Iterator[Pair]:
@@ -92,12 +94,12 @@ def _pairs(cluster: Cluster, loads: list[Load], seconds: int, pairs: int) -> Ite
         for load in loads:
             native_first = order.random() < 0.5
             tools: tuple[Tool, Tool] = ("pgdyno", load.original) if native_first else (load.original, "pgdyno")
-            found = {tool: _sample(cluster, load, tool, seconds, SEED + number) for tool in tools}
+            samples = {tool: _sample(cluster, load, tool, seconds, SEED + number) for tool in tools}
             pair = Pair(
-                load=load.name, native=found["pgdyno"], original=found[load.original], native_first=native_first
+                load=load.name, native=samples["pgdyno"], original=samples[load.original], native_first=native_first
             )
-            said = f"{pair.native.cpu_us:.1f} µs, {load.original} {pair.original.cpu_us:.1f} µs, {pair.ratio:.3f}"
-            print(f"{number + 1}/{pairs} {load.name}: {said}", file=sys.stderr, flush=True)
+            text = f"{pair.native.cpu_us:.1f} µs, {load.original} {pair.original.cpu_us:.1f} µs, {pair.ratio:.3f}"
+            print(f"{number + 1}/{pairs} {load.name}: {text}", file=sys.stderr, flush=True)
             yield pair
 
 

@@ -45,10 +45,10 @@ def _cpu(record: Record) -> str:
     rows = []
     for load in LOADS:
         if pairs := record.of(load):
-            found = compare(pairs)
-            interval = f"{found.low:.2f} to {found.high:.2f}"
-            cost = [f"{found.native_us:.1f}", f"{found.original_us:.1f}", f"{found.ratio:.2f}", interval]
-            rows.append([f"`{load.name}`", load.original, f"{load.rate_per_s:,}", *cost, str(found.pairs)])
+            result = compare(pairs)
+            interval = f"{result.low:.2f} to {result.high:.2f}"
+            cost = [f"{result.native_us:.1f}", f"{result.original_us:.1f}", f"{result.ratio:.2f}", interval]
+            rows.append([f"`{load.name}`", load.original, f"{load.rate_per_s:,}", *cost, str(result.pairs)])
     header = ["workload", "original", "rate, 1/s", "driver, µs", "original, µs", "ratio", "95 %", "pairs"]
     return "CPU a transaction, half of the runs at most:\n\n" + md.table_of_figures(header, rows, figures=6)
 
@@ -57,13 +57,13 @@ def _idle(record: Record) -> str:
     text = "The workload `idle` sends nothing: what it costs is the driver's own, on one thread.\n\n"
     rows = [
         [
-            f"{one.rate_per_s:,}",
-            f"{one.succeeded / one.duration_s:,.0f}",
-            f"{one.cpu_s / one.duration_s:.2f}",
-            f"{one.per_core_s:,.0f}",
-            f"{one.lag_us_p99:,.0f}",
+            f"{item.rate_per_s:,}",
+            f"{item.succeeded / item.duration_s:,.0f}",
+            f"{item.cpu_s / item.duration_s:.2f}",
+            f"{item.per_core_s:,.0f}",
+            f"{item.lag_us_p99:,.0f}",
         ]
-        for one in record.idle
+        for item in record.idle
     ]
     header = ["scheduled, 1/s", "done, 1/s", "cores", "done for each core, 1/s", "lag p99, µs"]
     return text + md.table_of_figures(header, rows, figures=len(header))

@@ -48,8 +48,8 @@ def run(wanted: Run, environment: Mapping[str, str], seconds: float) -> Ended:
         out.seek(0)
         printed = out.read().decode(errors="replace")
     if process.returncode != 0:
-        said = f"{wanted.command[0]} ended with exit code {process.returncode}: {printed[-500:]}"
-        raise PgdynoError(said, remedy="run the command by itself")
+        text = f"{wanted.command[0]} ended with exit code {process.returncode}: {printed[-500:]}"
+        raise PgdynoError(text, remedy="run the command by itself")
     return Ended(usage.ru_utime + usage.ru_stime, printed, usage.ru_maxrss)
 
 

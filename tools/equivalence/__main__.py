@@ -42,31 +42,31 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.page:
+def _run(namespace: argparse.Namespace) -> int:
+    if namespace.page:
         return code(write(Record.require(RESULTS, "equivalence")))
-    chosen = [workload for workload in WORKLOADS if asked.only is None or workload.name in asked.only]
-    if asked.only:
-        return tried(RESULTS, lambda path: claims.judge(collect(chosen, path, asked.seconds, asked.minutes)))
-    return code(write(collect(chosen, RESULTS, asked.seconds, asked.minutes)))
+    chosen = [workload for workload in WORKLOADS if namespace.only is None or workload.name in namespace.only]
+    if namespace.only:
+        return tried(RESULTS, lambda path: claims.judge(collect(chosen, path, namespace.seconds, namespace.minutes)))
+    return code(write(collect(chosen, RESULTS, namespace.seconds, namespace.minutes)))
 
 
 def collect(wanted: Sequence[Workload], path: Path, seconds: int = SECONDS, minutes: float = MINUTES) -> Record:
     """Measure what the record at ``path`` lacks of ``wanted``; what this machine has no original for is left out."""
     begin = time.monotonic()
-    found = Record.here(find_binaries().version, seconds, awake=awake.possible())
+    answer = Record.here(find_binaries().version, seconds, awake=awake.possible())
     kept = Record.load(path)
-    if kept is not None and kept.goes_on(found):
-        found = kept
-    found.missing = {one.name: why for one in wanted if (why := one.missing()) is not None}
-    there = {result.workload: result for result in found.results}
+    if kept is not None and kept.goes_on(answer):
+        answer = kept
+    answer.missing = {workload.name: why for workload in wanted if (why := workload.missing()) is not None}
+    there = {result.workload: result for result in answer.results}
     whole = {name for name, result in there.items() if record.enough(result.blocks)}
-    left = [one for one in wanted if one.name not in whole and one.name not in found.missing]
+    left = [workload for workload in wanted if workload.name not in whole and workload.name not in answer.missing]
     if not left:
-        return found
-    with awake.kept_awake(wanted=found.awake), bench(left) as server:
+        return answer
+    with awake.kept_awake(wanted=answer.awake), bench(left) as server:
         for workload in left:
-            found.put(
+            answer.put(
                 record.measure(
                     server,
                     workload,
@@ -76,14 +76,14 @@ def collect(wanted: Sequence[Workload], path: Path, seconds: int = SECONDS, minu
                     kept=there.get(workload.name),
                 )
             )
-            found.save(path)
-    return found
+            answer.save(path)
+    return answer
 
 
-def write(found: Record) -> list[Claim]:
+def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
-    judged = claims.judge(found)
-    return published(PAGE, page.render(found, judged), judged)
+    judged = claims.judge(record)
+    return published(PAGE, page.render(record, judged), judged)
 
 
 if __name__ == "__main__":

@@ -116,42 +116,42 @@ def bench(workloads: Iterable[Workload]) -> Iterator[Bench]:
     if len(cores) < 2:
         raise HostError("driver and server need a CPU each, and there is one", remedy="use a machine with two")
     with throwaway(find_binaries(), SETTINGS, paths.image_dir()) as cluster:
-        found = Bench(cluster, cores[0], frozenset(cores[1:]))
-        _bind(found)
-        for workload in {one.template: one for one in workloads}.values():
-            _load(found, workload)
-        yield found
+        bench = Bench(cluster, cores[0], frozenset(cores[1:]))
+        _bind(bench)
+        for workload in {workload.template: workload for workload in workloads}.values():
+            _load(bench, workload)
+        yield bench
 
 
-def _bind(found: Bench) -> None:
+def _bind(bench: Bench) -> None:
     """Keep the server off the driver's CPU; what it starts later inherits that."""
-    for pid in (found.cluster.pid, *(process.pid for process in working_below(found.cluster.data_dir))):
+    for pid in (bench.cluster.pid, *(process.pid for process in working_below(bench.cluster.data_dir))):
         with contextlib.suppress(ProcessLookupError):
-            os.sched_setaffinity(pid, found.server_cpus)
+            os.sched_setaffinity(pid, bench.server_cpus)
 
 
-def _load(found: Bench, workload: Workload) -> None:
-    with found.cluster.connect() as connection:
+def _load(bench: Bench, workload: Workload) -> None:
+    with bench.cluster.connect() as connection:
         connection.execute(f"CREATE DATABASE {workload.template}".encode())
     if workload.filled is not None:
-        fill(replace(found, database=workload.template), workload.filled)
-        _finish(found, workload)
+        fill(replace(bench, database=workload.template), workload.filled)
+        _finish(bench, workload)
         return
     if workload.original == "pgbench":
-        command = [str(found.pgbench), "-i", "-q", "-s", str(SCALE)]
+        command = [str(bench.pgbench), "-i", "-q", "-s", str(SCALE)]
     else:
-        words = connected(found.server, workload.template)
+        words = connected(bench.server, workload.template)
         command = ["sysbench", *words, *workload.prepare(), "prepare"]
-    environment = os.environ | found.environment | {"PGDATABASE": workload.template}
+    environment = os.environ | bench.environment | {"PGDATABASE": workload.template}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
-        said = (done.stderr + done.stdout)[-500:]
-        raise PgdynoError(f"the tables of {workload.name} could not be loaded: {said}", remedy="run it by hand")
-    _finish(found, workload)
+        text = (done.stderr + done.stdout)[-500:]
+        raise PgdynoError(f"the tables of {workload.name} could not be loaded: {text}", remedy="run it by hand")
+    _finish(bench, workload)
 
 
-def _finish(found: Bench, workload: Workload) -> None:
+def _finish(bench: Bench, workload: Workload) -> None:
     """Leave nothing to be done by the first run."""
-    with found.cluster.connect(dbname=workload.template) as connection:
+    with bench.cluster.connect(dbname=workload.template) as connection:
         connection.execute("CREATE EXTENSION pg_prewarm")
         connection.execute("VACUUM (FREEZE, ANALYZE)")

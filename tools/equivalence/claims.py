@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from tools.equivalence.record import Record, Result
 
 
-def judge(found: Record) -> list[Claim]:
+def judge(record: Record) -> list[Claim]:
     """Every claim, in the order of the workloads."""
-    return [claim for result in found.results for claim in _of(result)]
+    return [claim for result in record.results for claim in _of(result)]
 
 
 def words(estimate: Estimate) -> str:
@@ -40,12 +40,12 @@ def _of(result: Result) -> list[Claim]:
     ]
 
 
-def _ratio(name: str, found: Estimate) -> Claim:
+def _ratio(name: str, estimate: Estimate) -> Claim:
     low, high = record.BAND
     faults = []
-    if not record.inside(found):
+    if not record.inside(estimate):
         faults.append(f"the interval is not inside {low:g} to {high:g}")
-    if record.half_width(found) > record.HALF_WIDTH_MAX:
+    if record.half_width(estimate) > record.HALF_WIDTH_MAX:
         faults.append(f"the interval is wider than ± {record.HALF_WIDTH_MAX:.1%}")
     bar = f"inside {low:g} to {high:g}, ± {record.HALF_WIDTH_MAX:.1%}"
-    return Claim(name, bar, words(found), not faults, tuple(faults))
+    return Claim(name, bar, words(estimate), not faults, tuple(faults))

@@ -47,8 +47,8 @@ def run(bench: Bench, workload: Workload, side: Side, seed: int, length: Length)
 @contextmanager
 def ready(bench: Bench, workload: Workload, side: Side, seed: int, length: Length) -> Iterator[Driver]:
     """A driver that is about to begin; it does not outlive the ``with`` block."""
-    with TemporaryFile() as asked, TemporaryFile() as out, TemporaryFile() as err:
-        driver = Driver(bench, workload, side, (asked, out, err))
+    with TemporaryFile() as file, TemporaryFile() as out, TemporaryFile() as err:
+        driver = Driver(bench, workload, side, (file, out, err))
         driver.ask(workload, seed, length)
         try:
             yield driver
@@ -144,7 +144,7 @@ def _sysbench(out: str) -> Run:
 
 
 def _number(pattern: str, text: str) -> float:
-    found = re.search(pattern, text, re.MULTILINE)
-    if found is None:
+    match = re.search(pattern, text, re.MULTILINE)
+    if match is None:
         raise PgdynoError(f"no `{pattern}` in what the driver printed: {text[-500:]}", remedy="look at its version")
-    return float(found[1])
+    return float(match[1])

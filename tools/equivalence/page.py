@@ -40,22 +40,22 @@ position. Values come from different generators, so which pages are logged whole
 """
 
 
-def render(found: Record, judged: Sequence[Claim]) -> str:
+def render(record: Record, judged: Sequence[Claim]) -> str:
     """The page."""
-    parts = [_HEAD, _where(found), "## Transactions a second\n", _speed(found.results)]
-    if found.missing:
-        parts.append("\n".join(f"Not measured: `{name}`: {why}." for name, why in found.missing.items()) + "\n")
-    asked = ["## What the server is asked\n", _SAME, _asked(found.results)]
-    parts += [*asked, "## Claims\n", claims_table(judged) + "\n"]
+    parts = [_HEAD, _where(record), "## Transactions a second\n", _speed(record.results)]
+    if record.missing:
+        parts.append("\n".join(f"Not measured: `{name}`: {why}." for name, why in record.missing.items()) + "\n")
+    texts = ["## What the server is asked\n", _SAME, _asked(record.results)]
+    parts += [*texts, "## Claims\n", claims_table(judged) + "\n"]
     return "\n".join(parts)
 
 
-def _where(found: Record) -> str:
-    idle = "idle CPUs poll" if found.awake else "idle CPUs sleep"
-    programs = [f"PostgreSQL {found.postgres} and its pgbench", *([found.sysbench] if found.sysbench else [])]
+def _where(record: Record) -> str:
+    idle = "idle CPUs poll" if record.awake else "idle CPUs sleep"
+    programs = [f"PostgreSQL {record.postgres} and its pgbench", *([record.sysbench] if record.sysbench else [])]
     return (
-        f"Measured on {found.begin:%d %B %Y}: {found.processor}, Linux {found.kernel}; {', '.join(programs)};"
-        f" {found.seconds} s of work a run; {idle}; engine `{found.build_hash}`.\n"
+        f"Measured on {record.begin:%d %B %Y}: {record.processor}, Linux {record.kernel}; {', '.join(programs)};"
+        f" {record.seconds} s of work a run; {idle}; engine `{record.build_hash}`.\n"
     )
 
 
@@ -83,15 +83,15 @@ def _columns(result: Result) -> list[list[float]]:
 def _asked(results: Sequence[Result]) -> str:
     rows = []
     for result in results:
-        for name, asked in ((result.original, result.asked_original), ("native", result.asked_native)):
+        for name, item in ((result.original, result.asked_original), ("native", result.asked_native)):
             rows.append(
                 [
                     md.code(result.workload) if name != "native" else "",
                     name,
-                    f"{sum(asked.statements.values()):g}",
-                    str(len(asked.statements)),
-                    f"{asked.commits:.4f}",
-                    f"{asked.wal_bytes:,.1f}",
+                    f"{sum(item.statements.values()):g}",
+                    str(len(item.statements)),
+                    f"{item.commits:.4f}",
+                    f"{item.wal_bytes:,.1f}",
                 ]
             )
     return md.table(["workload", "driver", "statements", "different ones", "commits", "WAL bytes"], rows) + "\n"

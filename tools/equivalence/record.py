@@ -109,7 +109,7 @@ class Record(Kept):
 
     def put(self, result: Result) -> None:
         """Add a workload, or replace what was measured of it; the order stays."""
-        names = [one.workload for one in self.results]
+        names = [other.workload for other in self.results]
         if result.workload in names:
             self.results[names.index(result.workload)] = result
         else:
@@ -151,26 +151,28 @@ def enough(blocks: Sequence[Block]) -> bool:
     """Whether more blocks would tell nothing more that is asked for: at least :data:`PAIRS_MIN`, and both intervals decide."""
     if len(blocks) < PAIRS_MIN:
         return False
-    return len(blocks) >= PAIRS_MAX or all(_decides(found) for found in _estimates(blocks))
+    return len(blocks) >= PAIRS_MAX or all(_decides(estimate) for estimate in _estimates(blocks))
 
 
-def inside(found: Estimate) -> bool:
+def inside(estimate: Estimate) -> bool:
     """Whether a ratio's whole interval is within :data:`BAND`."""
-    return found.low is not None and found.high is not None and BAND[0] <= found.low and found.high <= BAND[1]
+    return (
+        estimate.low is not None and estimate.high is not None and BAND[0] <= estimate.low and estimate.high <= BAND[1]
+    )
 
 
-def _decides(found: Estimate) -> bool:
+def _decides(estimate: Estimate) -> bool:
     """Whether the interval is narrow, and neither edge of the band is within it: a narrow one across an edge says nothing yet."""
-    if found.low is None or found.high is None or half_width(found) > HALF_WIDTH_MAX:
+    if estimate.low is None or estimate.high is None or half_width(estimate) > HALF_WIDTH_MAX:
         return False
-    return inside(found) or found.high < BAND[0] or found.low > BAND[1]
+    return inside(estimate) or estimate.high < BAND[0] or estimate.low > BAND[1]
 
 
-def half_width(found: Estimate) -> float:
+def half_width(estimate: Estimate) -> float:
     """Half of a ratio's interval, as a share of 1; a single pair has none, and nothing is wider."""
-    if found.low is None or found.high is None:
+    if estimate.low is None or estimate.high is None:
         return float("inf")
-    return (found.high - found.low) / 2
+    return (estimate.high - estimate.low) / 2
 
 
 def _estimates(blocks: Sequence[Block]) -> tuple[Estimate, Estimate]:
@@ -189,8 +191,8 @@ def _block(bench: Bench, workload: Workload, seconds: int, number: int, order: r
             clone.restore(workload)
         given = {turn: clones[(place + part) % len(TURNS)] for place, turn in enumerate(TURNS)}
         # Each works a third of the time in each of three parts.
-        found = _in_turns(given, workload, number, Length(CLIENTS, seconds=seconds), order)
-        for turn, (count, second) in found.items():
+        turns = _in_turns(given, workload, number, Length(CLIENTS, seconds=seconds), order)
+        for turn, (count, second) in turns.items():
             transactions[turn] += count
             worked_s[turn] += second
     return Block(**{turn: transactions[turn] / worked_s[turn] for turn in TURNS})
@@ -200,41 +202,41 @@ def _in_turns(
     given: dict[Turn, Bench], workload: Workload, seed: int, length: Length, order: random.Random
 ) -> dict[Turn, tuple[int, float]]:
     """Transactions of each run, and the seconds that it worked: by its own measure, less what it was stopped for."""
-    found: dict[Turn, tuple[int, float]] = {}
+    document: dict[Turn, tuple[int, float]] = {}
     with ExitStack() as stack:
         started: dict[Turn, drivers.Driver] = {}
         for turn, clone in given.items():
             side: drivers.Side = "native" if turn == "native" else "original"
             started[turn] = stack.enter_context(drivers.ready(clone, workload, side, seed, length))
-        taken = turns.take({turn: one.begin for turn, one in started.items()}, order)
-        for turn, one in started.items():
-            run = one.said()
+        taken = turns.take({turn: driver.begin for turn, driver in started.items()}, order)
+        for turn, driver in started.items():
+            run = driver.said()
             own_s = run.transactions / run.tps
             if own_s < taken[turn].after_first_s - _END_S:
                 raise PgdynoError(
                     f"a driver of {workload.name} was stopped while it connected",
                     remedy="run it when the machine is quieter",
                 )
-            found[turn] = (run.transactions, own_s - taken[turn].stopped_s)
-    return found
+            document[turn] = (run.transactions, own_s - taken[turn].stopped_s)
+    return document
 
 
 def _said(blocks: Sequence[Block]) -> str:
     last = blocks[-1]
     itself, native = _estimates(blocks)
-    widths = ", ".join(f"{found.mean:.4f} ± {half_width(found):.4f}" for found in (itself, native))
+    widths = ", ".join(f"{estimate.mean:.4f} ± {half_width(estimate):.4f}" for estimate in (itself, native))
     runs = ", ".join(f"{tps:,.0f}" for tps in (last.first, last.again, last.native))
     return f"{runs} TPS; again and native against first: {widths}"
 
 
 def _processor() -> str:
-    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    return found[1] if found else platform.machine()
+    match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    return match[1] if match else platform.machine()
 
 
 def _sysbench() -> str | None:
     try:
-        said = subprocess.run(["sysbench", "--version"], capture_output=True, text=True, check=True).stdout
+        stdout = subprocess.run(["sysbench", "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
-    return said.strip() or None
+    return stdout.strip() or None

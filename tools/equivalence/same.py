@@ -66,9 +66,9 @@ def asked(bench: Bench, workload: Workload, side: Side) -> Asked:
     logged, weighed = (LOGGED_MIXED, WEIGHED_MIXED) if workload.mixed else (LOGGED, WEIGHED)
     run = drivers.run(bench, workload, side, 1, logged)
     _log(bench, "none")
-    said = bench.cluster.log_path.read_bytes()[begin:].decode(errors="replace")
+    decode = bench.cluster.log_path.read_bytes()[begin:].decode(errors="replace")
     drawn = run.transactions if workload.mixed else 0
-    counted = statements(said.splitlines(), run.transactions, OWN_SHARE_MIXED if workload.mixed else OWN_SHARE)
+    counted = statements(decode.splitlines(), run.transactions, OWN_SHARE_MIXED if workload.mixed else OWN_SHARE)
     bench.restore(workload)
     committed, written = int(bench.ask(_COMMITS, bench.database) or 0), str(bench.ask(_WAL))
     run = drivers.run(bench, workload, side, 2, weighed)
@@ -94,8 +94,8 @@ def statements(lines: Iterable[str], transactions: int, own_share: float = OWN_S
     What was asked for in a smaller share of transactions than ``own_share`` is the driver's own, before it begins: the scripts
     here have no such statement.
     """
-    found = Counter(plain(match[1]) for line in lines if (match := _LOGGED.search(line)) is not None)
-    return {text: count / transactions for text, count in sorted(found.items()) if count >= transactions * own_share}
+    counter = Counter(plain(match[1]) for line in lines if (match := _LOGGED.search(line)) is not None)
+    return {text: count / transactions for text, count in sorted(counter.items()) if count >= transactions * own_share}
 
 
 def plain(statement: str) -> str:
@@ -107,27 +107,27 @@ def plain(statement: str) -> str:
 
 def differences(original: Asked, native: Asked) -> list[str]:
     """What is not the same, in words; empty where all is."""
-    found = [
+    differences = [
         f"`{text}`: {original.statements.get(text, 0.0):g} and {native.statements.get(text, 0.0):g} times"
         for text in sorted(original.statements.keys() | native.statements.keys())
         if _apart(original, native, text)
     ]
-    for name, one in (("original", original), ("native", native)):
-        if not 1 <= one.commits <= 1 + COMMITS_MORE:
-            found.append(f"{one.commits:.4f} commits a transaction ({name})")
+    for name, item in (("original", original), ("native", native)):
+        if not 1 <= item.commits <= 1 + COMMITS_MORE:
+            differences.append(f"{item.commits:.4f} commits a transaction ({name})")
     apart = abs(native.wal_bytes - original.wal_bytes)
     by_chance = STANDARD_ERRORS * math.sqrt(2 / original.weighed) if original.weighed else WAL_ERROR
     if apart > max(WAL_BYTES_FEW, by_chance * original.wal_bytes):
-        found.append(f"{original.wal_bytes:,.1f} and {native.wal_bytes:,.1f} bytes of WAL")
-    return found
+        differences.append(f"{original.wal_bytes:,.1f} and {native.wal_bytes:,.1f} bytes of WAL")
+    return differences
 
 
 def _apart(original: Asked, native: Asked, text: str) -> bool:
     """Whether a statement was executed more often by one driver than by chance."""
-    one, other = original.statements.get(text, 0.0), native.statements.get(text, 0.0)
-    if not original.drawn or not one or not other:
-        return one != other
-    return abs(one - other) > STANDARD_ERRORS * math.sqrt(2 * one * (1 - one) / original.drawn)
+    value, other = original.statements.get(text, 0.0), native.statements.get(text, 0.0)
+    if not original.drawn or not value or not other:
+        return value != other
+    return abs(value - other) > STANDARD_ERRORS * math.sqrt(2 * value * (1 - value) / original.drawn)
 
 
 def _log(bench: Bench, what: str) -> None:

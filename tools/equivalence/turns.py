@@ -69,11 +69,11 @@ def take(programs: Mapping[str, Callable[[], subprocess.Popen[bytes]]], order: r
     taken: dict[str, Taken] = {}
     with ExitStack() as stack:
         for name in _shuffled(programs, order):
-            one = taken[name] = Taken(programs[name]())
-            stack.callback(one.close)
-            if not one.let(FIRST_S):
+            result = taken[name] = Taken(programs[name]())
+            stack.callback(result.close)
+            if not result.let(FIRST_S):
                 raise PgdynoError(
-                    f"`{name}` ended with {one.process.returncode} before the others had begun",
+                    f"`{name}` ended with {result.process.returncode} before the others had begun",
                     remedy="read what it said, and give it more seconds",
                 )
         left = set(taken)
@@ -86,6 +86,6 @@ def take(programs: Mapping[str, Callable[[], subprocess.Popen[bytes]]], order: r
 
 def _shuffled(names: Iterable[str], order: random.Random) -> list[str]:
     # A set's own order is another one in each process.
-    found = sorted(names)
-    order.shuffle(found)
-    return found
+    texts = sorted(names)
+    order.shuffle(texts)
+    return texts

@@ -39,22 +39,22 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    wanted = [cell for cell in matrix.cells() if asked.part in (None, cell.part)]
-    wanted = matrix.shortened(wanted, asked.short) if asked.short else wanted
-    if asked.list:
+def _run(namespace: argparse.Namespace) -> int:
+    wanted = [cell for cell in matrix.cells() if namespace.part in (None, cell.part)]
+    wanted = matrix.shortened(wanted, namespace.short) if namespace.short else wanted
+    if namespace.list:
         print("\n".join(cell.key for cell in wanted) + f"\n{_length(wanted)}")
         return 0
-    if asked.page:
+    if namespace.page:
         return code(rewrite())
-    if asked.again:
-        again(asked.again, RESULTS)
+    if namespace.again:
+        again(namespace.again, RESULTS)
         return code(rewrite())
-    if asked.short or asked.part:
+    if namespace.short or namespace.part:
         # A part or a trial is no record: it must not be taken for one that was interrupted.
         record = collect(wanted, RESULTS.with_name("fidelity-trial"))
-        judged = [] if asked.short else claims.judge_part(asked.part, record.points())
-        print("\n".join([page.part(asked.part, record.points()), *map(str, judged)]) if asked.part else "")
+        judged = [] if namespace.short else claims.judge_part(namespace.part, record.points())
+        print("\n".join([page.part(namespace.part, record.points()), *map(str, judged)]) if namespace.part else "")
         return code(judged)
     collect(wanted, RESULTS)
     return code(rewrite())

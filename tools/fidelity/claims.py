@@ -106,9 +106,9 @@ def distance(points: dict[Cell, Point]) -> Claim:
     for cell in (matrix.KS_CELL, Cell("rate", "pgdyno", *matrix.RATE_JOBS[1])):
         point = points[cell]
         assert point.modelled is not None
-        found, requests = point.measured.latency.distance(point.modelled.latency), point.measured.latency.total
-        shown.append(f"{found:.3f} of {requests:,} at depth {cell.job.depth}")
-        if found > DISTANCE or requests < DISTANCE_REQUESTS:
+        distance, requests = point.measured.latency.distance(point.modelled.latency), point.measured.latency.total
+        shown.append(f"{distance:.3f} of {requests:,} at depth {cell.job.depth}")
+        if distance > DISTANCE or requests < DISTANCE_REQUESTS:
             faults.append(f"{_job(point)}: {shown[-1]}")
     bar = f"at most {DISTANCE:g} over {DISTANCE_REQUESTS:,} requests"
     return Claim("gp3: KS distance of measured and modelled latency", bar, ", ".join(shown), not faults, tuple(faults))
@@ -145,15 +145,15 @@ def _depth_1(points: dict[Cell, Point], kind: str) -> Claim:
                 for p in DEPTH_1_ERROR[kind]:
                     error = points[cell].measured.percentile_ns(p) / modelled.percentile_ns(p) - 1
                     errors.setdefault((cell.job.mix, p), []).append(error)
-    middle = {key: median(found) for key, found in errors.items()}
+    middle = {key: median(error) for key, error in errors.items()}
     faults = tuple(
-        f"{mix} p{p:g}: {error:+.1%} (of {', '.join(f'{one:+.1%}' for one in sorted(errors[mix, p]))})"
+        f"{mix} p{p:g}: {error:+.1%} (of {', '.join(f'{value:+.1%}' for value in sorted(errors[mix, p]))})"
         for (mix, p), error in middle.items()
         if abs(error) > DEPTH_1_ERROR[kind][p]
     )
-    found = ", ".join(f"{mix} p{p:g} {error:+.1%}" for (mix, p), error in middle.items())
+    text = ", ".join(f"{mix} p{p:g} {error:+.1%}" for (mix, p), error in middle.items())
     bar = ", ".join(f"p{p:g} within {allowed:.0%}" for p, allowed in DEPTH_1_ERROR[kind].items())
-    return Claim(f"{kind} at depth 1, of the model's", bar, found, not faults, faults)
+    return Claim(f"{kind} at depth 1, of the model's", bar, text, not faults, faults)
 
 
 def _job(point: Point) -> str:

@@ -58,8 +58,8 @@ def single_of_types(points: Points) -> Claim:
 
 def array_of_four(points: Points) -> Claim:
     """Four volumes striped have four times the rate of one."""
-    one, four = (points[cell] for cell in kinds.array())
-    error = four.measured.iops / (4 * one.measured.iops) - 1
+    result, four = (points[cell] for cell in kinds.array())
+    error = four.measured.iops / (4 * result.measured.iops) - 1
     return of_errors("RAID-0 of four: 4 x the IOPS of one", ARRAY_ERROR, {said(four): error})
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pgdyno.errors import HostError
 from pgdyno.host import cgroup, mounts, paths, volume
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.volume import AttachedVolume
 from pgdyno.host.waiting import wait_until
 from tools.fidelity import fio
@@ -63,7 +63,7 @@ class Bench:
 @contextmanager
 def bench(state_dir: Path) -> Iterator[Bench]:
     """Fill the region once, where images are kept (in memory), to be cloned or shared by every device."""
-    with Journal(state_dir).directory(paths.image_dir() / f"fidelity-{os.getpid()}") as folder:
+    with HostJournal(state_dir).directory(paths.image_dir() / f"fidelity-{os.getpid()}") as folder:
         made = Bench(folder, folder / "image", folder / "region", state_dir)
         with volume.attached("null", mount=None, state_dir=state_dir, name=f"fill-{os.getpid()}") as filled:
             fio.fill(filled.block_device)
@@ -86,8 +86,8 @@ def pgdyno(bench: Bench, spec: str, *, seed: int, submit_log: Path | None, dilat
         submit_log=submit_log,
         state_dir=bench.state_dir,
         dilation=dilation,
-    ) as found:
-        yield Device(found.block_device, volume=found)
+    ) as result:
+        yield Device(result.block_device, volume=result)
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def pair(bench: Bench, spec: str, instance_type: str, *, seed: int) -> Iterator[
     """Two emulated volumes on one instance, with full buckets."""
     name = f"fidelity-{os.getpid()}"
     with ExitStack() as stack:
-        one, other = (
+        result, other = (
             stack.enter_context(
                 volume.attached(
                     spec,
@@ -109,7 +109,7 @@ def pair(bench: Bench, spec: str, instance_type: str, *, seed: int) -> Iterator[
             )
             for _ in range(2)
         )
-        yield Device(one.block_device, volume=one, other=other)
+        yield Device(result.block_device, volume=result, other=other)
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def blk_throttle(bench: Bench, limits: Limits, read_share: float) -> Iterator[De
 
     The throttle limits reads and writes apart and has no limit on their sum: each gets its share of the mix.
     """
-    journal = Journal(bench.state_dir)
+    journal = HostJournal(bench.state_dir)
     group = BLKIO / cgroup.PARENT / f"fidelity-{os.getpid()}"
     entry = journal.record("cgroup", path=str(group))
     group.mkdir(parents=True)
@@ -165,8 +165,8 @@ def qemu(bench: Bench, limits: Limits) -> Iterator[Device]:
         if not wait_until(lambda: mounts.is_mount_point(export) or daemon.poll() is not None, PATIENCE_S):
             raise HostError(f"{QEMU} did not mount {export}", remedy="see whether it was built with FUSE")
         if daemon.poll() is not None:
-            said = (bench.folder / "qemu.log").read_text(errors="replace").strip()
-            raise HostError(f"{QEMU} ended: {said[-500:]}", remedy="see whether it was built with FUSE")
+            text = (bench.folder / "qemu.log").read_text(errors="replace").strip()
+            raise HostError(f"{QEMU} ended: {text[-500:]}", remedy="see whether it was built with FUSE")
         with _loop(export, fstype="fuse") as path:
             yield Device(path)
     finally:
@@ -207,7 +207,7 @@ def _loop(file: Path, fstype: str | None) -> Iterator[str]:
 def _prove(path: str, file: Path, fstype: str | None) -> None:
     """What stands behind the device is what was asked for, and the kernel adds no schedule or throttle of its own."""
     queue = Path("/sys/block") / Path(path).name
-    found = {
+    document = {
         "backing file": (queue / "loop/backing_file").read_text().strip(),
         "direct I/O": (queue / "loop/dio").read_text().strip(),
         "size": int((queue / "size").read_text()) * 512,
@@ -219,8 +219,8 @@ def _prove(path: str, file: Path, fstype: str | None) -> None:
         "size": REGION_MIB << 20,
         "mounts": [fstype] if fstype else [],
     }
-    if found != wanted:
-        raise HostError(f"{path} is not what was asked for: {found}, wanted {wanted}", remedy="run it again")
+    if document != wanted:
+        raise HostError(f"{path} is not what was asked for: {document}, wanted {wanted}", remedy="run it again")
     for name, value in (("scheduler", "none"), ("wbt_lat_usec", "0")):
         setting = queue / "queue" / name
         if setting.exists():

@@ -69,8 +69,8 @@ def run(device: str, job: Job, *, seed: int = 1, launcher: Sequence[str] = (), l
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise HostError(f"fio failed on {device}: {done.stderr.strip()[-500:]}", remedy="see what fio says")
-    found = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
-    sides = [_side(side) for side in (found["read"], found["write"]) if side["total_ios"]]
+    result = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    sides = [_side(side) for side in (result["read"], result["write"]) if side["total_ios"]]
     latency = sides[0][1] if len(sides) == 1 else sides[0][1].merged(sides[1][1])
     iops = sum(rate for rate, _ in sides)
     return Measured(iops, iops * job.block_kib / 1024, latency)

@@ -105,8 +105,8 @@ def large() -> Iterator[Cell]:
 
 def array() -> tuple[Cell, Cell]:
     """One volume, and four of them striped."""
-    one = Cell(PART, "pgdyno", ONE, Job("random", "read", 4, 32, ARRAY_S))
-    return one, Cell(PART, "pgdyno", FOUR, Job("random", "read", 4, 128, ARRAY_S))
+    cell = Cell(PART, "pgdyno", ONE, Job("random", "read", 4, 32, ARRAY_S))
+    return cell, Cell(PART, "pgdyno", FOUR, Job("random", "read", 4, 128, ARRAY_S))
 
 
 def shared() -> Cell:

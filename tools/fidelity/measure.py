@@ -58,12 +58,14 @@ def _once(cell: Cell, bench: Bench) -> Point:
     latencies = bench.folder / "latency" if pairs(cell) else None
     begin = datetime.now(UTC)
     with ExitStack() as stack:
-        found = stack.enter_context(_open(cell, bench, limits, log))
-        attached_cpu_ns = found.volume.stats()["counters"]["daemon_cpu_ns"] if found.volume else 0
-        with HostSampler(found.path) as sampler, _emptied(found):
-            judged = fio.run(found.filename, cell.job, seed=_seed(cell), launcher=found.launcher, log=latencies)
-        asked = _asked(found, limits, cell)
-        counted = _counted(found, attached_cpu_ns)
+        enter_context = stack.enter_context(_open(cell, bench, limits, log))
+        attached_cpu_ns = enter_context.volume.stats()["counters"]["daemon_cpu_ns"] if enter_context.volume else 0
+        with HostSampler(enter_context.path) as sampler, _emptied(enter_context):
+            judged = fio.run(
+                enter_context.filename, cell.job, seed=_seed(cell), launcher=enter_context.launcher, log=latencies
+            )
+        value = _asked(enter_context, limits, cell)
+        counted = _counted(enter_context, attached_cpu_ns)
     modelled, replayed, paired = None, (0, 0), None
     if log is not None:
         predicted = model.predict(log, cell.job, PERCENTILES, cell.dilation)
@@ -78,7 +80,7 @@ def _once(cell: Cell, bench: Bench) -> Point:
     return Point(
         cell=cell,
         begin=begin,
-        asked_iops=asked,
+        asked_iops=value,
         measured=_side(judged, cell.dilation),
         modelled=modelled,
         daemon=daemon,
@@ -97,12 +99,12 @@ def pairs(cell: Cell) -> bool:
     return models(cell) and cell.part == kinds.PART and cell.job.depth == 1
 
 
-def _asked(found: Device, limits: Limits, cell: Cell) -> float | None:
+def _asked(device: Device, limits: Limits, cell: Cell) -> float | None:
     """Requests a second that the limits allow: those of the volume, or of both and their instance."""
-    asked = limits.asked_iops(cell.job)
-    if found.volume is None or found.other is None or asked is None:
-        return asked
-    return min(2 * asked, float(found.volume.facts["instance_limits"]["iops"]["baseline_per_s"]))
+    value = limits.asked_iops(cell.job)
+    if device.volume is None or device.other is None or value is None:
+        return value
+    return min(2 * value, float(device.volume.facts["instance_limits"]["iops"]["baseline_per_s"]))
 
 
 def _open(cell: Cell, bench: Bench, limits: Limits, log: Path | None) -> device.Opened:
@@ -118,23 +120,23 @@ def _open(cell: Cell, bench: Bench, limits: Limits, log: Path | None) -> device.
 
 
 @contextmanager
-def _emptied(found: Device) -> Iterator[None]:
+def _emptied(device: Device) -> Iterator[None]:
     """Take away what the volume's buckets have saved as soon as the job has begun, so that it is the provisioned rate
     that is measured. Before, they would fill again while fio starts, and how much depends on the host.
     """
-    attached = found.volume
+    attached = device.volume
     if attached is None:
         yield
         return
-    before, ended = requests_of(found.path), threading.Event()
+    before, ended = requests_of(device.path), threading.Event()
 
     def empty() -> None:
-        while requests_of(found.path) == before:
+        while requests_of(device.path) == before:
             if ended.wait(BEGUN_POLL_S):
                 return
-        for one in filter(None, (attached, found.other)):
-            _credit(one)
-        if found.other is not None:
+        for tested in filter(None, (attached, device.other)):
+            _credit(tested)
+        if device.other is not None:
             _credit(attached, "--instance")
 
     thread = threading.Thread(target=empty, name="empty-buckets", daemon=True)
@@ -156,21 +158,21 @@ def _seed(cell: Cell) -> int:
     return zlib.crc32(cell.key.encode())
 
 
-def _side(found: fio.Measured | model.Modelled, dilation: int = 1) -> Side:
+def _side(measured: fio.Measured | model.Modelled, dilation: int = 1) -> Side:
     """As it was in the time of a volume that is ``dilation`` times slower."""
-    exact = found.exact_ns if isinstance(found, model.Modelled) else None
-    bins = [(value // dilation, count) for value, count in found.latency.bins()]
-    return Side(iops=found.iops * dilation, mib_per_s=found.mib_per_s * dilation, latency_ns=bins, exact_ns=exact)
+    exact = measured.exact_ns if isinstance(measured, model.Modelled) else None
+    bins = [(value // dilation, count) for value, count in measured.latency.bins()]
+    return Side(iops=measured.iops * dilation, mib_per_s=measured.mib_per_s * dilation, latency_ns=bins, exact_ns=exact)
 
 
-def _counted(found: Device, attached_cpu_ns: int) -> Daemon | None:
+def _counted(device: Device, attached_cpu_ns: int) -> Daemon | None:
     """The daemon's counters at the end of the job; the volume was attached for this job alone."""
-    if found.volume is None:
+    if device.volume is None:
         return None
-    stats = found.volume.stats()
+    stats = device.volume.stats()
     counters = stats["counters"]
     requests = counters["read_ops"] + counters["write_ops"]
-    path = found.volume.facts["base_overhead_8k"]
+    path = device.volume.facts["base_overhead_8k"]
     histograms = stats["histograms"]
     lateness = Latency.of_bins(
         (value, count) for op in ("read", "write") for value, count in histograms[f"{op}_lateness_ns"]

@@ -128,11 +128,11 @@ def _of_types(points: list[Point]) -> str:
     ]
     rows = []
     for point in points:
-        job, asked, modelled, measured, *latencies, late = _row(point)
+        job, text, modelled, measured, *latencies, late = _row(point)
         cell = point.cell
         shown = f"`{cell.volume}`" + (f", two on {cell.instance}" if cell.instance else "")
         close = "–" if point.paired is None else f"{point.paired.close_share:.2%}"
-        rows.append([shown, job, str(cell.dilation), asked, modelled, measured, *latencies, late, close])
+        rows.append([shown, job, str(cell.dilation), text, modelled, measured, *latencies, late, close])
     return _table([*header, "late", "within 5 %"], rows)
 
 
@@ -140,15 +140,15 @@ def _against_peers(points: list[Point]) -> str:
     """Each job with the model's line first."""
     rows = []
     for (volume, job), group in groupby(points, key=lambda point: (point.cell.volume, point.cell.job)):
-        found = sorted(group, key=lambda point: list(NAMES).index(point.cell.world))
-        model = next((point.modelled for point in found if point.modelled), None)
-        rows.append([f"`{volume}`<br>{job}", "*model*", *_shape(model, found[0].asked_iops)] if model else [])
-        rows += [["", NAMES[point.cell.world], *_shape(point.measured, point.asked_iops)] for point in found]
+        results = sorted(group, key=lambda point: list(NAMES).index(point.cell.world))
+        model = next((point.modelled for point in results if point.modelled), None)
+        rows.append([f"`{volume}`<br>{job}", "*model*", *_shape(model, results[0].asked_iops)] if model else [])
+        rows += [["", NAMES[point.cell.world], *_shape(point.measured, point.asked_iops)] for point in results]
     return _table(["job", "", "IOPS", "of asked", "p1 ms", "p50 ms", "p99 ms"], [row for row in rows if row])
 
 
-def _shape(side: Side, asked: float | None) -> list[str]:
-    error = _error(side.iops, asked) if asked else "–"
+def _shape(side: Side, value: float | None) -> list[str]:
+    error = _error(side.iops, value) if value else "–"
     return [_number(side.iops), error, *(_ms(side, percent) for percent in (1.0, 50.0, 99.0))]
 
 
@@ -193,8 +193,8 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}"
 
 
-def _error(found: float, wanted: float) -> str:
-    error = found / wanted - 1
+def _error(value: float, wanted: float) -> str:
+    error = value / wanted - 1
     return f"{error:+.2%}" if abs(error) < 0.1 else f"{error:+.0%}"
 
 

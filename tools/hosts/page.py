@@ -101,22 +101,22 @@ def starts(record: Record) -> Claim:
     if not apart_ms:
         return Claim(name, bar, _NOT_YET, holds=False)
     late = sum(ms > TOGETHER_MS for ms in apart_ms)
-    found = (
+    result = (
         f"{late} of {len(apart_ms)} later; median {apart_ms[len(apart_ms) // 2]:.3f} ms, largest {apart_ms[-1]:.3f} ms"
     )
     if record.starts and record.starts.woke_late_ms:
-        found += f"; the latest thread woke {max(record.starts.woke_late_ms):.3f} ms after its timer"
-    return Claim(name, bar, found, not late and len(apart_ms) >= STARTS)
+        result += f"; the latest thread woke {max(record.starts.woke_late_ms):.3f} ms after its timer"
+    return Claim(name, bar, result, not late and len(apart_ms) >= STARTS)
 
 
 def clocks(record: Record) -> Claim:
     """Offsets of clocks are known as well as is said."""
-    found = record.clocks.values()
+    clocks = record.clocks.values()
     name, bar = "offsets of clocks", f"{INSIDE_SHARE:.0%} of {ESTIMATES:,} estimates off by no more than they say"
-    if not found:
+    if not clocks:
         return Claim(name, bar, _NOT_YET, holds=False)
-    estimates, off = sum(one.estimates for one in found), sum(one.off for one in found)
-    inside = all(one.off <= (1 - INSIDE_SHARE) * one.estimates for one in found)
+    estimates, off = sum(clock.estimates for clock in clocks), sum(clock.off for clock in clocks)
+    inside = all(clock.off <= (1 - INSIDE_SHARE) * clock.estimates for clock in clocks)
     return Claim(name, bar, f"{off} of {estimates:,} off by more", estimates >= ESTIMATES and inside)
 
 
@@ -128,15 +128,15 @@ def kills(record: Record) -> list[Claim]:
         "`pgdyno doctor --clean` on the hosts after each kill",
     )
     bars = (f"0 in {KILLS} kills", f"within {ENDS_S:g} s", "finds nothing")
-    found = record.kills
-    if found is None or not found.kills:
+    kills = record.kills
+    if kills is None or not kills.kills:
         return [Claim(name, bar, _NOT_YET, holds=False) for name, bar in zip(names, bars, strict=True)]
-    whole = len(found.kills) >= KILLS
-    numbers = sum(one.became == NUMBER for one in found.kills)
-    slowest = max(found.kills, key=lambda one: one.took_s)
-    left = [what for one in found.kills for what in one.left]
+    whole = len(kills.kills) >= KILLS
+    numbers = sum(kill.became == NUMBER for kill in kills.kills)
+    slowest = max(kills.kills, key=lambda kill: kill.took_s)
+    left = [what for kill in kills.kills for what in kill.left]
     return [
-        Claim(names[0], bars[0], f"{numbers} in {len(found.kills)}", whole and not numbers),
+        Claim(names[0], bars[0], f"{numbers} in {len(kills.kills)}", whole and not numbers),
         Claim(
             names[1],
             bars[1],
@@ -149,18 +149,18 @@ def kills(record: Record) -> list[Claim]:
 
 def spread_kills(record: Record) -> list[Claim]:
     """An experiment that is spread survives kills, wherever the hosts are."""
-    bar, found = f"all replicates whole after {SPREAD_KILLS} kills", record.spread_kills
-    if not found:
+    bar, kills = f"all replicates whole after {SPREAD_KILLS} kills", record.spread_kills
+    if not kills:
         return [Claim("an experiment on several hosts", bar, _NOT_YET, holds=False)]
     return [
         Claim(
             f"an experiment on several hosts, {where}",
             bar,
-            f"{one.replicates} whole, {one.broken} kept and not paired, after {sum(one.kills.values())} kills",
-            sum(one.kills.values()) >= SPREAD_KILLS and one.replicates > 0 and not one.left,
-            tuple(one.left[:5]),
+            f"{kill.replicates} whole, {kill.broken} kept and not paired, after {sum(kill.kills.values())} kills",
+            sum(kill.kills.values()) >= SPREAD_KILLS and kill.replicates > 0 and not kill.left,
+            tuple(kill.left[:5]),
         )
-        for where, one in found.items()
+        for where, kill in kills.items()
     ]
 
 
@@ -168,19 +168,19 @@ def cost(record: Record) -> list[Claim]:
     """What hosts take."""
     names = ("a worker beside its driver while it measures", "200 clients on two hosts are ready")
     bars = (f"at most {WORKER_SHARE_MAX:.0%} of a core", f"within {PREPARE_S_MAX:g} s")
-    found = record.cost
-    if found is None:
+    cost = record.cost
+    if cost is None:
         return [Claim(name, bar, _NOT_YET, holds=False) for name, bar in zip(names, bars, strict=True)]
     return [
-        Claim(names[0], bars[0], f"{found.worker_share:.2%} of a core", found.worker_share <= WORKER_SHARE_MAX),
-        Claim(names[1], bars[1], f"after {found.prepared_s:.2f} s", found.prepared_s <= PREPARE_S_MAX),
+        Claim(names[0], bars[0], f"{cost.worker_share:.2%} of a core", cost.worker_share <= WORKER_SHARE_MAX),
+        Claim(names[1], bars[1], f"after {cost.prepared_s:.2f} s", cost.prepared_s <= PREPARE_S_MAX),
     ]
 
 
 def render(record: Record) -> str:
     """The page."""
     judged = judge(record)
-    missing = "" if all(one.holds for one in judged) else _PARTIAL
+    missing = "" if all(claim.holds for claim in judged) else _PARTIAL
     where = f"On {record.cores} cores, Linux {record.kernel}.\n"
     parts = [_HEAD, missing, where, claims_table(judged), beside(record), "\n## Parts\n", _parts(record)]
     parts += ["\n## Pairs\n", _pairs(record)] * bool(record.equal)
@@ -226,48 +226,48 @@ def _estimate(ratio: Estimate) -> str:
 
 
 def _parts(record: Record) -> str:
-    found: dict[str, Part | None] = {
+    parts: dict[str, Part | None] = {
         **record.equal,
         "beginnings": record.starts,
-        **{f"clocks, {way}": one for way, one in record.clocks.items()},
+        **{f"clocks, {way}": clock for way, clock in record.clocks.items()},
         "kills": record.kills,
-        **{f"kills of experiments, {where}": one for where, one in record.spread_kills.items()},
+        **{f"kills of experiments, {where}": spread_kill for where, spread_kill in record.spread_kills.items()},
         "cost": record.cost,
     }
     rows = [
-        [name, f"{one.begin:%Y-%m-%d %H:%M} UTC", one.engine, f"{one.load_average_max:.1f}"]
-        for name, one in found.items()
-        if one is not None
+        [name, f"{part.begin:%Y-%m-%d %H:%M} UTC", part.engine, f"{part.load_average_max:.1f}"]
+        for name, part in parts.items()
+        if part is not None
     ]
     return md.table(["part", "begun", "engine", "largest load average, its own load in it"], rows)
 
 
 def _pairs(record: Record) -> str:
     rows = [
-        [name, f"{four:,.1f}", f"{one:,.1f}", f"{four / one:.4f}"]
+        [name, f"{four:,.1f}", f"{item:,.1f}", f"{four / item:.4f}"]
         for name, part in record.equal.items()
-        for four, one in part.pairs
+        for four, item in part.pairs
     ]
     return md.table(["load", "four drivers, transactions/s", "one", "ratio"], rows)
 
 
 def _clocks(record: Record) -> str:
     rows = [
-        [way, f"{one.estimates:,}", f"{one.off}", f"{one.error_us_max:,.0f}", f"{one.uncertainty_us_max:,.0f}"]
-        for way, one in record.clocks.items()
+        [way, f"{clock.estimates:,}", f"{clock.off}", f"{clock.error_us_max:,.0f}", f"{clock.uncertainty_us_max:,.0f}"]
+        for way, clock in record.clocks.items()
     ]
     return md.table(
         ["between the clocks", "estimates", "off by more than said", "largest error, µs", "largest said, µs"], rows
     )
 
 
-def _kills(found: Kills) -> str:
-    kinds = sorted({one.what for one in found.kills})
-    became = sorted({one.became for one in found.kills})
+def _kills(kills: Kills) -> str:
+    kinds = sorted({kill.what for kill in kills.kills})
+    became = sorted({kill.became for kill in kills.kills})
     rows = []
     for kind in kinds:
-        of = [one for one in found.kills if one.what == kind]
-        counts = Counter(one.became for one in of)
-        took = max(one.took_s for one in of)
-        rows.append([kind, *(str(counts[one]) for one in became), f"{took:.1f}"])
+        of = [kill for kill in kills.kills if kill.what == kind]
+        counts = Counter(kill.became for kill in of)
+        took = max(kill.took_s for kill in of)
+        rows.append([kind, *(str(counts[text]) for text in became), f"{took:.1f}"])
     return md.table(["killed", *became, "slowest end, s"], rows)

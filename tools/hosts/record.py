@@ -133,5 +133,5 @@ class Record(Kept):
     def kept(cls, path: Path = RESULTS) -> Self:
         """The one that is kept for this machine, or an empty one."""
         here = cls(kernel=platform.release(), cores=os.cpu_count() or 1)
-        found = cls.load(path)
-        return here if found is None or (found.kernel, found.cores) != (here.kernel, here.cores) else found
+        document = cls.load(path)
+        return here if document is None or (document.kernel, document.cores) != (here.kernel, here.cores) else document

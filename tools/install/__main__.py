@@ -32,25 +32,25 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.page:
+def _run(namespace: argparse.Namespace) -> int:
+    if namespace.page:
         return code(write(Record.require(FILE, "install")))
-    return code(write(collect(asked.only)))
+    return code(write(collect(namespace.only)))
 
 
 def collect(only: Sequence[str] | None = None) -> Record:
     """Make what the record lacks, or the parts that are named again."""
     preflight.require_root("installing in roots of its own")
-    found = Record.here()
+    result = Record.here()
     kept = Record.load(FILE)
     # Another wheel is another record. What else is asked for by name is of the wheel that is there.
-    if kept is not None and "wheel" not in (only or ()) and (only or _resumes(kept, found)):
-        found = kept
-    for part in only or [one for one in measure.PARTS if not found.has(one)]:
+    if kept is not None and "wheel" not in (only or ()) and (only or _resumes(kept, result)):
+        result = kept
+    for part in only or [item for item in measure.PARTS if not result.has(item)]:
         print(f"{part} …", file=sys.stderr, flush=True)
-        measure.make(part, found)
-        found.save(FILE)
-    return found
+        measure.make(part, result)
+        result.save(FILE)
+    return result
 
 
 def _resumes(kept: Record, now: Record) -> bool:
@@ -58,10 +58,10 @@ def _resumes(kept: Record, now: Record) -> bool:
     return kept.goes_on(now) and (kept.wheel is None or has_the_code(measure.the_wheel(kept), ROOT))
 
 
-def write(found: Record) -> list[Claim]:
+def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
-    judged = claims.judge(found)
-    return published(PAGE, page.render(found, judged), judged)
+    judged = claims.judge(record)
+    return published(PAGE, page.render(record, judged), judged)
 
 
 if __name__ == "__main__":

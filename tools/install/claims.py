@@ -40,24 +40,24 @@ NAMES = (
 def judge(record: Record) -> list[Claim]:
     """The claims whose part was made, in the order of :data:`NAMES`."""
     judged = [] if record.wheel is None else _wheel(record.wheel)
-    by_key = {one.key: one for one in record.installed}
+    by_key = {installed.key: installed for installed in record.installed}
     there = [by_key[key] for suite, way in SYSTEMS if (key := f"{suite} {way}") in by_key]
-    judged += [_steps(one.key, "every command does what it should", one.steps) for one in there]
+    judged += [_steps(item.key, "every command does what it should", item.steps) for item in there]
     judged += _installed(there)
     judged += [] if record.image is None else _image(record.image)
     return judged + ([] if record.sources is None else [_sources(record.sources)])
 
 
-def _wheel(found: Wheel) -> list[Claim]:
+def _wheel(wheel: Wheel) -> list[Claim]:
     allowed = ".".join(map(str, GLIBC))
     return [
-        _timed("wheel: time", WHEEL_MAX_S, found.seconds, found.load, f" ({found.cpu_s:.0f} s of CPU)"),
-        Claim("wheel: symbols", f"≤ GLIBC_{allowed}", f"GLIBC_{found.glibc}", _version(found.glibc) <= GLIBC),
+        _timed("wheel: time", WHEEL_MAX_S, wheel.seconds, wheel.load, f" ({wheel.cpu_s:.0f} s of CPU)"),
+        Claim("wheel: symbols", f"≤ GLIBC_{allowed}", f"GLIBC_{wheel.glibc}", _version(wheel.glibc) <= GLIBC),
         Claim(
             "wheel: size",
             f"≤ {SIZE_MAX_BYTES >> 20} MiB",
-            f"{found.size_bytes / 2**20:.1f} MiB",
-            found.size_bytes <= SIZE_MAX_BYTES,
+            f"{wheel.size_bytes / 2**20:.1f} MiB",
+            wheel.size_bytes <= SIZE_MAX_BYTES,
         ),
     ]
 
@@ -73,34 +73,36 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _steps(name: str, bar: str, steps: Sequence[Step]) -> Claim:
     """That all commands did what they should."""
-    faults = tuple(f"{one.name}: `{one.command}`: exit code {one.code}: {one.said}" for one in steps if not one.holds)
+    faults = tuple(
+        f"{step.name}: `{step.command}`: exit code {step.code}: {step.said}" for step in steps if not step.holds
+    )
     return Claim(name, bar, f"{len(steps) - len(faults)} of {len(steps)}", bool(steps) and not faults, faults)
 
 
 def _installed(there: Sequence[Installed]) -> list[Claim]:
     judged = []
-    for one in there:
-        if one.verdict is not None:
-            taken, parts = one.verdict, f" ({one.verdict.install_s:.0f} + {one.verdict.demo_s:.0f})"
+    for installed in there:
+        if installed.verdict is not None:
+            taken, parts = installed.verdict, f" ({installed.verdict.install_s:.0f} + {installed.verdict.demo_s:.0f})"
             judged.append(_timed("first verdict", VERDICT_MAX_S, taken.total_s, taken.load, parts))
-    if costs := {one.key: one.help_cpu_s for one in there if one.help_cpu_s is not None}:
+    if costs := {installed.key: installed.help_cpu_s for installed in there if installed.help_cpu_s is not None}:
         worst = max(costs, key=lambda key: costs[key])
         judged.append(
             Claim("help", f"≤ {HELP_MAX_S:g} s of CPU", f"{costs[worst]:.2f} s ({worst})", costs[worst] <= HELP_MAX_S)
         )
-    if left := {one.key: one.left for one in there if one.left is not None}:
+    if left := {installed.key: installed.left for installed in there if installed.left is not None}:
         faults = tuple(f"{key}: {path}" for key, paths in left.items() for path in paths)
         judged.append(Claim("nothing stays", "`find` shows nothing", f"{len(faults)} files", not faults, faults))
     return judged
 
 
-def _image(found: Image) -> list[Claim]:
+def _image(image: Image) -> list[Claim]:
     return [
-        _timed("image: time", IMAGE_MAX_S, found.seconds, found.load),
-        Claim("image: size", f"≤ {IMAGE_MAX_MB} MB", f"{found.size_mb:.0f} MB", found.size_mb <= IMAGE_MAX_MB),
-        _steps("image: runs", "every command does what it should", found.steps),
+        _timed("image: time", IMAGE_MAX_S, image.seconds, image.load),
+        Claim("image: size", f"≤ {IMAGE_MAX_MB} MB", f"{image.size_mb:.0f} MB", image.size_mb <= IMAGE_MAX_MB),
+        _steps("image: runs", "every command does what it should", image.steps),
     ]
 
 
-def _sources(found: Sources) -> Claim:
-    return Claim("source distribution", "pip builds it, tests/cli pass", found.tests, found.holds)
+def _sources(sources: Sources) -> Claim:
+    return Claim("source distribution", "pip builds it, tests/cli pass", sources.tests, sources.holds)

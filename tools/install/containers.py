@@ -78,8 +78,8 @@ class Containers:
 
     def layers(self) -> int:
         """The image's layers."""
-        said = json.loads(self.must("buildah", "inspect", "--type", "image", NAME))
-        return len(said["OCIv1"]["rootfs"]["diff_ids"])
+        document = json.loads(self.must("buildah", "inspect", "--type", "image", NAME))
+        return len(document["OCIv1"]["rootfs"]["diff_ids"])
 
     def container(self, *flags: str, entry: Sequence[str] = ()) -> list[str]:
         """Words for podman that run the image."""

@@ -32,16 +32,16 @@ _SAID = 400
 
 def suite() -> str:
     """Debian's name of the release that the Containerfile is based on."""
-    found = re.search(r"^ARG BASE=\S+/debian:([a-z]+)-", FILE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert found is not None, "the Containerfile names no base"
-    return found[1]
+    match = re.search(r"^ARG BASE=\S+/debian:([a-z]+)-", FILE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert match is not None, "the Containerfile names no base"
+    return match[1]
 
 
 def documented() -> list[str]:
     """The words of the guide's command that runs a comparison in a container, up to the image's name."""
-    found = re.search(r"^\$ (podman run .*?) pgdyno compare", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert found is not None, f"{GUIDE} has no command that runs the image"
-    return [word for word in shlex.split(found[1])[2:] if word != "--rm"]
+    match = re.search(r"^\$ (podman run .*?) pgdyno compare", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert match is not None, f"{GUIDE} has no command that runs the image"
+    return [word for word in shlex.split(match[1])[2:] if word != "--rm"]
 
 
 def base(folder: Path) -> Root:
@@ -194,15 +194,15 @@ def run_in_chroot(made: Root) -> list[Step]:
 
 def no_cache(tree: Path, layers: int | None) -> Step:
     """Nothing of packages' lists, of installers and of the wheel is in the image, and so in none of its two layers."""
-    found = [str(one.relative_to(tree)) for name in _CACHES for one in (tree / name).glob("*") if not one.is_dir()]
-    found += [str(one.relative_to(tree)) for one in (tree / "opt/pgdyno").rglob("*.whl")]
+    texts = [str(path.relative_to(tree)) for name in _CACHES for path in (tree / name).glob("*") if not path.is_dir()]
+    texts += [str(path.relative_to(tree)) for path in (tree / "opt/pgdyno").rglob("*.whl")]
     if layers not in (None, _LAYERS):
-        found.append(f"{layers} layers")
+        texts.append(f"{layers} layers")
     return Step(
         name="no cache in a layer",
         command="",
         code=0,
         seconds=0,
-        holds=not found,
-        said=" ".join(found)[:_SAID],
+        holds=not texts,
+        said=" ".join(texts)[:_SAID],
     )

@@ -23,7 +23,7 @@ FIRST = ("trixie", "pipx")
 """The one in which the demonstration runs."""
 SYSTEMS = (FIRST, ("trixie", "uv"), ("bookworm", "pipx"), ("sid", "uv"), ("bullseye", "uv"))
 """Debian's stable release of November 2026, two older ones, and what the next will be."""
-PARTS = ("wheel", *(" ".join(one) for one in SYSTEMS), "image", "sources")
+PARTS = ("wheel", *(" ".join(texts) for texts in SYSTEMS), "image", "sources")
 LOAD = ROOT / "tests" / "size" / "files" / "iostat-12.7.txt"
 _NOT_OURS = ("PYTHONPATH", "PGDYNO_ENGINE", "VIRTUAL_ENV", "CARGO_TARGET_DIR")
 _RELEASE = "sed -n 's/^PRETTY_NAME=\"\\(.*\\)\"/\\1/p' /etc/os-release; cat /etc/debian_version"
@@ -75,16 +75,16 @@ def wheel(folder: Path) -> Wheel:
         raise HostError("`make wheel` failed in a fresh clone", remedy="read what it said")
     RESULTS.mkdir(parents=True, exist_ok=True)
     kept = Path(shutil.copy(made[0], RESULTS))
-    found = examine.examine(kept)
-    glibc = ".".join(map(str, found.glibc))
+    result = examine.examine(kept)
+    glibc = ".".join(map(str, result.glibc))
     return Wheel(
         name=kept.name,
         seconds=round(seconds, 1),
         cpu_s=round(_children_cpu_s() - cpu_s, 1),
         load=f"{before} to {load_average()}",
-        size_bytes=found.size_bytes,
+        size_bytes=result.size_bytes,
         glibc=glibc,
-        libraries=list(found.needed),
+        libraries=list(result.needed),
     )
 
 
@@ -97,17 +97,17 @@ def installed(suite: str, way: str, path: Path, wheel: Path) -> Installed:
     shutil.copy(LOAD, given / "load.txt")
     with root.opened():
         release = ", ".join(dict.fromkeys(root.must(_RELEASE).out.split("\n")[:2]))
-        found = Installed(
+        installed = Installed(
             suite=suite,
             way=way,
             release=release,
             glibc=root.must("ldd --version").out.splitlines()[0].split()[-1],
             python="",
         )
-        Walk(root, found, wheel.name).whole(demo=(suite, way) == FIRST)
+        Walk(root, installed, wheel.name).whole(demo=(suite, way) == FIRST)
         version = root.shell("python3 --version")
-        found.python = version.out.strip() or "none"
-    return found
+        installed.python = version.out.strip() or "none"
+    return installed
 
 
 def sources(folder: Path) -> Sources:

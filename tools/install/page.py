@@ -39,9 +39,9 @@ A time was measured beside whatever else the machine did: its load average stand
 def render(record: Record, claims: list[Claim]) -> str:
     """The page."""
     parts = [_HEAD, _where(record), "## Claims\n", claims_table(claims), "## Systems\n", _systems(record.installed)]
-    for one in record.installed:
-        parts += [f"### {one.release}, {one.way}\n", _steps(one.steps)]
-    if weighed := [one for one in record.installed if one.sizes_mb]:
+    for installed in record.installed:
+        parts += [f"### {installed.release}, {installed.way}\n", _steps(installed.steps)]
+    if weighed := [installed for installed in record.installed if installed.sizes_mb]:
         parts += ["## Weight\n", _weight(weighed[0])]
     if record.image is not None:
         parts += ["## Image\n", _image(record.image)]
@@ -61,36 +61,38 @@ def _where(record: Record) -> str:
 
 def _systems(there: Sequence[Installed]) -> str:
     rows = []
-    for one in there:
-        cost = "" if one.help_cpu_s is None else f"{one.help_cpu_s:.2f}"
+    for installed in there:
+        cost = "" if installed.help_cpu_s is None else f"{installed.help_cpu_s:.2f}"
         ran = (
-            f"not installed: {one.not_had}"
-            if one.not_had
-            else f"{sum(step.holds for step in one.steps)} of {len(one.steps)}"
+            f"not installed: {installed.not_had}"
+            if installed.not_had
+            else f"{sum(step.holds for step in installed.steps)} of {len(installed.steps)}"
         )
-        rows.append([one.release, one.glibc, one.python, one.way, ran, cost])
+        rows.append([installed.release, installed.glibc, installed.python, installed.way, ran, cost])
     return md.table(["system", "glibc", "Python", "installer", "commands", "CPU of help above Python's, s"], rows)
 
 
 def _steps(steps: Sequence[Step]) -> str:
     rows = [
         [
-            one.name,
-            md.code("; ".join(one.command.strip().splitlines()).replace(Root.home(USER), "~")),
-            str(one.code),
-            "yes" if one.holds else "**no**",
+            step.name,
+            md.code("; ".join(step.command.strip().splitlines()).replace(Root.home(USER), "~")),
+            str(step.code),
+            "yes" if step.holds else "**no**",
         ]
-        for one in steps
+        for step in steps
     ]
     return md.table(["step", "command", "exit code", "holds"], rows)
 
 
-def _weight(one: Installed) -> str:
-    whole = sum(one.sizes_mb.values())
-    rows = [[name, f"{size:.1f}"] for name, size in one.sizes_mb.items() if size >= 1]
-    small = whole - sum(size for size in one.sizes_mb.values() if size >= 1)
+def _weight(installed: Installed) -> str:
+    whole = sum(installed.sizes_mb.values())
+    rows = [[name, f"{size:.1f}"] for name, size in installed.sizes_mb.items() if size >= 1]
+    small = whole - sum(size for size in installed.sizes_mb.values() if size >= 1)
     rows += [["all others together", f"{small:.1f}"], ["**all**", f"{whole:.0f}"]]
-    return f"Installed files of each distribution, with {one.python}:\n\n" + md.table(["distribution", "MB"], rows)
+    return f"Installed files of each distribution, with {installed.python}:\n\n" + md.table(
+        ["distribution", "MB"], rows
+    )
 
 
 def _image(image: Image) -> str:

@@ -72,11 +72,11 @@ class Step(BaseModel, frozen=True):
         cls, name: str, command: str, done: Done, *, codes: tuple[int, ...] = (0,), has: tuple[str, ...] = ()
     ) -> Self:
         """A command that holds if it ended with one of the codes and said what each expression of ``has`` matches."""
-        said = " ".join(done.said.split())
-        lacks = [one for one in has if re.search(one, said) is None]
+        text = " ".join(done.said.split())
+        lacks = [other for other in has if re.search(other, text) is None]
         holds = done.code in codes and not lacks
         why = f"lacks {', '.join(lacks)}: " if lacks else ""
-        kept = "" if holds else why + said[-_SAID:]
+        kept = "" if holds else why + text[-_SAID:]
         return cls(name=name, command=command, code=done.code, seconds=round(done.seconds, 1), holds=holds, said=kept)
 
 
@@ -179,8 +179,8 @@ class Record(Kept):
     def has(self, part: str) -> bool:
         """Whether a part was made."""
         parts = {"wheel": self.wheel, "image": self.image, "sources": self.sources}
-        return parts[part] is not None if part in parts else any(one.key == part for one in self.installed)
+        return parts[part] is not None if part in parts else any(installed.key == part for installed in self.installed)
 
     def replace(self, part: Installed) -> None:
         """Put a part in the place of an earlier one of its name, or at the end."""
-        self.installed = [one for one in self.installed if one.key != part.key] + [part]
+        self.installed = [installed for installed in self.installed if installed.key != part.key] + [part]

@@ -69,8 +69,8 @@ class Root:
         command = ["debootstrap", "--variant=minbase", suite, str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            said = (done.stdout + done.stderr).strip().splitlines()[-1:]
-            raise HostError(f"debootstrap made no {suite}: {' '.join(said)}", remedy="read what it said")
+            line = (done.stdout + done.stderr).strip().splitlines()[-1:]
+            raise HostError(f"debootstrap made no {suite}: {' '.join(line)}", remedy="read what it said")
         made = cls(path)
         made._reach_registries()
         return made
@@ -192,13 +192,13 @@ class Root:
     def processes(self) -> list[int]:
         """What runs in it, by this machine's numbers."""
         own = Path(f"/proc/{self._first}/ns/pid").readlink()
-        found = []
+        processes = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
                     if (entry / "ns" / "pid").readlink() == own:
-                        found.append(int(entry.name))
-        return found
+                        processes.append(int(entry.name))
+        return processes
 
 
 @contextlib.contextmanager

@@ -66,9 +66,9 @@ WAYS = {
 class Walk:
     """Commands in one root, and what came of them."""
 
-    def __init__(self, root: Root, found: Installed, wheel: str) -> None:
-        self.root, self.found, self.wheel = root, found, f"{GIVEN}/{wheel}"
-        self.way = WAYS[found.way]
+    def __init__(self, root: Root, installed: Installed, wheel: str) -> None:
+        self.root, self.found, self.wheel = root, installed, f"{GIVEN}/{wheel}"
+        self.way = WAYS[installed.way]
 
     def whole(self, *, demo: bool) -> None:
         """All of it."""
@@ -110,8 +110,8 @@ class Walk:
         if done.code != 0 or self.root.shell("pgdyno --version", user=USER).code != 0:
             self.found.not_had = _end(done)
             return False
-        said = self.as_root("doctor", "pgdyno doctor", codes=(0, 3), has="root")
-        if missing := re.search(r"package manager: (.+)", said):
+        root = self.as_root("doctor", "pgdyno doctor", codes=(0, 3), has="root")
+        if missing := re.search(r"package manager: (.+)", root):
             packages = missing[1].replace(",", "")
             self.step(
                 "the packages that doctor names", f"sudo apt-get -qq install -y --no-install-recommends {packages}"
@@ -124,7 +124,7 @@ class Walk:
         python = self.python()
         sizes = json.loads(self.root.must(f"{python} -c '{_SIZES}'", user=USER).out)
         self.found.sizes_mb = {
-            name: round(size / 1e6, 1) for name, size in sorted(sizes.items(), key=lambda one: -one[1])
+            name: round(size / 1e6, 1) for name, size in sorted(sizes.items(), key=lambda item: -item[1])
         }
         program = self.root.must("command -v pgdyno", user=USER).out.strip()
         self.root.must("pgdyno --help", user=USER)  # the first start compiles what is imported
@@ -187,13 +187,13 @@ class Walk:
             "the results are the user's",
             "rm -r results wal-volume.toml scripts people.csv server server.log 2>&1; test ! -e results",
         )
-        said = self.step("leaving", f"sudo {self.program()} doctor --uninstall", has="to remove the package, run `")
-        if last := re.search(r"to remove the package, run `([^`]+)`", said):
+        step = self.step("leaving", f"sudo {self.program()} doctor --uninstall", has="to remove the package, run `")
+        if last := re.search(r"to remove the package, run `([^`]+)`", step):
             self.step("the package", last[1])
         if self.way.forget:
             self.step("the installer's cache", self.way.forget)
-        found = f"find / /run /dev/shm -xdev -iname '*pgdyno*' -not -path '{GIVEN}/*'"
-        self.found.left = self.root.must(f"{found} | sort -u").out.splitlines()
+        text = f"find / /run /dev/shm -xdev -iname '*pgdyno*' -not -path '{GIVEN}/*'"
+        self.found.left = self.root.must(f"{text} | sort -u").out.splitlines()
 
     def engine_alone(self) -> None:
         """Where the package needs a Python that is not to be had, the engine runs all the same."""
@@ -212,11 +212,11 @@ class Walk:
 
     def as_root(self, name: str, line: str, *, codes: tuple[int, ...] = (0,), has: str) -> str:
         """What an ordinary user does: types the line, reads that it needs root, and copies the command that the remedy has."""
-        said = self.root.shell(line, user=USER).said
-        remedy = _SUDO.search(said)
+        root = self.root.shell(line, user=USER).said
+        remedy = _SUDO.search(root)
         if remedy is None:
-            self.judge(name, holds=False, said=f"`{line}` names no command with sudo: {said[-_SAID:]}")
-            return said
+            self.judge(name, holds=False, text=f"`{line}` names no command with sudo: {root[-_SAID:]}")
+            return root
         return self.step(name, remedy[1], codes=codes, has=has)
 
     def step(self, name: str, line: str, *, user: str = USER, codes: tuple[int, ...] = (0,), has: str = "") -> str:
@@ -225,9 +225,9 @@ class Walk:
         self.found.steps.append(Step.of(name, line, done, codes=codes, has=(has,)))
         return done.said
 
-    def judge(self, name: str, holds: bool, said: str) -> None:
+    def judge(self, name: str, holds: bool, text: str) -> None:
         """A finding that is no command's exit code."""
-        self.found.steps.append(Step.of(name, "", Done(0 if holds else 1, said, "", 0.0)))
+        self.found.steps.append(Step.of(name, "", Done(0 if holds else 1, text, "", 0.0)))
 
 
 def _end(done: Done) -> str:
@@ -236,13 +236,13 @@ def _end(done: Done) -> str:
 
 
 def _kinds(journal: Path) -> set[str]:
-    found = set()
+    kinds = set()
     for file in journal.glob("[0-9]*"):
         try:
-            found.add(json.loads(file.read_text(encoding="utf-8"))["kind"])
+            kinds.add(json.loads(file.read_text(encoding="utf-8"))["kind"])
         except (OSError, ValueError):
             continue  # it was just forgotten
-    return found
+    return kinds
 
 
 def _is_python_of(pid: int, command: str) -> bool:

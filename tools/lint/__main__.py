@@ -51,12 +51,12 @@ RULES = (
 def main() -> int:
     """Print what every rule finds."""
     root = Path(__file__).resolve().parents[2]
-    found = 0
+    result = 0
     for rule in RULES:
         for finding in rule.check(root):
             print(finding)
-            found += 1
-    return 1 if found else 0
+            result += 1
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ def _layers(root: Path, text: str) -> list[Finding]:
     layers: list[str] = next((contract["layers"] for contract in contracts if contract.get("type") == "layers"), [])
     wanted = [sorted(re.findall(r"\w+", layer)) for layer in layers]
     drawn = re.search(r"^    Python\s+(.*)$", text, re.MULTILINE)
-    found = [sorted(re.findall(r"\w+", layer)) for layer in (drawn.group(1).split("→") if drawn else ())]
-    if found == wanted:
+    results = [sorted(re.findall(r"\w+", layer)) for layer in (drawn.group(1).split("→") if drawn else ())]
+    if results == wanted:
         return []
     order = " → ".join(f"{{{layer}}}" if "|" in layer else layer for layer in layers)
     line = text.count("\n", 0, drawn.start()) + 1 if drawn else 0

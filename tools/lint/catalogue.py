@@ -42,7 +42,9 @@ def _examine_rows(path: Path) -> list[str]:
     with (path.parent / document["rows"]).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     columns, sources = document.get("columns", {}), set(document.get("sources", {}))
-    beside = {key: one for key, one in document.items() if isinstance(one, dict) and key not in {"columns", "sources"}}
+    beside = {
+        key: item for key, item in document.items() if isinstance(item, dict) and key not in {"columns", "sources"}
+    }
     messages = _examine(beside, "", sources)
     for column in dict.fromkeys([*(rows[0] if rows else ()), *columns]):
         if column == KEY_COLUMN:

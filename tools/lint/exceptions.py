@@ -27,8 +27,8 @@ def check(root: Path) -> list[Finding]:
     for path in project_files(root, ".py", ".rs"):
         text = path.read_text(encoding="utf-8")
         tests = "tests" in path.relative_to(root).parts
-        found = _python(text) if path.suffix == ".py" else _rust(text, NEVER if tests else NEVER | NEVER_IN_SOURCES)
-        findings += [Finding(relative(root, path), line, message) for line, message in found]
+        results = _python(text) if path.suffix == ".py" else _rust(text, NEVER if tests else NEVER | NEVER_IN_SOURCES)
+        findings += [Finding(relative(root, path), line, message) for line, message in results]
     return findings
 
 

@@ -26,8 +26,8 @@ def check(root: Path) -> list[Finding]:
         except UnicodeDecodeError:
             continue
         for number, line in enumerate(text.splitlines(), 1):
-            for found in _foreign(path.name, line, own):
-                findings.append(Finding(relative(root, path), number, found))
+            for other in _foreign(path.name, line, own):
+                findings.append(Finding(relative(root, path), number, other))
     return findings
 
 

@@ -35,13 +35,13 @@ def check(root: Path) -> list[Finding]:
 
 def kind_tests(text: str) -> list[tuple[int, str]]:
     """Line and name of every comparison of an attribute or variable ``kind`` with a text, or with a collection of texts."""
-    found = []
+    results = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             if any(_is_kind(side) for side in sides):
-                found += [(node.lineno, name) for side in sides for name in _texts(side)]
-    return sorted(set(found))
+                results += [(node.lineno, name) for side in sides for name in _texts(side)]
+    return sorted(set(results))
 
 
 def _is_kind(node: ast.expr) -> bool:

@@ -33,7 +33,9 @@ def check(root: Path) -> list[Finding]:
 
 
 def _licences(project: dict[str, Any], classifiers: list[str]) -> list[str]:
-    if isinstance(project.get("license"), str) and any(one.startswith("License ::") for one in classifiers):
+    if isinstance(project.get("license"), str) and any(
+        classifier.startswith("License ::") for classifier in classifiers
+    ):
         return [
             "has a licence expression and a classifier of a licence, which registries refuse: remove the classifier"
         ]
@@ -49,7 +51,9 @@ def _typed(root: Path, project: dict[str, Any], classifiers: list[str]) -> list[
 
 def _versions(project: dict[str, Any], classifiers: list[str]) -> list[str]:
     """The Pythons that are named begin with the oldest that is allowed, and none is left out."""
-    named = sorted(int(one.removeprefix(_PYTHON)) for one in classifiers if one.startswith(_PYTHON))
+    named = sorted(
+        int(classifier.removeprefix(_PYTHON)) for classifier in classifiers if classifier.startswith(_PYTHON)
+    )
     oldest = int(re.sub(r"^>=3\.", "", project.get("requires-python", ">=3.0")))
     if named != list(range(oldest, oldest + len(named))) or not named:
         return [
@@ -61,14 +65,14 @@ def _versions(project: dict[str, Any], classifiers: list[str]) -> list[str]:
 def _unused(root: Path, project: dict[str, Any]) -> list[str]:
     """Every dependency is imported, or its files are looked for by its module's name: an installation has hundreds of MB."""
     texts = [path.read_text(encoding="utf-8") for path in (root / "python" / project["name"]).rglob("*.py")]
-    found = []
+    results = []
     for dependency in project.get("dependencies", []):
         name = re.split(r"[\[<>=!~; ]", dependency)[0]
         module = _MODULES.get(name, name.replace("-", "_"))
         imported = re.compile(rf"^\s*(?:import|from) {module}\b|\"{module}\"", re.MULTILINE)
         if not any(imported.search(text) for text in texts):
-            found.append(f"the dependency {name} is imported nowhere: remove it")
-    return found
+            results.append(f"the dependency {name} is imported nowhere: remove it")
+    return results
 
 
 def _links(root: Path, project: dict[str, Any]) -> list[Finding]:
@@ -76,9 +80,9 @@ def _links(root: Path, project: dict[str, Any]) -> list[Finding]:
     if not isinstance(readme, str) or not (root / readme).is_file():
         return [Finding(FILE, 0, "names no README, which is the package's page")]
     text = (root / readme).read_text(encoding="utf-8")
-    found = set()
+    result = set()
     for url in (None, "https://example.org/repository"):
-        found |= set(description.relative_links(description.absolute(text, url, "0" * 40)))
+        result |= set(description.relative_links(description.absolute(text, url, "0" * 40)))
     return [
-        Finding(readme, 0, f"{link} leads nowhere from a package's page: see tools/wheel") for link in sorted(found)
+        Finding(readme, 0, f"{link} leads nowhere from a package's page: see tools/wheel") for link in sorted(result)
     ]

@@ -13,10 +13,10 @@ from pgdyno.analysis.loads import LOAD_METRICS
 from pgdyno.analysis.paired import figures_by_name
 from pgdyno.errors import InputError
 from pgdyno.experiment import read_experiment
-from pgdyno.published import Document, read_document
-from pgdyno.published.answer import Answer, Arms
+from pgdyno.published import PublishedDocument, read_document
+from pgdyno.published.answer import Arms, RunAnswer
 from pgdyno.published.chart import Chart
-from pgdyno.published.document import Arithmetic, Comparison, Unstated
+from pgdyno.published.document import Arithmetic, PublishedComparison, UnstatedChoice
 from pgdyno.published.formula import FormulaError
 from pgdyno.reproduce.library import arm_of
 from tools.lint import Finding
@@ -41,8 +41,8 @@ def check(root: Path) -> list[Finding]:
             findings.append(Finding(place, 0, error.message.removeprefix(f"{path}: ")))
             continue
         documents.append((place, document))
-        found = [*problems(document), *unanswered(document, root / "experiments")]
-        findings += [Finding(place, 0, message) for message in found]
+        texts = [*problems(document), *unanswered(document, root / "experiments")]
+        findings += [Finding(place, 0, message) for message in texts]
     titles = _twice(document.title for _, document in documents)
     return findings + [
         Finding(place, 0, f"`{document.title}` has two files: remove one")
@@ -51,11 +51,11 @@ def check(root: Path) -> list[Finding]:
     ]
 
 
-def problems(document: Document) -> list[str]:
+def problems(document: PublishedDocument) -> list[str]:
     """What breaks a rule, as sentences."""
-    names = [one.name for one in document.figure]
+    names = [figure.name for figure in document.figure]
     names += [f"{table.name}_{column.name}" for table in document.table for column in table.columns]
-    claims: list[Comparison | Arithmetic] = [*document.comparison, *document.arithmetic]
+    claims: list[PublishedComparison | Arithmetic] = [*document.comparison, *document.arithmetic]
     return [
         *(f"the name `{name}` is used twice: rename or remove one" for name in sorted(_twice(names))),
         *(f"figure stands twice: {what}; remove one" for what in sorted(_twice(_identities(document)))),
@@ -63,30 +63,30 @@ def problems(document: Document) -> list[str]:
             f"`{unit}` is not a known unit: use one of tools/lint/published.py, or add it"
             for unit in _unknown(document)
         ),
-        *(message for one in document.unstated for message in _range(one)),
-        *(message for one in claims for message in _claim(document, one)),
+        *(message for choice in document.unstated for message in _range(choice)),
+        *(message for claim in claims for message in _claim(document, claim)),
     ]
 
 
-def unanswered(document: Document, experiments: Path) -> list[str]:
+def unanswered(document: PublishedDocument, experiments: Path) -> list[str]:
     """Comparisons that say neither how they are answered nor why they are not, and answers that no experiment file can give."""
-    names = {one.name for one in document.comparison}
-    answers = [one.answer for one in document.comparison if one.answer is not None]
+    names = {comparison.name for comparison in document.comparison}
+    answers = [comparison.answer for comparison in document.comparison if comparison.answer is not None]
     used = {arms.experiment for answer in answers for arms in (answer, *answer.varied)}
     used |= {chart.experiment for chart in document.chart}
-    run = {one.experiment for one in document.run}
+    run = {run.experiment for run in document.run}
     return [
         *(
-            f"`{one.name}` needs `answer`, `offer`, or in `untold` why there is neither"
-            for one in document.comparison
-            if not (one.answer or one.offer or one.untold)
+            f"`{comparison.name}` needs `answer`, `offer`, or in `untold` why there is neither"
+            for comparison in document.comparison
+            if not (comparison.answer or comparison.offer or comparison.untold)
         ),
         *(f"experiment `{name}` answers nothing: remove its `run`" for name in sorted(run - used)),
         *(f"experiment `{name}` is not run: add a `run`" for name in sorted(used - run)),
         *(
-            f"order `{one.name}`: there is no comparison `{step}`"
-            for one in document.order
-            for step in one.steps
+            f"order `{order.name}`: there is no comparison `{step}`"
+            for order in document.order
+            for step in order.steps
             if step not in names
         ),
         *(message for answer in answers for message in _answer(document, answer, experiments)),
@@ -94,10 +94,10 @@ def unanswered(document: Document, experiments: Path) -> list[str]:
     ]
 
 
-def _answer(document: Document, answer: Answer, experiments: Path) -> Iterator[str]:
+def _answer(document: PublishedDocument, answer: RunAnswer, experiments: Path) -> Iterator[str]:
     if answer.metric not in figures_by_name() and answer.metric not in LOAD_METRICS:
         yield f"`{answer.metric}` is not a metric of runs or of loads"
-    stated = {one.what for one in document.unstated}
+    stated = {choice.what for choice in document.unstated}
     for variant in answer.varied:
         if variant.what not in stated:
             yield f"`{variant.what}` is varied, and is not among what the document does not state"
@@ -105,7 +105,7 @@ def _answer(document: Document, answer: Answer, experiments: Path) -> Iterator[s
         yield from _arms(arms, experiments / f"{arms.experiment}.toml")
 
 
-def _chart(document: Document, chart: Chart, experiments: Path) -> Iterator[str]:
+def _chart(document: PublishedDocument, chart: Chart, experiments: Path) -> Iterator[str]:
     if chart.metric not in figures_by_name():
         yield f"`{chart.metric}` is not a metric of runs"
     try:
@@ -134,10 +134,10 @@ def _twice(names: Iterable[str]) -> set[str]:
     return {name for name, times in Counter(names).items() if times > 1}
 
 
-def _identities(document: Document) -> Iterator[str]:
+def _identities(document: PublishedDocument) -> Iterator[str]:
     """What each figure is of: two entries with the same are one figure. Words and letters' case do not matter beyond that."""
-    for one in document.figure:
-        yield _plain(f"{one.measures} of {one.of or 'the document'}")
+    for figure in document.figure:
+        yield _plain(f"{figure.measures} of {figure.of or 'the document'}")
     for table in document.table:
         for row in table.rows:
             axes = ", ".join(f"{axis} {value}" for axis, value in zip(table.axes, row, strict=False))
@@ -149,27 +149,33 @@ def _plain(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def _unknown(document: Document) -> list[str]:
-    used = {one.unit for one in document.figure} | {one.unit for one in document.arithmetic}
+def _unknown(document: PublishedDocument) -> list[str]:
+    used = {figure.unit for figure in document.figure} | {arithmetic.unit for arithmetic in document.arithmetic}
     used |= {column.unit for table in document.table for column in table.columns}
-    used |= {one.unit for one in document.unstated if one.unit}
+    used |= {choice.unit for choice in document.unstated if choice.unit}
     return sorted(used - UNITS)
 
 
-def _range(one: Unstated) -> list[str]:
-    if one.choices:
-        numbers = one.low is not None or one.high is not None
-        fit = len(set(one.choices)) > 1 and not numbers
+def _range(choice: UnstatedChoice) -> list[str]:
+    if choice.choices:
+        numbers = choice.low is not None or choice.high is not None
+        fit = len(set(choice.choices)) > 1 and not numbers
         return (
-            [] if fit else [f"unstated `{one.what}` needs two `choices` or more, and no `low` and `high` beside them"]
+            []
+            if fit
+            else [f"unstated `{choice.what}` needs two `choices` or more, and no `low` and `high` beside them"]
         )
-    if one.low is None or one.high is None or not one.unit:
-        return [f"unstated `{one.what}` needs `low`, `high` and `unit`, or `choices`"]
-    return [] if one.low < one.high else [f"unstated `{one.what}`: low {one.low} is not below high {one.high}"]
+    if choice.low is None or choice.high is None or not choice.unit:
+        return [f"unstated `{choice.what}` needs `low`, `high` and `unit`, or `choices`"]
+    return (
+        []
+        if choice.low < choice.high
+        else [f"unstated `{choice.what}`: low {choice.low} is not below high {choice.high}"]
+    )
 
 
-def _claim(document: Document, claim: Comparison | Arithmetic) -> list[str]:
-    name = claim.name if isinstance(claim, Comparison) else claim.claim
+def _claim(document: PublishedDocument, claim: PublishedComparison | Arithmetic) -> list[str]:
+    name = claim.name if isinstance(claim, PublishedComparison) else claim.claim
     try:
         outcome = document.outcome(claim)
     except FormulaError as error:

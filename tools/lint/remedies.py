@@ -42,12 +42,12 @@ def subclasses(text: str) -> set[str]:
 
 
 def _without_remedy(text: str, family: set[str]) -> list[tuple[int, str]]:
-    found = []
+    without_remedy = []
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         keywords = {keyword.arg for keyword in node.keywords}
         if name in family and "remedy" not in keywords and None not in keywords:
-            found.append((node.lineno, name))
-    return found
+            without_remedy.append((node.lineno, name))
+    return without_remedy

@@ -57,8 +57,8 @@ def check(root: Path) -> list[Finding]:
     """Phrases of the list."""
     return [
         Finding(name, line, f"`{phrase}`: write {to}")
-        for name, found in _read_by_users(root)
-        for line, phrase, to in found
+        for name, item in _read_by_users(root)
+        for line, phrase, to in item
     ]
 
 
@@ -77,12 +77,12 @@ def _read_by_users(root: Path) -> Iterator[tuple[str, list[tuple[int, str, str]]
 
 def phrases(text: str) -> list[tuple[int, str, str]]:
     """Line, phrase and what to write instead, in the order of the text; what stands between backticks is skipped."""
-    found = [
+    popens = [
         (match.start(), " ".join(match[0].split()), to)
         for pattern, to in PATTERNS
         for match in pattern.finditer(_CODE.sub(lambda code: "`" * len(code[0]), text))
     ]
-    return [(text.count("\n", 0, at) + 1, phrase, to) for at, phrase, to in sorted(found)]
+    return [(text.count("\n", 0, at) + 1, phrase, to) for at, phrase, to in sorted(popens)]
 
 
 def _prose(text: str, name: str) -> str:
@@ -105,4 +105,4 @@ def _strings(text: str) -> list[tuple[int, str]]:
             strings.append((node.lineno, node.value))
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     comments = [(token.start[0], token.string.lstrip("#: ")) for token in tokens if token.type == tokenize.COMMENT]
-    return [(line, said) for line, said in strings + comments if " " in said]
+    return [(line, item) for line, item in strings + comments if " " in item]

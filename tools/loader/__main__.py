@@ -36,13 +36,13 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    amount = (asked.megabytes or megabytes(), asked.rounds or rounds())
-    if asked.peer is not None:
-        judged = claim.beside_peer(measure.measure(*amount, arm.beside_peer(asked.peer)))
+def _run(namespace: argparse.Namespace) -> int:
+    amount = (namespace.megabytes or megabytes(), namespace.rounds or rounds())
+    if namespace.peer is not None:
+        judged = claim.beside_peer(measure.measure(*amount, arm.beside_peer(namespace.peer)))
         print(judged)
         return code([judged])
-    if not asked.page:
+    if not namespace.page:
         return code(write(measure.measure(*amount)))
     record = Record.latest(RESULTS)
     if record is None:

@@ -34,28 +34,28 @@ def judge(record: Record) -> list[Claim]:
 
 def beside_peer(record: Record) -> Claim:
     """How many times as long this checkout takes as its peer, pair by pair. :class:`InputError` for a single pair."""
-    found = beside(record, PEER, COMMAND)
-    if found.pairs < 2:
+    result = beside(record, PEER, COMMAND)
+    if result.pairs < 2:
         raise InputError("a single pair has no interval", remedy="ask for --rounds 2 or more")
-    interval = f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f}) × in {found.pairs} pairs"
-    return Claim("beside the peer", f"≤ {TIMES_PEER_MAX:g} × its time", interval, found.value <= TIMES_PEER_MAX)
+    interval = f"{result.value:.3f} ({result.low:.3f} to {result.high:.3f}) × in {result.pairs} pairs"
+    return Claim("beside the peer", f"≤ {TIMES_PEER_MAX:g} × its time", interval, result.value <= TIMES_PEER_MAX)
 
 
 def _beside(record: Record, name: str, arm: str, other: str, least: float) -> Claim:
-    found = beside(record, arm, other)
-    return Claim(name, f"≥ {least:g} × {other}", f"{found} ×", found.value >= least)
+    result = beside(record, arm, other)
+    return Claim(name, f"≥ {least:g} × {other}", f"{result} ×", result.value >= least)
 
 
 def _client(record: Record) -> Claim:
-    found = client_share(record, ENGINE)
-    shown = f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"
-    return Claim(CLIENT, f"≤ {CLIENT_SHARE_MAX:.0%} of the server's", shown, found.value <= CLIENT_SHARE_MAX)
+    ratio = client_share(record, ENGINE)
+    shown = f"{ratio.value:.1%} ({ratio.low:.1%} to {ratio.high:.1%})"
+    return Claim(CLIENT, f"≤ {CLIENT_SHARE_MAX:.0%} of the server's", shown, ratio.value <= CLIENT_SHARE_MAX)
 
 
 def _packed(record: Record) -> Claim:
-    found = ratio([one.reached_per_s / one.per_s for one in bounds(record, GZIP, ENGINE)])
+    result = ratio([bound.reached_per_s / bound.per_s for bound in bounds(record, GZIP, ENGINE)])
     bar = f"≥ {GZIP_MIN:g} × min(1/D, cores/(D + C))"
-    return Claim(PACKED, bar, f"{found} ×", found.value >= GZIP_MIN)
+    return Claim(PACKED, bar, f"{result} ×", result.value >= GZIP_MIN)
 
 
 def _memory(record: Record) -> Claim:

@@ -60,8 +60,8 @@ class Files:
 
     def __getitem__(self, name: Name) -> File:
         """The file of that name."""
-        found: File = getattr(self, name)
-        return found
+        getitem: File = getattr(self, name)
+        return getitem
 
 
 def write(folder: Path, megabytes: int) -> Files:

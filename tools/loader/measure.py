@@ -31,7 +31,7 @@ SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def measure(megabytes: int, rounds: int, asked: Sequence[Arm] = ARMS) -> Record:
+def measure(megabytes: int, rounds: int, result: Sequence[Arm] = ARMS) -> Record:
     """The arms that are asked for, with a file of so many megabytes."""
     begin = now()
     cores, kernel, build_hash = here()
@@ -41,8 +41,8 @@ def measure(megabytes: int, rounds: int, asked: Sequence[Arm] = ARMS) -> Record:
     ):
         made = files.write(cluster.data_dir.parent / "files", megabytes)
         bench = Bench(cluster, made, Path(name))
-        reasons = {arm.name: why for arm in asked if (why := arm.missing(bench)) is not None}
-        arms = [arm for arm in asked if arm.name not in reasons]
+        reasons = {arm.name: why for arm in result if (why := arm.missing(bench)) is not None}
+        arms = [arm for arm in result if arm.name not in reasons]
         versions = [f"PostgreSQL {cluster.version}"]
         if psql := psql_path(cluster):
             versions.append(_said([psql, "--version"]))
@@ -74,9 +74,9 @@ def _rounds(bench: Bench, arms: list[Arm], rounds: int, reasons: dict[str, str])
                 reasons[arm.name] = f"it failed: {error.message[-200:]}"
                 continue
             rate = run.megabytes / run.seconds
-            said = f"{rate:.0f} MB/s; {run.loaded_s:.2f} + {run.checkpoint_s:.2f} s"
+            text = f"{rate:.0f} MB/s; {run.loaded_s:.2f} + {run.checkpoint_s:.2f} s"
             cpu = f"CPU of the server {run.server_cpu_s:.2f} s, of the client {run.client_cpu_s:.2f} s"
-            print(f"{number}/{rounds} {arm.name}: {said}; {cpu}", file=sys.stderr, flush=True)
+            print(f"{number}/{rounds} {arm.name}: {text}; {cpu}", file=sys.stderr, flush=True)
             yield run
 
 
@@ -93,10 +93,10 @@ def _timed(bench: Bench, arm: Arm, number: int) -> Run:
         cpu_s, begun = server_cpu_s(bench.cluster) - cpu_s, time.monotonic()
         connection.execute("CHECKPOINT")
         checkpoint_s = time.monotonic() - begun
-        found = connection.execute("SELECT count(*), sum(id)::bigint FROM t").fetchone()
-    if found != (file.rows, file.rows * (file.rows - 1) // 2):
+        result = connection.execute("SELECT count(*), sum(id)::bigint FROM t").fetchone()
+    if result != (file.rows, file.rows * (file.rows - 1) // 2):
         raise PgdynoError(
-            f"the table has (rows, sum of ids) {found}, and the file {file.rows} rows", remedy="run it alone"
+            f"the table has (rows, sum of ids) {result}, and the file {file.rows} rows", remedy="run it alone"
         )
     return Run(
         arm=arm.name,

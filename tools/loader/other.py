@@ -61,9 +61,9 @@ def _parallel_copy(cluster: Cluster, path: Path, _folder: Path) -> list[str]:
 
 def _pgloader(cluster: Cluster, path: Path, folder: Path) -> list[str]:
     where = conninfo_to_dict(cluster.dsn)
-    told = folder / "load.pgloader"
-    told.write_text(_PGLOADER.format(path=path, workers=WORKERS, **where))
-    return ["pgloader", "--quiet", "--root-dir", str(folder / "pgloader"), str(told)]
+    result = folder / "load.pgloader"
+    result.write_text(_PGLOADER.format(path=path, workers=WORKERS, **where))
+    return ["pgloader", "--quiet", "--root-dir", str(folder / "pgloader"), str(result)]
 
 
 def _duckdb(cluster: Cluster, path: Path, folder: Path) -> list[str]:
@@ -79,8 +79,8 @@ def _without_duckdb(folder: Path) -> str | None:
         return f"its extension for PostgreSQL did not come within {LOOK_TIMEOUT_S:g} s"
     if done.returncode == 0:
         return None
-    said = next((line for line in reversed(done.stderr.splitlines()) if "Exception" in line), "it cannot be loaded")
-    return f"its extension for PostgreSQL cannot be had: {said.split(': ', 1)[-1].split(' at URL')[0]}"
+    text = next((line for line in reversed(done.stderr.splitlines()) if "Exception" in line), "it cannot be loaded")
+    return f"its extension for PostgreSQL cannot be had: {text.split(': ', 1)[-1].split(' at URL')[0]}"
 
 
 PROGRAMS = (

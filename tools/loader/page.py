@@ -46,7 +46,7 @@ def render(record: Record, claims: list[Claim]) -> str:
     ]
     if packed := bounds(record, GZIP, ENGINE):
         unpack, copy = (median(values) * 1e3 for values in zip(*((b.unpack_s, b.copy_s) for b in packed), strict=True))
-        per_s, reached = median(one.per_s for one in packed), median(one.reached_per_s for one in packed)
+        per_s, reached = median(bound.per_s for bound in packed), median(bound.reached_per_s for bound in packed)
         parts.append(
             f"gzip: D {unpack:.1f} and C {copy:.1f} ms of CPU for a megabyte, so at most {per_s:.0f} MB/s; {reached:.0f} were"
             " reached (medians).\n"

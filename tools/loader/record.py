@@ -117,7 +117,7 @@ class Bound(BaseModel, frozen=True):
 def bounds(record: Record, packed: str, plain: str) -> list[Bound]:
     """The bound of each round, from the plain file's run in it."""
     others = {run.round: run for run in record.of(plain)}
-    found = []
+    bounds = []
     for run in record.of(packed):
         other = others.get(run.round)
         if other is None:
@@ -126,5 +126,5 @@ def bounds(record: Record, packed: str, plain: str) -> list[Bound]:
         copy_s = (other.server_cpu_s + other.client_cpu_s) / other.megabytes
         per_s = min(1 / unpack_s, record.cores / (unpack_s + copy_s))
         reached = run.megabytes / run.loaded_s
-        found.append(Bound(unpack_s=unpack_s, copy_s=copy_s, per_s=per_s, reached_per_s=reached))
-    return found
+        bounds.append(Bound(unpack_s=unpack_s, copy_s=copy_s, per_s=per_s, reached_per_s=reached))
+    return bounds

@@ -58,18 +58,23 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    wanted = [step for step in STEPS if asked.only is None or step.key in asked.only]
-    if asked.list:
+def _run(namespace: argparse.Namespace) -> int:
+    wanted = [step for step in STEPS if namespace.only is None or step.key in namespace.only]
+    if namespace.list:
         print("\n".join(f"{step.key}: {step.did}" for step in wanted))
         return 0
-    if asked.page:
+    if namespace.page:
         return code(write(Record.require(RESULTS, "machine")))
-    accelerators = (asked.accelerator,) if asked.accelerator else ("kvm", "tcg")
+    accelerators = (namespace.accelerator,) if namespace.accelerator else ("kvm", "tcg")
     measure = partial(
-        collect, wanted, release=asked.release, made=asked.wheel, accelerators=accelerators, kept=asked.image
+        collect,
+        wanted,
+        release=namespace.release,
+        made=namespace.wheel,
+        accelerators=accelerators,
+        kept=namespace.image,
     )
-    if asked.only or asked.wheel:
+    if namespace.only or namespace.wheel:
         return tried(RESULTS, lambda path: judge(measure(path), [step.key for step in wanted]))
     return code(write(measure(RESULTS)))
 
@@ -91,15 +96,15 @@ def collect(
         # A copy: `make wheel` may write another one while the machine is made.
         copy = Path(shutil.copy(made or image.wheel(), scratch))
         digest = hashlib.sha256(copy.read_bytes()).hexdigest()[:16]
-        found = Record(release=release, wheel=f"{copy.name}, sha256 {digest}")
+        answer = Record(release=release, wheel=f"{copy.name}, sha256 {digest}")
         earlier = Record.load(path)
-        if earlier is not None and earlier.resumes(found):
-            found = earlier
-            found.forget_failed()
-        there = {result.key for result in found.results}
+        if earlier is not None and earlier.resumes(answer):
+            answer = earlier
+            answer.forget_failed()
+        there = {result.key for result in answer.results}
         left = [step for step in wanted if step.key not in there]
         if not left:
-            return found
+            return answer
         folder = (kept / f"{release}-{digest}" if kept else Path(scratch, "disk")).resolve()
         disk = image.Image.below(folder)
         if disk is None:
@@ -107,14 +112,14 @@ def collect(
             preflight.require_space(folder, DISK_BYTES, "the virtual machine")
             disk = image.make(copy, release, folder)
         with Machine(disk, Path(scratch), accelerators) as machine:
-            found.facts |= _facts(machine, copy)
+            answer.facts |= _facts(machine, copy)
             for step in left:
-                _do(step, machine, found)
-                found.save(path)
+                _do(step, machine, answer)
+                answer.save(path)
     order = [step.key for step in STEPS]
-    found.results.sort(key=lambda result: order.index(result.key))
-    found.save(path)
-    return found
+    answer.results.sort(key=lambda result: order.index(result.key))
+    answer.save(path)
+    return answer
 
 
 def _facts(machine: Machine, made: Path) -> dict[str, str]:
@@ -127,26 +132,26 @@ def _facts(machine: Machine, made: Path) -> dict[str, str]:
     }
 
 
-def _do(step: Step, machine: Machine, found: Record) -> None:
+def _do(step: Step, machine: Machine, record: Record) -> None:
     begin = time.monotonic()
     came = step.run(machine)
     seconds = time.monotonic() - begin
-    found.facts |= came.facts
+    record.facts |= came.facts
     did = {"key": step.key, "did": step.did, "expected": step.expected}
-    found.results.append(Result(**did, found=came.text, holds=came.holds, seconds=seconds))
+    record.results.append(Result(**did, found=came.text, holds=came.holds, seconds=seconds))
     state = "holds" if came.holds else "DOES NOT HOLD"
     print(f"{step.key}: {state} ({seconds:.0f} s): {came.text}", file=sys.stderr, flush=True)
 
 
 def _qemu() -> str:
-    said = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
-    return said.splitlines()[0]
+    stdout = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
+    return stdout.splitlines()[0]
 
 
-def write(found: Record) -> list[Claim]:
+def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
-    judged = judge(found, [step.key for step in STEPS])
-    return published(PAGE, page.render(found, judged), judged)
+    judged = judge(record, [step.key for step in STEPS])
+    return published(PAGE, page.render(record, judged), judged)
 
 
 if __name__ == "__main__":

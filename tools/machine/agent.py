@@ -149,15 +149,15 @@ def servers(seen: dict[str, dict[str, Any]]) -> int:
 
 def kill(words: list[str]) -> list[int]:
     """Kill the Python process whose command line has all of the words; its children stay."""
-    found = []
+    kill = []
     for process in _PROC.glob("[0-9]*"):
         argv = read(process / "cmdline").split("\0")
         if "python" in Path(argv[0]).name and all(word in argv for word in words):
-            found.append(int(process.name))
-    for pid in found:
+            kill.append(int(process.name))
+    for pid in kill:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    return found
+    return kill
 
 
 def read(path: Path) -> str:

@@ -74,8 +74,8 @@ class Image:
     @classmethod
     def below(cls, folder: Path) -> Self | None:
         """The one that an earlier bench kept; None where there is none."""
-        found = cls.named(folder)
-        return found if found.disk.is_file() else None
+        result = cls.named(folder)
+        return result if result.disk.is_file() else None
 
 
 def missing() -> str | None:
@@ -95,12 +95,12 @@ def require_programs() -> None:
 
 def wheel(root: Path = ROOT) -> Path:
     """The file that `make wheel` made of these sources. :class:`HostError` where it has to be made first."""
-    found = sorted((root / "dist").glob("pgdyno-*.whl"))
-    if not found:
+    paths = sorted((root / "dist").glob("pgdyno-*.whl"))
+    if not paths:
         raise HostError("there is no wheel in dist/", remedy="run `make wheel`")
-    if examine.examine(found[-1]).build_hash != _build.hash_sources(root) or not has_the_code(found[-1], root):
-        raise HostError(f"{found[-1].name} was made of other sources than these", remedy="run `make wheel`")
-    return found[-1]
+    if examine.examine(paths[-1]).build_hash != _build.hash_sources(root) or not has_the_code(paths[-1], root):
+        raise HostError(f"{paths[-1].name} was made of other sources than these", remedy="run `make wheel`")
+    return paths[-1]
 
 
 def has_the_code(made: Path, root: Path) -> bool:
@@ -159,8 +159,8 @@ def pack(folder: Path) -> Image:
     root = folder / "root"
     image, unfinished = Image.named(folder), folder / "unfinished.ext4"
     for name, target in (("vmlinuz-*", image.kernel), ("initrd.img-*", image.initrd)):
-        [found] = (root / "boot").glob(name)
-        shutil.copy(found, target)
+        [path] = (root / "boot").glob(name)
+        shutil.copy(path, target)
     _do(["mke2fs", "-q", "-t", "ext4", "-d", str(root), str(unfinished), SIZE], folder)
     unfinished.rename(image.disk)
     shutil.rmtree(root)

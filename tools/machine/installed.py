@@ -50,28 +50,28 @@ def is_clean(machine: Machine) -> Found:
     """Nothing fails and nothing warns, but for the speed of an emulated machine."""
     # What `doctor` names for a machine with half of 8 GiB for files in memory.
     machine.ask("mount -o remount,size=8G /dev/shm")
-    found = checks(machine)
-    if found is None:
+    document = checks(machine)
+    if document is None:
         return Found(False, "it printed no document")
-    wrong = {name: check for name, check in found.items() if check["status"] != "ok"}
+    wrong = {name: check for name, check in document.items() if check["status"] != "ok"}
     text = "; ".join(f"{check['status']} {name}: {check['found']}" for name, check in wrong.items()) or "all ok"
-    facts = {"PostgreSQL": found["PostgreSQL"]["found"], "engine": found["engine"]["found"]}
+    facts = {"PostgreSQL": document["PostgreSQL"]["found"], "engine": document["engine"]["found"]}
     fine = all(check["status"] == "warn" and name in SPEED for name, check in wrong.items())
-    return Found(fine, f"{GROUPS}: {found[GROUPS]['found']}; {text}", facts)
+    return Found(fine, f"{GROUPS}: {document[GROUPS]['found']}; {text}", facts)
 
 
-def seen(name: str, did: str, prefix: str, status: str, *said: str) -> Step:
+def seen(name: str, did: str, prefix: str, status: str, *output: str) -> Step:
     """What `doctor` says of control groups in a container, which is made by ``prefix``."""
 
     def run(machine: Machine) -> Found:
-        found = checks(machine, prefix)
-        if found is None:
+        document = checks(machine, prefix)
+        if document is None:
             return Found(False, "it printed no document")
-        check = found[GROUPS]
+        check = document[GROUPS]
         text = f"{check['status']}: {check['found']}" + (f" (remedy: {check['remedy']})" if check["remedy"] else "")
-        return Found(check["status"] == status and all(word in text for word in said), text)
+        return Found(check["status"] == status and all(word in text for word in output), text)
 
-    return Step(name, did, f"{status}: {', '.join(said)}", run)
+    return Step(name, did, f"{status}: {', '.join(output)}", run)
 
 
 def _container(*commands: str, outside: str = "") -> str:

@@ -25,16 +25,16 @@ The machine is emulated where the host's KVM cannot run it. It is then so slow t
 """
 
 
-def render(found: Record, judged: Sequence[Claim]) -> str:
+def render(record: Record, judged: Sequence[Claim]) -> str:
     """The text of the page."""
     # The path is of the machine, and means nothing to a reader.
     judged = [replace(claim, found=claim.found.replace(f"/home/{USER}", "~")) for claim in judged]
-    did = [[result.key, result.did, f"{result.seconds:.0f}"] for result in found.results]
+    did = [[result.key, result.did, f"{result.seconds:.0f}"] for result in record.results]
     return "\n\n".join([
         f"# Another machine\n\n<!-- Written by `{COMMAND}` from tools/machine. -->",
         INTRODUCTION.strip(),
         "## The machine",
-        md.table(["what", "which"], [[name, text] for name, text in found.facts.items()]),
+        md.table(["what", "which"], [[name, text] for name, text in record.facts.items()]),
         "## What came out",
         claims_table(judged),
         "## What was done\n\nSeconds include the host's other work.",

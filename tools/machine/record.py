@@ -45,9 +45,9 @@ class Record(Kept):
         self.results = [result for result in self.results if result.holds]
 
 
-def judge(found: Record, steps: Sequence[str]) -> list[Claim]:
+def judge(record: Record, steps: Sequence[str]) -> list[Claim]:
     """Each step as a claim; one that was not made does not hold."""
-    made = {result.key: result for result in found.results}
+    made = {result.key: result for result in record.results}
     return [
         Claim(key, made[key].expected, made[key].found, made[key].holds)
         if key in made

@@ -41,15 +41,15 @@ def compare(volumes: str) -> Step:
         if answer.code != 0:
             return failed(answer)
         unchanged, left = machine.ask(_DIRTY).stdout == before, machine.ask(_LEFT).stdout
-        wrong, found = [], judged(document(answer))
-        wrong += [reason for reason in found if not is_slow(reason)]
+        wrong, texts = [], judged(document(answer))
+        wrong += [reason for reason in texts if not is_slow(reason)]
         wrong += memory(answer)
         wrong += [f"left behind: {left}"] if left else []
         wrong += [] if unchanged else ["the kernel's dirty limits were not put back"]
         if wrong:
             return Found(False, "; ".join(wrong))
         return Found(
-            True, "; ".join([limits(answer), *(f"invalid, the machine is too slow: {reason}" for reason in found)])
+            True, "; ".join([limits(answer), *(f"invalid, the machine is too slow: {reason}" for reason in texts)])
         )
 
     expected = (
@@ -117,10 +117,10 @@ def killed(machine: Machine) -> Found:
     wrong = [] if left else ["the killed run left nothing, so that nothing was shown"]
     wrong += [f"still there: {still}"] if still else []
     wrong += [] if settings == before else [f"dirty limits: {settings}"]
-    said = [line for line in cleaned.stdout.splitlines() if line.strip()]
+    texts = [line for line in cleaned.stdout.splitlines() if line.strip()]
     return Found(
         not wrong,
-        "; ".join(wrong) or f"it left {len(left.splitlines())} things; {len(said)} lines said what was removed",
+        "; ".join(wrong) or f"it left {len(left.splitlines())} things; {len(texts)} lines said what was removed",
     )
 
 

@@ -59,8 +59,8 @@ def failed(answer: Answer) -> Found:
 
 def document(answer: Answer) -> dict[str, Any]:
     """The JSON document that a command printed."""
-    found: dict[str, Any] = json.loads(answer.stdout)
-    return found
+    document: dict[str, Any] = json.loads(answer.stdout)
+    return document
 
 
 def checks(machine: Machine, prefix: str = "") -> dict[str, dict[str, str]] | None:

@@ -73,16 +73,18 @@ class Machine:
 
     def __enter__(self) -> Self:
         try:
-            said = []
+            results = []
             for accelerator in self._accelerators:
                 if accelerator == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
-                    said.append("kvm: /dev/kvm cannot be opened")
+                    results.append("kvm: /dev/kvm cannot be opened")
                     continue
                 why = self._boot(accelerator)
                 if why is None:
                     return self
-                said.append(f"{accelerator}: {why}")
-            raise HostError(f"the virtual machine did not start ({'; '.join(said)})", remedy="read its console above")
+                results.append(f"{accelerator}: {why}")
+            raise HostError(
+                f"the virtual machine did not start ({'; '.join(results)})", remedy="read its console above"
+            )
         except BaseException:
             self.close()
             raise

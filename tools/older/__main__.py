@@ -18,10 +18,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.older", description=__doc__)
     parser.add_argument("major", nargs="+", type=int, help="major version, for example 12")
     parser.add_argument("--into", type=Path, default=ROOT, help=f"folder [{ROOT}]")
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     try:
-        for major in asked.major:
-            print(install(locked(major), asked.into))
+        for major in args.major:
+            print(install(locked(major), args.into))
     except PgdynoError as error:
         print(f"{error.message}; {error.remedy}", file=sys.stderr)
         return error.exit_code

@@ -37,57 +37,64 @@ class Artifact:
 
 def locked(major: int, lock: Path = LOCK) -> Artifact:
     """The server of a major version for this machine. :class:`InputError` says which there are."""
-    every = [Artifact(**one) for one in tomllib.loads(lock.read_text(encoding="utf-8"))["artifact"]]
-    here = [one for one in every if one.machine == platform.machine()]
-    for one in here:
-        if one.major == major:
-            return one
-    known = ", ".join(str(one.major) for one in here) or "none"
+    every = [Artifact(**item) for item in tomllib.loads(lock.read_text(encoding="utf-8"))["artifact"]]
+    here = [artifact for artifact in every if artifact.machine == platform.machine()]
+    for item in here:
+        if item.major == major:
+            return item
+    known = ", ".join(str(item.major) for item in here) or "none"
     raise InputError(f"there is no PostgreSQL {major} for {platform.machine()}", remedy=f"choose among: {known}")
 
 
-def install(one: Artifact, root: Path) -> Path:
+def install(artifact: Artifact, root: Path) -> Path:
     """Install it below ``root`` as ``MAJOR/bin``, ``lib`` and ``share``, whole or not at all; the directory of its programs."""
-    target = root / str(one.major)
+    target = root / str(artifact.major)
     if not (target / "bin" / "postgres").is_file():
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".pgdyno-", dir=root) as folder:
             made = Path(folder) / "made"
             made.mkdir()
-            _unpack(_checked(_fetched(one, Path(folder) / "repository"), one), made)
+            _unpack(_checked(_fetched(artifact, Path(folder) / "repository"), artifact), made)
             made.chmod(0o755)  # the server's user enters it
             shutil.rmtree(target, ignore_errors=True)
             made.replace(target)
     return target / "bin"
 
 
-def _fetched(one: Artifact, repository: Path) -> Path:
+def _fetched(artifact: Artifact, repository: Path) -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise HostError(
-            f"PostgreSQL {one.version} is missing, and Maven, which fetches it", remedy="install it: apt install maven"
+            f"PostgreSQL {artifact.version} is missing, and Maven, which fetches it",
+            remedy="install it: apt install maven",
         )
     command = [maven, "--quiet", "--batch-mode", "dependency:get", f"-Dmaven.repo.local={repository}"]
-    command += [f"-Dartifact={GROUP}:{one.name}:{one.version}", "-Dtransitive=false"]
+    command += [f"-Dartifact={GROUP}:{artifact.name}:{artifact.version}", "-Dtransitive=false"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_S, check=False)
-        said = next(iter((done.stdout + done.stderr).strip().splitlines()), "it said nothing")
+        text = next(iter((done.stdout + done.stderr).strip().splitlines()), "it said nothing")
     except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
-    path = repository / GROUP.replace(".", "/") / one.name / one.version / f"{one.name}-{one.version}.jar"
+        text = str(error)
+    path = (
+        repository
+        / GROUP.replace(".", "/")
+        / artifact.name
+        / artifact.version
+        / f"{artifact.name}-{artifact.version}.jar"
+    )
     if not path.is_file():
         raise HostError(
-            f"PostgreSQL {one.version} is missing, and Maven does not fetch it: {said}",
+            f"PostgreSQL {artifact.version} is missing, and Maven does not fetch it: {text}",
             remedy="run it again where Maven Central can be reached",
         )
     return path
 
 
-def _checked(path: Path, one: Artifact) -> Path:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != one.sha256:
+def _checked(path: Path, artifact: Artifact) -> Path:
+    hexdigest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if hexdigest != artifact.sha256:
         raise HostError(
-            f"{one.name} {one.version} has the SHA-256 {found}, and {one.sha256} is locked",
+            f"{artifact.name} {artifact.version} has the SHA-256 {hexdigest}, and {artifact.sha256} is locked",
             remedy="it is another file than the one that was tried: do not use it",
         )
     return path

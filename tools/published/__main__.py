@@ -14,7 +14,7 @@ from pathlib import Path
 from pgdyno.errors import PgdynoError
 from pgdyno.flow.resume import recorded
 from pgdyno.reproduce.kept import keep, read_kept, together
-from pgdyno.reproduce.library import Library, library
+from pgdyno.reproduce.library import DocumentLibrary, library
 from pgdyno.reproduce.results import recorded_in
 from pgdyno.reproduce.told import metrics_of
 
@@ -25,7 +25,7 @@ ADD = "--add"
 
 def main(arguments: list[str]) -> int:
     """Write the files; returns the exit code."""
-    folders = [one for one in arguments if one != ADD]
+    folders = [argument for argument in arguments if argument != ADD]
     if len(folders) != 1 or folders[0].startswith("-"):
         print(f"usage: python -m tools.published RESULTS [{ADD}]", file=sys.stderr)
         return 2
@@ -38,13 +38,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def write(found: Library, results: Path, folder: Path, *, add: bool = False) -> list[str]:
+def write(library: DocumentLibrary, results: Path, folder: Path, *, add: bool = False) -> list[str]:
     """Keep each experiment that has runs in a folder of results, and with ``add`` the runs that were kept before; the names."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = []
-    for document in found.documents:
+    for document in library.documents:
         metrics = metrics_of(document)
-        for name, result in recorded_in(results, [found.experiment(run) for run in document.run]).items():
+        for name, result in recorded_in(results, [library.experiment(run) for run in document.run]).items():
             if result.comparison is None or result.path is None:
                 continue
             new, file = keep(name, result.comparison, recorded(result.path), metrics), folder / f"{name}.json"

@@ -9,14 +9,14 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from pgdyno.errors import InputError
-from pgdyno.published.part import Part, Text
+from pgdyno.published.part import FilePart, Text
 
 FOLDER = "catalog/published/items"
 LETTERS = {"whitepaper": "W", "bulk-load": "B", "io2": "I", "huawei": "H", "article-2013": "P"}
 """Document -> the letter of its items."""
 
 
-class Item(Part):
+class Item(FilePart):
     """One thing."""
 
     id: Annotated[str, Field(pattern=r"^[A-Z][1-9][0-9]?$")]
@@ -47,7 +47,7 @@ class Item(Part):
         return "in part" if self.here else "no"
 
 
-class Items(Part):
+class Items(FilePart):
     """The things of one document."""
 
     schema_version: Annotated[int, Field(ge=1, le=1)]

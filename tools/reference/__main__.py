@@ -70,10 +70,10 @@ def main(arguments: list[str]) -> int:
         "docs/guide": (published_summary.GUIDE, {published_summary.FILE: published_summary.page()}),
     }
     if arguments:
-        found = {f"{where}/{name}": why for where, kept in made.items() for name, why in stale(*kept).items()}
-        for path, why in found.items():
+        document = {f"{where}/{name}": why for where, kept in made.items() for name, why in stale(*kept).items()}
+        for path, why in document.items():
             print(f"{path} {why}", file=sys.stderr)
-        return 1 if found else 0
+        return 1 if document else 0
     for folder, texts in made.values():
         folder.mkdir(exist_ok=True)
         for name, text in texts.items():
@@ -83,17 +83,17 @@ def main(arguments: list[str]) -> int:
 
 def stale(folder: Path, made: Mapping[str, str]) -> dict[str, str]:
     """Pages that differ from what their source makes, are missing, or have no source any more, with what to do."""
-    found = {}
+    stale = {}
     for name, text in made.items():
         path = folder / name
         if not path.is_file():
-            found[name] = "is missing: write it with `make generate`"
+            stale[name] = "is missing: write it with `make generate`"
         elif path.read_text(encoding="utf-8") != text:
-            found[name] = "is not what its source makes: change the source, then `make generate`"
+            stale[name] = "is not what its source makes: change the source, then `make generate`"
     for path in sorted(folder.glob("*.md")):
         if path.name not in made and MARK in path.read_text(encoding="utf-8"):
-            found[path.name] = "has no writer any more: remove it, or add its writer to tools/reference/__main__.py"
-    return found
+            stale[path.name] = "has no writer any more: remove it, or add its writer to tools/reference/__main__.py"
+    return stale
 
 
 if __name__ == "__main__":

@@ -73,15 +73,15 @@ def split_help(text: str) -> tuple[str, list[str]]:
 def _default(help_text: str, bounds: str) -> tuple[str, str]:
     """The meaning of an option with the range that it takes, which click writes beside the default, and that default."""
     text, default, taken = help_text, "", ""
-    if found := re.search(r"\s*\[([^\]]*)\]$", text):
-        text = text[: found.start()]
-        for part in (one.strip() for one in found.group(1).split(";")):
+    if match := re.search(r"\s*\[([^\]]*)\]$", text):
+        text = text[: match.start()]
+        for part in (part.strip() for part in match.group(1).split(";")):
             if part == bounds:
                 taken = part
             else:
                 default = part.removeprefix("default: ")
-    if not default and (found := re.search(r"\s*\[([^\]]*)\]\.?$", text)):
-        text, default = f"{text[: found.start()]}.", found.group(1)
+    if not default and (match := re.search(r"\s*\[([^\]]*)\]\.?$", text)):
+        text, default = f"{text[: match.start()]}.", match.group(1)
     return (f"{text.removesuffix('.')} ({taken})." if taken else text), default
 
 

@@ -14,5 +14,5 @@ figure that was not recorded is null. [The schema](../../schema/compare.schema.j
 
 def page() -> str:
     """The text of the page."""
-    found = schema.sections(CompareDocument, "The document")
-    return md.page("JSON of a comparison", "`python/pgdyno/report/document.py`", INTRODUCTION, *found)
+    sections = schema.sections(CompareDocument, "The document")
+    return md.page("JSON of a comparison", "`python/pgdyno/report/document.py`", INTRODUCTION, *sections)

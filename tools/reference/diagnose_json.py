@@ -18,12 +18,12 @@ The output of `pgdyno diagnose DIR --json`, of a directory with several watches.
 
 def page() -> str:
     """The text of the page."""
-    found = schema.sections(DiagnoseDocument, "The document")
-    known = {part.split("\n", 1)[0] for part in found}
+    sections = schema.sections(DiagnoseDocument, "The document")
+    known = {part.split("\n", 1)[0] for part in sections}
     hours = [
         part
         for part in schema.sections(CalendarDocument, "A directory of watches")
         if part.split("\n", 1)[0] not in known
     ]
     source = "`python/pgdyno/diagnose/document.py` and `calendar_document.py`"
-    return md.page("JSON of a diagnosis", source, INTRODUCTION, *found, CALENDAR.strip(), *hours)
+    return md.page("JSON of a diagnosis", source, INTRODUCTION, *sections, CALENDAR.strip(), *hours)

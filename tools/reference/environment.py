@@ -87,5 +87,5 @@ def page() -> str:
 
 def _in_sources() -> set[str]:
     files = [*(ROOT / "python").rglob("*.py"), *(ROOT / "crates").glob("*/src/**/*.rs")]
-    found = {name for path in files for name in re.findall(r"\bPGDYNO_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
-    return {name for name in found if name not in INTERNAL}
+    results = {name for path in files for name in re.findall(r"\bPGDYNO_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
+    return {name for name in results if name not in INTERNAL}

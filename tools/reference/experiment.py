@@ -15,7 +15,7 @@ name. [The schema](../../schema/experiment.schema.json) is for editors.
 
 _PARTS = {
     "Clients": "kinds whose clients send transactions",
-    "Filled": "kinds whose tables are filled",
+    "FilledKind": "kinds whose tables are filled",
     "OnPgbenchTables": "kinds on the tables of pgbench",
 }
 """Models that kinds of workload descend from, and which kinds these are."""
@@ -35,10 +35,10 @@ def page() -> str:
         "CrashTable": "[crash]",
         "SqlFile": "A file of SQL",
     }
-    found = schema.sections(ExperimentFile, "The file", titles)
+    sections = schema.sections(ExperimentFile, "The file", titles)
     return md.page(
         "Experiment file",
         "`python/pgdyno/experiment/tables.py` and `python/pgdyno/workload/kind`",
         INTRODUCTION,
-        *found,
+        *sections,
     )

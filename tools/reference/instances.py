@@ -30,7 +30,7 @@ def page() -> str:
             continue
         with (FOLDER / document["rows"]).open(encoding="utf-8", newline="") as rows:
             types = list(csv.DictReader(rows))
-        families = groupby(types, key=lambda one: one["name"].partition(".")[0])
+        families = groupby(types, key=lambda type_: type_["name"].partition(".")[0])
         tables = [f"## {name}\n\n{md.table(HEADER, map(_row, members))}" for name, members in families]
         parts += [_sources(document, len(types)), *tables]
     return md.page("Instance types", "`catalog/instances`", INTRODUCTION, *parts, *earlier)
@@ -53,8 +53,12 @@ def _limits(one: dict[str, str]) -> list[str]:
 
 
 def _sources(document: dict[str, Any], types: int) -> str:
-    rows = [[md.code(name), md.code(one["source"]), str(one["date"])] for name, one in document["columns"].items()]
-    sources = "\n".join(f"- `{key}`: [{one['title']}]({one['url']})" for key, one in document["sources"].items())
+    rows = [
+        [md.code(name), md.code(column["source"]), str(column["date"])] for name, column in document["columns"].items()
+    ]
+    sources = "\n".join(
+        f"- `{key}`: [{source['title']}]({source['url']})" for key, source in document["sources"].items()
+    )
     about = f"{types:,} types; prices of {document['region']}, Linux on demand."
     return f"{about}\n\n{_xen(document['xen'])}\n\n{md.table(['column', 'source', 'date'], rows)}\n\n{sources}"
 
@@ -63,7 +67,7 @@ def _xen(facts: dict[str, Any]) -> str:
     """The families that are not Nitro, and what one volume does there at most."""
     families, most = facts["families"], facts["volume_iops"].items()
     volumes = ", ".join(
-        f"{md.code(name)} {one['value']:,} IOPS ({md.code(one['source'])}, {one['date']})" for name, one in most
+        f"{md.code(name)} {item['value']:,} IOPS ({md.code(item['source'])}, {item['date']})" for name, item in most
     )
     named = f"{', '.join(families['value'])} ({md.code(families['source'])}, {families['date']})"
     return f"Not of the Nitro System are the families {named}. One volume does there at most: {volumes}."

@@ -33,9 +33,10 @@ What `pgdyno metrics serve --diagnose DIR` adds: the newest watch of each direct
 
 def page() -> str:
     """The text of the page."""
-    metrics = [[md.code(one.name), one.unit, one.statistic, one.meaning] for one in METRICS]
+    metrics = [[md.code(item.name), item.unit, item.statistic, item.meaning] for item in METRICS]
     families, verdicts = (
-        [[md.code(full_name(one)), one.kind, one.unit, one.meaning] for one in group] for group in (FAMILIES, VERDICTS)
+        [[md.code(full_name(item)), item.kind, item.unit, item.meaning] for item in group]
+        for group in (FAMILIES, VERDICTS)
     )
     return md.page(
         "Metrics",
@@ -53,8 +54,8 @@ def page() -> str:
 
 
 def _formulas() -> list[list[str]]:
-    found = inspect.getmembers(formulas, inspect.isfunction)
-    in_order = sorted(found, key=lambda one: inspect.getsourcelines(one[1])[1])
+    getmembers = inspect.getmembers(formulas, inspect.isfunction)
+    in_order = sorted(getmembers, key=lambda getmember: inspect.getsourcelines(getmember[1])[1])
     return [[md.code(f"{name}{_arguments(function)}"), _meaning(function)] for name, function in in_order]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from pgdyno.published import Document, read_documents
-from pgdyno.published.document import Arithmetic, Cell, Comparison, Table, Unstated
+from pgdyno.published import PublishedDocument, read_documents
+from pgdyno.published.document import Arithmetic, Cell, FigureTable, PublishedComparison, UnstatedChoice
 from pgdyno.published.formula import evaluate
 from tools.reference import markdown as md
 
@@ -23,14 +23,14 @@ def page() -> str:
     documents = read_documents(FOLDER)
     rows = [
         [
-            f"[{one.title}]({md.anchor(one.title)})",
-            one.publisher,
-            one.published,
-            f"{one.figures():,}",
-            str(len(one.comparison)),
-            _adding_up(one),
+            f"[{document.title}]({md.anchor(document.title)})",
+            document.publisher,
+            document.published,
+            f"{document.figures():,}",
+            str(len(document.comparison)),
+            _adding_up(document),
         ]
-        for one in documents
+        for document in documents
     ]
     header = ["document", "publisher", "date", "figures", "ratios", "claims that add up"]
     return md.page(
@@ -38,15 +38,15 @@ def page() -> str:
     )
 
 
-def _adding_up(document: Document) -> str:
-    claims: list[Arithmetic | Comparison] = [
+def _adding_up(document: PublishedDocument) -> str:
+    claims: list[Arithmetic | PublishedComparison] = [
         *document.arithmetic,
-        *(one for one in document.comparison if one.stated and one.high),
+        *(comparison for comparison in document.comparison if comparison.stated and comparison.high),
     ]
-    return f"{sum(document.outcome(one).agrees for one in claims)} of {len(claims)}"
+    return f"{sum(document.outcome(claim).agrees for claim in claims)} of {len(claims)}"
 
 
-def _section(document: Document) -> str:
+def _section(document: PublishedDocument) -> str:
     parts = [
         f"## {document.title}",
         f"{document.about}.",
@@ -63,10 +63,10 @@ def _section(document: Document) -> str:
         md.table(["what", "plausible", "why"], map(_unstated, document.unstated)),
         "Figures:",
         md.table(["measured or promised", "of", "figure", "unit", "where"], _figures(document)),
-        *(_table(one) for one in document.table),
+        *(_table(table) for table in document.table),
     ]
     if document.unreadable:
-        unread = [[one.at, one.shows] for one in document.unreadable]
+        unread = [[unreadable.at, unreadable.shows] for unreadable in document.unreadable]
         parts += [
             "Not read, because the copy has a picture or nothing there:",
             md.table(["where", "what it shows"], unread),
@@ -77,50 +77,59 @@ def _section(document: Document) -> str:
 class _Row:
     """Writes the row of a comparison of one document."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: PublishedDocument) -> None:
         self.document = document
 
-    def __call__(self, one: Comparison) -> list[str]:
-        outcome = self.document.outcome(one)
-        sides = [number(evaluate(formula, self.document.scope)) if formula else "" for formula in (one.high, one.low)]
+    def __call__(self, comparison: PublishedComparison) -> list[str]:
+        outcome = self.document.outcome(comparison)
+        sides = [
+            number(evaluate(formula, self.document.scope)) if formula else ""
+            for formula in (comparison.high, comparison.low)
+        ]
         stated = "" if outcome.stated is None else str(outcome.stated)
-        return [one.name, *sides, number(outcome.computed), stated, one.because]
+        return [comparison.name, *sides, number(outcome.computed), stated, comparison.because]
 
 
-def _arithmetic(document: Document) -> list[list[str]]:
+def _arithmetic(document: PublishedDocument) -> list[list[str]]:
     rows = []
-    for one in document.arithmetic:
-        outcome = document.outcome(one)
+    for arithmetic in document.arithmetic:
+        outcome = document.outcome(arithmetic)
         stated = printed(outcome.stated) if outcome.stated is not None else ""
         adds_up = "yes" if outcome.agrees else "no"
-        claim = f"{one.claim}: `{one.formula}`"
-        rows.append([claim, f"{number(outcome.computed)} {one.unit}", stated, adds_up, one.because])
+        claim = f"{arithmetic.claim}: `{arithmetic.formula}`"
+        rows.append([claim, f"{number(outcome.computed)} {arithmetic.unit}", stated, adds_up, arithmetic.because])
     return rows
 
 
-def _unstated(one: Unstated) -> list[str]:
-    if one.choices:
-        return [one.what, " or ".join(one.choices), one.why]
-    assert one.low is not None
-    assert one.high is not None
-    unit = "" if one.unit == "count" else f" {one.unit}"
-    return [one.what, f"{printed(one.low)} to {printed(one.high)}{unit}", one.why]
+def _unstated(choice: UnstatedChoice) -> list[str]:
+    if choice.choices:
+        return [choice.what, " or ".join(choice.choices), choice.why]
+    assert choice.low is not None
+    assert choice.high is not None
+    unit = "" if choice.unit == "count" else f" {choice.unit}"
+    return [choice.what, f"{printed(choice.low)} to {printed(choice.high)}{unit}", choice.why]
 
 
-def _figures(document: Document) -> list[list[str]]:
+def _figures(document: PublishedDocument) -> list[list[str]]:
     return [
-        [one.measures, one.of, ("~" if one.approximate else "") + printed(one.value), one.unit, one.at]
-        for one in document.figure
+        [
+            figure.measures,
+            figure.of,
+            ("~" if figure.approximate else "") + printed(figure.value),
+            figure.unit,
+            figure.at,
+        ]
+        for figure in document.figure
     ]
 
 
-def _table(table: Table) -> str:
-    about = f"{table.of or table.name}: {', '.join(f'{one.measures} ({one.unit})' for one in table.columns)}."
+def _table(table: FigureTable) -> str:
+    about = f"{table.of or table.name}: {', '.join(f'{column.measures} ({column.unit})' for column in table.columns)}."
     reading = f" Reading: {table.reading}." if table.reading else ""
     grid = len(table.axes) == 2 and len(table.columns) == 1
     if not grid:
         places = table.places()
-        header = [*(axis.replace("_", " ") for axis in table.axes), *(one.unit for one in table.columns), "where"]
+        header = [*(axis.replace("_", " ") for axis in table.axes), *(column.unit for column in table.columns), "where"]
         rows = [[*map(_cell, row), place] for row, place in zip(table.rows, places, strict=True)]
         return f"{about}{reading}\n\n{md.table(header, rows)}"
     downs, acrosses = (list(dict.fromkeys(row[axis] for row in table.rows)) for axis in (0, 1))

@@ -9,7 +9,7 @@ from html import escape
 from pgdyno.reproduce import words
 from pgdyno.reproduce.figure import COLOURS, domain_of, ends_of, share_of, ticks_in
 from pgdyno.reproduce.labels import BAR_PX, NEAR_PX, interval, placed
-from pgdyno.reproduce.told import DocumentTold, Told
+from pgdyno.reproduce.told import ComparisonResult, DocumentResult
 from pgdyno.reproduce.verdict import Word
 from tools.reference.colours import schemes
 from tools.reference.published_summary import numbered, told
@@ -35,15 +35,17 @@ def picture() -> str:
     return drawn(told())
 
 
-def drawn(documents: Sequence[DocumentTold]) -> str:
+def drawn(documents: Sequence[DocumentResult]) -> str:
     """The comparisons that were run, as SVG."""
-    shown = [(place, one) for place, _, one in numbered(documents) if one.ratio is not None and one.experiment]
+    shown = [
+        (place, result) for place, _, result in numbered(documents) if result.ratio is not None and result.experiment
+    ]
     title = f"The ratios of {len(shown)} comparisons in their documents, against the same ratios here"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH_PX} {HEIGHT_PX}" width="{WIDTH_PX}" height="{HEIGHT_PX}"'
         f' role="img" aria-label="{escape(title)}">\n<style>\n{schemes(NAMES)}{STYLE}</style>\n'
         f'<rect x="0.5" y="0.5" width="{WIDTH_PX - 1}" height="{HEIGHT_PX - 1}" rx="8" fill="var(--panel)" stroke="var(--line)"/>\n'
-        + "\n".join([*_Plot(shown).parts(), *_key({one.judged.word for _, one in shown})])
+        + "\n".join([*_Plot(shown).parts(), *_key({item.judged.word for _, item in shown})])
         + "\n</svg>\n"
     )
 
@@ -51,9 +53,9 @@ def drawn(documents: Sequence[DocumentTold]) -> str:
 class _Plot:
     """The square with both axes, the same for both."""
 
-    def __init__(self, shown: Sequence[tuple[int, Told]]) -> None:
+    def __init__(self, shown: Sequence[tuple[int, ComparisonResult]]) -> None:
         self.shown = shown
-        self.domain = domain_of([one for _, one in shown]) if shown else (0.5, 2.0)
+        self.domain = domain_of([result for _, result in shown]) if shown else (0.5, 2.0)
 
     def parts(self) -> Iterator[str]:
         bottom_px, right_px = TOP_PX + PLOT_PX, LEFT_PX + PLOT_PX
@@ -70,18 +72,16 @@ class _Plot:
         yield from self.dots()
 
     def dots(self) -> Iterator[str]:
-        spots = [(self.across(one.there.ratio), self.down(ends_of(one)[0])) for _, one in self.shown]
+        spots = [(self.across(result.there.ratio), self.down(ends_of(result)[0])) for _, result in self.shown]
         inside = [(x - LEFT_PX, y - TOP_PX, str(place)) for (x, y), (place, _) in zip(spots, self.shown, strict=True)]
         bars = [
-            interval(x - LEFT_PX, *(self.down(end) - TOP_PX for end in reversed(ends_of(one)[1:])))
-            for (x, _), (_, one) in zip(spots, self.shown, strict=True)
+            interval(x - LEFT_PX, *(self.down(end) - TOP_PX for end in reversed(ends_of(item)[1:])))
+            for (x, _), (_, item) in zip(spots, self.shown, strict=True)
         ]
-        for (x, y), (place, one), box in zip(spots, self.shown, placed(inside, PLOT_PX, PLOT_PX, bars), strict=True):
-            colour = f"var(--{COLOURS[one.judged.word]})"
-            _, low, high = ends_of(one)
-            text = (
-                f"{place}, {one.name}: there {words.there_ratio(one)}, here {words.here_ratio(one)}, {one.judged.word}"
-            )
+        for (x, y), (place, item), box in zip(spots, self.shown, placed(inside, PLOT_PX, PLOT_PX, bars), strict=True):
+            colour = f"var(--{COLOURS[item.judged.word]})"
+            _, low, high = ends_of(item)
+            text = f"{place}, {item.name}: there {words.there_ratio(item)}, here {words.here_ratio(item)}, {item.judged.word}"
             to_x, to_y = round(box.x_px + LEFT_PX, 1), round(box.y_px + TOP_PX, 1)
             if math.dist((x, y), (to_x, to_y)) > NEAR_PX + box.width_px / 2:
                 yield f'<path d="M{x} {y}L{to_x} {to_y}" stroke="var(--line)"/>'

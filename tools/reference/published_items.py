@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from pgdyno.published import Document, read_documents
+from pgdyno.published import PublishedDocument, read_documents
 from tools.published.items import FOLDER, LETTERS, Item, read_items
 from tools.reference import markdown as md
 
@@ -20,33 +20,35 @@ STATES = ("yes", "in part", "no")
 
 def page() -> str:
     """The text of the page."""
-    titles = {one.name: one for one in read_documents(ROOT / "catalog" / "published")}
-    found = {name: read_items(ROOT / FOLDER / f"{name}.toml").item for name in LETTERS}
-    every = [item for items in found.values() for item in items]
-    rows = [_counts(f"[{titles[name].title}]({md.anchor(titles[name].title)})", items) for name, items in found.items()]
+    titles = {read_document.name: read_document for read_document in read_documents(ROOT / "catalog" / "published")}
+    document = {name: read_items(ROOT / FOLDER / f"{name}.toml").item for name in LETTERS}
+    every = [item for items in document.values() for item in items]
+    rows = [
+        _counts(f"[{titles[name].title}]({md.anchor(titles[name].title)})", items) for name, items in document.items()
+    ]
     return md.page(
         "What the documents do, and where it is",
         f"`{FOLDER}`",
         INTRODUCTION,
         md.table(["document", "items", *STATES], [*rows, _counts("all", every)]),
-        *(_section(titles[name], items) for name, items in found.items()),
+        *(_section(titles[name], items) for name, items in document.items()),
     )
 
 
 def _counts(name: str, items: Sequence[Item]) -> list[str]:
-    of = Counter(one.state for one in items)
+    of = Counter(item.state for item in items)
     return [name, str(len(items)), *(str(of[state]) for state in STATES)]
 
 
-def _section(document: Document, items: Sequence[Item]) -> str:
+def _section(document: PublishedDocument, items: Sequence[Item]) -> str:
     header = ["", "the document", "here", "pgdyno", "with", "read", "missing"]
     return f"## {document.title}\n\n{md.table(header, map(_row, items))}"
 
 
-def _row(one: Item) -> list[str]:
-    commands = ", ".join(f"[{command}](cli.md{md.anchor('pgdyno ' + command)})" for command in one.commands)
-    pages = ", ".join(f"[{PurePosixPath(page).name}]({_relative(page)})" for page in one.pages)
-    return [one.id, one.does, one.state, one.here, commands, pages, one.missing]
+def _row(item: Item) -> list[str]:
+    commands = ", ".join(f"[{command}](cli.md{md.anchor('pgdyno ' + command)})" for command in item.commands)
+    pages = ", ".join(f"[{PurePosixPath(page).name}]({_relative(page)})" for page in item.pages)
+    return [item.id, item.does, item.state, item.here, commands, pages, item.missing]
 
 
 def _relative(page: str) -> str:

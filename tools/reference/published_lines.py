@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pgdyno.reproduce.chart import ChartTold
+from pgdyno.reproduce.chart import ChartResult
 from pgdyno.reproduce.chart_svg import COLOURS, svg
-from pgdyno.reproduce.told import DocumentTold
+from pgdyno.reproduce.told import DocumentResult
 from tools.reference.colours import schemes
 
 NAMES = ("panel", "quiet", "line", *(f"arm{place}" for place in range(COLOURS)))
@@ -14,17 +14,17 @@ FONT = '\ntext { font-family: system-ui, -apple-system, "Segoe UI", sans-serif; 
 GROUND = '<rect x="0.5" y="0.5" width="99.8%" height="99.8%" rx="8" fill="var(--panel)" stroke="var(--line)"/>'
 
 
-def pictures(documents: Sequence[DocumentTold]) -> dict[str, str]:
+def pictures(documents: Sequence[DocumentResult]) -> dict[str, str]:
     """Name and text of every file."""
     return {file: drawn(chart) for document in documents for file, chart in charts(document)}
 
 
-def charts(document: DocumentTold) -> Iterator[tuple[str, ChartTold]]:
+def charts(document: DocumentResult) -> Iterator[tuple[str, ChartResult]]:
     """The charts of a document, each with the name of its file."""
     for place, chart in enumerate(document.charts, 1):
         yield f"published-{document.document.name}-{place}.svg", chart
 
 
-def drawn(chart: ChartTold) -> str:
+def drawn(chart: ChartResult) -> str:
     """A chart as a file of its own."""
     return svg(chart, f"\n<style>\n{schemes(NAMES)}{FONT}</style>\n{GROUND}")

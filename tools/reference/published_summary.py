@@ -14,9 +14,9 @@ from pathlib import Path
 from pgdyno.catalog import Catalog
 from pgdyno.reproduce import words
 from pgdyno.reproduce.chart_svg import title
-from pgdyno.reproduce.library import Library, library
-from pgdyno.reproduce.results import Result, recorded_in
-from pgdyno.reproduce.told import DocumentTold, Told, tell
+from pgdyno.reproduce.library import DocumentLibrary, library
+from pgdyno.reproduce.results import ExperimentResult, recorded_in
+from pgdyno.reproduce.told import ComparisonResult, DocumentResult, tell
 from pgdyno.reproduce.verdict import NO_CAUSE, Sign, Word
 from pgdyno.text import UNKNOWN
 from tools.reference import markdown as md
@@ -45,24 +45,26 @@ def page() -> str:
 
 
 @cache
-def told() -> tuple[DocumentTold, ...]:
+def told() -> tuple[DocumentResult, ...]:
     """The documents of the repository beside what was kept."""
     with Catalog() as catalog:
-        found = library()
-        return tuple(tell(one, kept_of(found, KEPT), catalog.resolve) for one in found.documents)
+        document_library = library()
+        return tuple(
+            tell(document, kept_of(document_library, KEPT), catalog.resolve) for document in document_library.documents
+        )
 
 
-def kept_of(found: Library, folder: Path) -> dict[str, Result]:
+def kept_of(library: DocumentLibrary, folder: Path) -> dict[str, ExperimentResult]:
     """The results of all experiment files in a folder; paths of one machine are left out."""
-    experiments = [found.experiment(run) for document in found.documents for run in document.run]
+    experiments = [library.experiment(run) for document in library.documents for run in document.run]
     results = recorded_in(folder, experiments)
     return {
-        name: one if one.path is not None else replace(one, why=NO_RUNS.format(name=name))
-        for name, one in results.items()
+        name: result if result.path is not None else replace(result, why=NO_RUNS.format(name=name))
+        for name, result in results.items()
     }
 
 
-def summary(documents: Sequence[DocumentTold]) -> str:
+def summary(documents: Sequence[DocumentResult]) -> str:
     """The summary: a sentence, a table, the picture, a paragraph for each document, and every comparison."""
     return "\n\n".join(
         (
@@ -83,31 +85,31 @@ PICTURE = """![Ratios in the documents against the same ratios here, with interv
 Each dot is a comparison that was run: on the diagonal the ratio here is the document's. Vertical bars are 95 % intervals; dashed lines are *no difference*."""
 
 
-def numbered(documents: Iterable[DocumentTold]) -> Iterator[tuple[int, DocumentTold, Told]]:
+def numbered(documents: Iterable[DocumentResult]) -> Iterator[tuple[int, DocumentResult, ComparisonResult]]:
     """Comparisons with their numbers over all documents."""
-    every = [(document, one) for document in documents for one in document.comparisons]
-    for place, (document, one) in enumerate(every, 1):
-        yield place, document, one
+    every = [(document, comparison) for document in documents for comparison in document.comparisons]
+    for place, (document, item) in enumerate(every, 1):
+        yield place, document, item
 
 
-def _counts(document: DocumentTold) -> list[str]:
-    of = Counter(one.judged.word for one in document.comparisons)
-    signs = Counter(one.sign for one in document.comparisons)
+def _counts(document: DocumentResult) -> list[str]:
+    of = Counter(comparison.judged.word for comparison in document.comparisons)
+    signs = Counter(comparison.sign for comparison in document.comparisons)
     known = signs[Sign.RIGHT] + signs[Sign.WRONG]
     right = f"{signs[Sign.RIGHT]} of {known}" if known else UNKNOWN
     return [f"[{document.document.name}]({md.anchor(_title(document))})", *(str(of[word]) for word in LISTED), right]
 
 
-def _title(document: DocumentTold) -> str:
+def _title(document: DocumentResult) -> str:
     return document.document.title
 
 
-def _paragraph(document: DocumentTold) -> str:
+def _paragraph(document: DocumentResult) -> str:
     about = document.document
     lines = [f"### {_title(document)}", f"{about.publisher}, {about.published}. {about.about}."]
-    reasons: dict[tuple[Word, str], list[Told]] = {}
-    for one in sorted(document.comparisons, key=lambda one: LISTED.index(one.judged.word)):
-        reasons.setdefault((one.judged.word, one.judged.because), []).append(one)
+    reasons: dict[tuple[Word, str], list[ComparisonResult]] = {}
+    for comparison in sorted(document.comparisons, key=lambda comparison: LISTED.index(comparison.judged.word)):
+        reasons.setdefault((comparison.judged.word, comparison.judged.because), []).append(comparison)
     lines.append("\n".join(f"- {_because(word, why, of)}" for (word, why), of in reasons.items()))
     for file, chart in charts(document):
         lines += [f"![{title(chart)}](../picture/{file})", words.CHART]
@@ -115,34 +117,34 @@ def _paragraph(document: DocumentTold) -> str:
     return "\n\n".join(lines)
 
 
-def _because(word: Word, why: str, of: Sequence[Told]) -> str:
+def _because(word: Word, why: str, of: Sequence[ComparisonResult]) -> str:
     """``**differs**: TPM (2.08 there, 2.51 here); because …``; many without a verdict are counted."""
     joint = "" if not why else f"; {why}" if why == NO_CAUSE else f"; because {why}"
     many = word == Word.UNTOLD and len(of) > NAMED_MAX
     return f"**{word}**: {f'{len(of)} comparisons' if many else '; '.join(map(_short, of))}{joint}."
 
 
-def _short(one: Told) -> str:
-    there = words.there_ratio(one)
+def _short(result: ComparisonResult) -> str:
+    there = words.there_ratio(result)
     return (
-        f"{one.name} ({there} there)"
-        if one.ratio is None
-        else f"{one.name} ({there} there, {words.here_ratio(one)} here)"
+        f"{result.name} ({there} there)"
+        if result.ratio is None
+        else f"{result.name} ({there} there, {words.here_ratio(result)} here)"
     )
 
 
-def _rows(documents: Sequence[DocumentTold]) -> Iterator[list[str]]:
-    for place, document, one in numbered(documents):
-        name = f"{document.document.name}: {one.name}"
-        row = [words.there(one), words.here(one), words.extent(one), str(one.sign), words.verdict(one)]
+def _rows(documents: Sequence[DocumentResult]) -> Iterator[list[str]]:
+    for place, document, result in numbered(documents):
+        name = f"{document.document.name}: {result.name}"
+        row = [words.there(result), words.here(result), words.extent(result), str(result.sign), words.verdict(result)]
         yield [str(place), name, *row]
 
 
-def _recorded(documents: Sequence[DocumentTold]) -> Iterator[str]:
+def _recorded(documents: Sequence[DocumentResult]) -> Iterator[str]:
     for document in documents:
-        for one in document.results:
-            if one.kept is None:
-                yield f"{one.name}, {one.why}" if one.path is None else one.name
+        for result in document.results:
+            if result.kept is None:
+                yield f"{result.name}, {result.why}" if result.path is None else result.name
             else:
-                changed = f", with {'; '.join(one.changed)}" if one.changed else ""
-                yield f"{one.name}, {one.kept.day}, pgdyno {one.kept.versions.get('pgdyno', UNKNOWN)}{changed}"
+                changed = f", with {'; '.join(result.changed)}" if result.changed else ""
+                yield f"{result.name}, {result.kept.day}, pgdyno {result.kept.versions.get('pgdyno', UNKNOWN)}{changed}"

@@ -17,7 +17,7 @@ of CLOCK_MONOTONIC; `anchor` ties that clock to the calendar.
 
 def page() -> str:
     """The text of the page."""
-    found = schema.sections(ExperimentRecord, "experiment.json")
-    found += [part for part in schema.sections(RunRecord, "run.json") if part not in found]
-    found += [part for part in schema.sections(LoadRecord, "load.json") if part not in found]
-    return md.page("Records", "`python/pgdyno/store/record.py`, `load_record.py`", INTRODUCTION, *found)
+    result = schema.sections(ExperimentRecord, "experiment.json")
+    result += [part for part in schema.sections(RunRecord, "run.json") if part not in result]
+    result += [part for part in schema.sections(LoadRecord, "load.json") if part not in result]
+    return md.page("Records", "`python/pgdyno/store/record.py`, `load_record.py`", INTRODUCTION, *result)

@@ -14,5 +14,5 @@ known is null. [The schema](../../schema/reproduce.schema.json) has the same for
 
 def page() -> str:
     """The text of the page."""
-    found = schema.sections(ReproduceDocument, "The document")
-    return md.page("JSON of reproduced comparisons", "`python/pgdyno/reproduce/document.py`", INTRODUCTION, *found)
+    sections = schema.sections(ReproduceDocument, "The document")
+    return md.page("JSON of reproduced comparisons", "`python/pgdyno/reproduce/document.py`", INTRODUCTION, *sections)

@@ -29,19 +29,19 @@ def sections(model: type[BaseModel], title: str, titles: Mapping[str, str] | Non
     models = {(titles or {}).get(name, name): used for name, used in models.items()}
     whole = json.loads(schema)
     parts = whole.pop("$defs", {})
-    found = [_section(title, whole, model)]
+    sections = [_section(title, whole, model)]
     shown: set[type[BaseModel]] = set()
     for name, used in models.items():
         if "properties" in parts.get(name, {}):
             above = [base for base in reversed(used.__mro__[1:]) if base.__name__ in (titles or {})]
-            found += [
+            sections += [
                 _section((titles or {})[base.__name__], _own(parts[name], base, above=used), base)
                 for base in above
                 if base not in shown
             ]
             shown |= set(above)
-            found.append(_section(name, _own(parts[name], used) if above else parts[name], used))
-    return found
+            sections.append(_section(name, _own(parts[name], used) if above else parts[name], used))
+    return sections
 
 
 def _own(schema: dict[str, Any], model: type[BaseModel], above: type[BaseModel] | None = None) -> dict[str, Any]:
@@ -52,15 +52,19 @@ def _own(schema: dict[str, Any], model: type[BaseModel], above: type[BaseModel] 
     return {**schema, "properties": kept, "description": inspect.getdoc(model) or ""}
 
 
-def _models(model: type, found: dict[str, type]) -> dict[str, type]:
+def _models(model: type, result: dict[str, type]) -> dict[str, type]:
     """Every model and dataclass that one uses, by its name, in the order of the fields."""
-    if model.__name__ not in found:
-        found[model.__name__] = model
-        fields = [one.annotation for one in model.model_fields.values()] if issubclass(model, BaseModel) else []
+    if model.__name__ not in result:
+        result[model.__name__] = model
+        fields = (
+            [model_field.annotation for model_field in model.model_fields.values()]
+            if issubclass(model, BaseModel)
+            else []
+        )
         for annotation in fields or get_type_hints(model).values():
             for used in _classes(annotation):
-                _models(used, found)
-    return found
+                _models(used, result)
+    return result
 
 
 def _classes(annotation: Any) -> list[type]:
@@ -130,20 +134,20 @@ def _bounds(field: dict[str, Any]) -> str:
 
 def attribute_docstrings(model: type) -> dict[str, str]:
     """The text below each field in the source of a model and of those that it descends from."""
-    found: dict[str, str] = {}
-    for one in reversed(model.__mro__):
-        if one.__module__.startswith("pgdyno."):
-            found |= _own_docstrings(one)
-    return found
+    attribute_docstrings: dict[str, str] = {}
+    for item in reversed(model.__mro__):
+        if item.__module__.startswith("pgdyno."):
+            attribute_docstrings |= _own_docstrings(item)
+    return attribute_docstrings
 
 
 def _own_docstrings(model: type) -> dict[str, str]:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(definition, ast.ClassDef)
-    found = {}
+    own_docstrings = {}
     for field, below in zip(definition.body, definition.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
             value = below.value
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                found[field.target.id] = inspect.cleandoc(value.value)
-    return found
+                own_docstrings[field.target.id] = inspect.cleandoc(value.value)
+    return own_docstrings

@@ -23,9 +23,11 @@ PLACES = LABELS | {"name"}
 def page() -> str:
     """The text of the page."""
     documents = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))]
-    rows = [[f"[{one['name']}]({md.anchor(one['name'])})", one["summary"]] for one in documents]
+    rows = [[f"[{document['name']}]({md.anchor(document['name'])})", document["summary"]] for document in documents]
     overview = md.table(["type", "what it is"], rows)
-    return md.page("Volumes", "`catalog/volumes`", INTRODUCTION, overview, *(_section(one) for one in documents))
+    return md.page(
+        "Volumes", "`catalog/volumes`", INTRODUCTION, overview, *(_section(document) for document in documents)
+    )
 
 
 def _section(document: dict[str, Any]) -> str:

@@ -39,21 +39,21 @@ class _Page(HTMLParser):
 def problems(site: Path) -> list[str]:
     """Why the site must not be given to others; empty when nothing is wrong."""
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
-    found = []
+    problems = []
     for path, page in pages.items():
         name = path.relative_to(site)
         for target in page.loaded:
             if _host(target):
-                found.append(f"{name} loads {target}, which is on another host")
+                problems.append(f"{name} loads {target}, which is on another host")
         if name.name == ERROR_PAGE:
             continue
         for target in page.links + page.loaded:
             if why := _dead(path, target, pages):
-                found.append(f"{name}: {target} {why}")
+                problems.append(f"{name}: {target} {why}")
     for path in sorted(site.rglob("*.css")):
         for target in _STYLE_URL.findall(path.read_text(encoding="utf-8")):
-            found.append(f"{path.relative_to(site)} loads {target}, which is on another host")
-    return found
+            problems.append(f"{path.relative_to(site)} loads {target}, which is on another host")
+    return problems
 
 
 def _host(target: str) -> bool:

@@ -27,14 +27,14 @@ def read(text: str) -> list[dict[str, Any]]:
     section = pages
     nav: list[dict[str, Any]] = [{FIRST: section}]
     for line in text.splitlines():
-        if found := _SECTION.match(line):
+        if match := _SECTION.match(line):
             section = pages = []
-            nav.append({found[1]: section})
+            nav.append({match[1]: section})
         elif _BOLD_PAGE.match(line):
             pages = section
-        elif found := _GROUP.match(line):
+        elif match := _GROUP.match(line):
             pages = []
-            section.append({found[1]: pages})
+            section.append({match[1]: pages})
         for page in linked_pages(line, CONTENTS):
             if page not in seen:
                 seen.add(page)

@@ -32,9 +32,9 @@ def write(results: Path, folder: Path) -> list[dict[str, Any]]:
     """Write what there is below ``folder``, and the page that leads to it; returns its part of the navigation."""
     from pgdyno.report import write_report
 
-    found = {"demo": _demo(results), "sweep": _sweep(results)}
+    document = {"demo": _demo(results), "sweep": _sweep(results)}
     lines = []
-    for name, comparison in found.items():
+    for name, comparison in document.items():
         if comparison is not None:
             (folder / FOLDER).mkdir(exist_ok=True)
             page = write_report(comparison, folder / FOLDER / f"{name}.html").page
@@ -57,10 +57,10 @@ def _demo(results: Path) -> Comparison | None:
     from pgdyno.analysis.compare import summarise
     from pgdyno.store import list_experiments
 
-    for one in reversed(list_experiments(results, {})):
-        whole = len(one.runs) == len(one.record.arms) * one.record.replicates
-        if one.record.kind == "compare" and one.record.arms == _VOLUMES and whole:
-            return summarise(one.path)
+    for list_experiment in reversed(list_experiments(results, {})):
+        whole = len(list_experiment.runs) == len(list_experiment.record.arms) * list_experiment.record.replicates
+        if list_experiment.record.kind == "compare" and list_experiment.record.arms == _VOLUMES and whole:
+            return summarise(list_experiment.path)
     return None
 
 
@@ -69,9 +69,9 @@ def _sweep(results: Path) -> Comparison | None:
     from pgdyno.analysis.compare import summarise
     from pgdyno.store import list_experiments
 
-    for one in reversed(list_experiments(results, {})):
-        if len(one.runs) >= len(one.record.arms) and one.record.factors:
-            comparison = summarise(one.path)
+    for list_experiment in reversed(list_experiments(results, {})):
+        if len(list_experiment.runs) >= len(list_experiment.record.arms) and list_experiment.record.factors:
+            comparison = summarise(list_experiment.path)
             if comparison.sweep is not None:
                 return comparison
     return None

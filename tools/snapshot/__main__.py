@@ -37,10 +37,10 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.page:
+def _run(namespace: argparse.Namespace) -> int:
+    if namespace.page:
         return code(write(Record.require(RESULTS, "snapshot")))
-    return code(write(measured(asked.sets, asked.restores, asked.windows, asked.minutes)))
+    return code(write(measured(namespace.sets, namespace.restores, namespace.windows, namespace.minutes)))
 
 
 def measured(
@@ -50,10 +50,10 @@ def measured(
     return collect(RESULTS, sets, restores, windows, minutes)
 
 
-def write(found: Record) -> list[Claim]:
+def write(record: Record) -> list[Claim]:
     """Judge a record, write its page, print the claims."""
-    judged = page.judge(found)
-    return published(PAGE, page.render(found, judged), judged)
+    judged = page.judge(record)
+    return published(PAGE, page.render(record, judged), judged)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.snapshot_file import Snapshot
+    from pgdyno.host.snapshot_file import VolumeSnapshot
 
 SETS_OF_A_SERVER = 25
 """A chain of so many layers, then new volumes."""
@@ -43,26 +43,30 @@ def collect(path: Path, sets: int, looked_at: int, windows: int, minutes: float 
     preflight.require_root("the record of snapshots")
     preflight.require_fuse()
     fio.require()
-    found = Record.here(find_binaries().version).resumed(path)
+    record = Record.here(find_binaries().version).resumed(path)
     until = math.inf if minutes is None else time.monotonic() + 60 * minutes
     with state_of_its_own() as folder:
-        if found.apart is None:
-            found.apart = sets_under_load(folder, "ext4", SETS_OF_A_SERVER, apart_s=APART_S)
-            _said(found, path, f"the control: {len(found.apart.failed)} of {found.apart.sets} failed")
-        while (done := sum(one.sets for one in found.sets)) < sets and time.monotonic() < until:
-            file_system: FileSystem = "ext4" if len(found.sets) % 2 == 0 else "xfs"
-            one = sets_under_load(folder, file_system, min(SETS_OF_A_SERVER, sets - done))
-            found.sets.append(one)
-            _said(found, path, f"{done + one.sets} of {sets} sets, {len(one.failed)} failed, {one.seconds:.0f} s")
-        found.restores = found.restores or Restores()
-        while (done := found.restores.restored) < looked_at and time.monotonic() < until:
-            restores.look_at(folder, looked_at - done, found.restores)
-            _said(found, path, f"{found.restores.restored} of {looked_at} restores looked at by fio and fsck")
-        if found.waits is None and windows and time.monotonic() < until:
-            found.waits = waits.measured(folder, windows)
-            _said(found, path, "the waits of fio's requests")
-    found.save(path)
-    return found
+        if record.apart is None:
+            record.apart = sets_under_load(folder, "ext4", SETS_OF_A_SERVER, apart_s=APART_S)
+            _said(record, path, f"the control: {len(record.apart.failed)} of {record.apart.sets} failed")
+        while (done := sum(other.sets for other in record.sets)) < sets and time.monotonic() < until:
+            file_system: FileSystem = "ext4" if len(record.sets) % 2 == 0 else "xfs"
+            result = sets_under_load(folder, file_system, min(SETS_OF_A_SERVER, sets - done))
+            record.sets.append(result)
+            _said(
+                record,
+                path,
+                f"{done + result.sets} of {sets} sets, {len(result.failed)} failed, {result.seconds:.0f} s",
+            )
+        record.restores = record.restores or Restores()
+        while (done := record.restores.restored) < looked_at and time.monotonic() < until:
+            restores.look_at(folder, looked_at - done, record.restores)
+            _said(record, path, f"{record.restores.restored} of {looked_at} restores looked at by fio and fsck")
+        if record.waits is None and windows and time.monotonic() < until:
+            record.waits = waits.measured(folder, windows)
+            _said(record, path, "the waits of fio's requests")
+    record.save(path)
+    return record
 
 
 def _said(record: Record, path: Path, what: str) -> None:
@@ -75,8 +79,8 @@ def sets_under_load(folder: Path, file_system: FileSystem, count: int, apart_s: 
 
     With ``apart_s`` the two of a set are taken one after the other, the WAL's first, with a checkpoint between them.
     """
-    found, begin = Sets(file_system=file_system), time.monotonic()
-    taken: list[tuple[list[int], Sequence[Snapshot]]] = []
+    sets, begin = Sets(file_system=file_system), time.monotonic()
+    taken: list[tuple[list[int], Sequence[VolumeSnapshot]]] = []
     with server(folder, file_system) as (ledger, volumes):
         with ledger.running():
             for _ in range(count):
@@ -89,24 +93,24 @@ def sets_under_load(folder: Path, file_system: FileSystem, count: int, apart_s: 
                         connection.execute("CHECKPOINT")
                     time.sleep(max(0.0, due_s - time.monotonic()))
                     data = snapshot.take(volumes[:1], rate_mib_per_s=FAST_MIB_PER_S)
-                    together: Sequence[Snapshot] = (*data.snapshots, *wal.snapshots)
+                    together: Sequence[VolumeSnapshot] = (*data.snapshots, *wal.snapshots)
                     waited_s = max(data.waited_s, wal.waited_s)
                 else:
                     both = snapshot.take(volumes, rate_mib_per_s=FAST_MIB_PER_S)
                     together, waited_s = both.snapshots, both.waited_s
                 taken.append((acknowledged, together))
-                found.waited_ms.append(round(waited_s * 1000, 3))
+                sets.waited_ms.append(round(waited_s * 1000, 3))
             ledger.reach(WRITTEN_BETWEEN)
-        found.commits = sum(ledger.acknowledged)
+        sets.commits = sum(ledger.acknowledged)
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             for wrong in pool.map(partial(_restored, folder, volumes[0].state_dir), taken):
-                found.failed += ["; ".join(wrong)[:200]] if wrong else []
-                found.sets += 1
-    found.seconds = round(time.monotonic() - begin, 1)
-    return found
+                sets.failed += ["; ".join(wrong)[:200]] if wrong else []
+                sets.sets += 1
+    sets.seconds = round(time.monotonic() - begin, 1)
+    return sets
 
 
-def _restored(folder: Path, state: Path, taken: tuple[list[int], Sequence[Snapshot]]) -> list[str]:
+def _restored(folder: Path, state: Path, taken: tuple[list[int], Sequence[VolumeSnapshot]]) -> list[str]:
     """What the server of a set lacks of what had been acknowledged, and what is wrong with it; the set is deleted."""
     acknowledged, (data, wal) = taken
     try:

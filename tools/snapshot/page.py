@@ -26,8 +26,8 @@ had been acknowledged before its instant.
 
 def judge(record: Record) -> list[Claim]:
     """The claims on snapshots under load."""
-    sets, failed = sum(one.sets for one in record.sets), [what for one in record.sets for what in one.failed]
-    held = max((ms for one in record.sets for ms in one.waited_ms), default=0.0)
+    sets, failed = sum(sets.sets for sets in record.sets), [what for sets in record.sets for what in sets.failed]
+    held = max((ms for sets in record.sets for ms in sets.waited_ms), default=0.0)
     apart, waits, restores = record.apart, record.waits, record.restores
     longer = max(waits.beside_ms) - max(waits.without_ms) if waits else 0.0
     faults = [*restores.fio_faults, *restores.fsck_faults] if restores else []
@@ -85,19 +85,19 @@ def render(record: Record, judged: Sequence[Claim]) -> str:
 
 def _by_file_system(record: Record) -> str:
     rows = []
-    for kind in sorted({one.file_system for one in record.sets}):
-        of = [one for one in record.sets if one.file_system == kind]
-        sets = sum(one.sets for one in of)
-        held = sorted(ms for one in of for ms in one.waited_ms) or [0.0]
+    for kind in sorted({sets.file_system for sets in record.sets}):
+        of = [sets for sets in record.sets if sets.file_system == kind]
+        sets = sum(sets.sets for sets in of)
+        held = sorted(ms for sets in of for ms in sets.waited_ms) or [0.0]
         rows.append(
             [
                 kind,
                 f"{sets:,}",
-                f"{sum(len(one.failed) for one in of):,}",
-                f"{sum(one.commits for one in of):,}",
+                f"{sum(len(sets.failed) for sets in of):,}",
+                f"{sum(sets.commits for sets in of):,}",
                 f"{held[len(held) // 2]:.3f}",
                 f"{held[-1]:.3f}",
-                f"{sum(one.seconds for one in of) / max(1, sets):.1f}",
+                f"{sum(sets.seconds for sets in of) / max(1, sets):.1f}",
             ]
         )
     header = [

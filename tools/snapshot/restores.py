@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.snapshot_file import Snapshot
+    from pgdyno.host.snapshot_file import VolumeSnapshot
     from tools.snapshot.record import Restores
 
 REGION_MIB = 16
@@ -26,13 +26,13 @@ OF_A_VOLUME = 25
 CHECKS = {"ext4": ("e2fsck", "-f", "-n"), "xfs": ("xfs_repair", "-n")}
 
 
-def look_at(folder: Path, count: int, found: Restores) -> None:
+def look_at(folder: Path, count: int, restores: Restores) -> None:
     """Take the next sets, a chain of them or ``count``, restore each, and let fio and fsck look at it."""
-    file_system: FileSystem = "ext4" if found.restored // OF_A_VOLUME % 2 == 0 else "xfs"
-    _chain(folder, file_system, min(OF_A_VOLUME, count), found)
+    file_system: FileSystem = "ext4" if restores.restored // OF_A_VOLUME % 2 == 0 else "xfs"
+    _chain(folder, file_system, min(OF_A_VOLUME, count), restores)
 
 
-def _chain(folder: Path, file_system: FileSystem, count: int, found: Restores) -> None:
+def _chain(folder: Path, file_system: FileSystem, count: int, restores: Restores) -> None:
     with ExitStack() as stack:
         blocks = stack.enter_context(
             volume.attached("null:size=1GiB", mount=None, name="blocks", instance="db", calibrate=False)
@@ -50,26 +50,26 @@ def _chain(folder: Path, file_system: FileSystem, count: int, found: Restores) -
         stack.enter_context(_writing(blocks.block_device))
         stack.enter_context(_churn(folder / "files"))
         for number in range(count):
-            written = found.restored + 1
+            written = restores.restored + 1
             _fio(blocks.block_device, written, "--do_verify=0")
             taken = snapshot.take([blocks, files], rate_mib_per_s=FAST_MIB_PER_S).snapshots
             try:
                 with _restored(taken[0]) as device:
                     _fio(device, written, "--verify_only")
             except HostError as error:
-                found.fio_faults.append(f"{file_system} {number}: {error.message}"[:200])
+                restores.fio_faults.append(f"{file_system} {number}: {error.message}"[:200])
             try:
                 with _restored(taken[1]) as device:
                     _checked(device, file_system, folder / "checked")
             except HostError as error:
-                found.fsck_faults.append(f"{file_system} {number}: {error.message}"[:200])
+                restores.fsck_faults.append(f"{file_system} {number}: {error.message}"[:200])
             snapshot_delete.delete(taken, blocks.state_dir)
-            found.restored += 1
+            restores.restored += 1
 
 
 @contextmanager
-def _restored(one: Snapshot) -> Iterator[str]:
-    attached = snapshot.restore(one, mount=None, name="restored", calibrate=False)
+def _restored(volume_snapshot: VolumeSnapshot) -> Iterator[str]:
+    attached = snapshot.restore(volume_snapshot, mount=None, name="restored", calibrate=False)
     try:
         yield attached.block_device
     finally:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.snapshot_file import Snapshot
+    from pgdyno.host.snapshot_file import VolumeSnapshot
 
 SETTINGS = {"shared_buffers": "16MB", "checkpoint_timeout": "30s", "max_wal_size": "64MB", "min_wal_size": "32MB"}
 """Checkpoints come while it runs: of the data, too, something changes between two snapshots."""
@@ -108,13 +108,13 @@ def server(folder: Path, file_system: FileSystem) -> Iterator[tuple[Ledger, list
 
 
 @contextlib.contextmanager
-def recovered(folder: Path, data: Snapshot, wal: Snapshot) -> Iterator[Cluster]:
+def recovered(folder: Path, data: VolumeSnapshot, wal: VolumeSnapshot) -> Iterator[Cluster]:
     """The server of a pair of snapshots, on volumes that are restored from them, after its crash recovery."""
     mounts = {role: folder / f"{role}-{data.name}" for role in ("data", "wal")}
     with contextlib.ExitStack() as stack:
-        for role, one in (("data", data), ("wal", wal)):
+        for role, item in (("data", data), ("wal", wal)):
             attached = snapshot.restore(
-                one, mount=mounts[role], name=f"{role}-{data.name}", instance=f"of-{data.name}", calibrate=False
+                item, mount=mounts[role], name=f"{role}-{data.name}", instance=f"of-{data.name}", calibrate=False
             )
             stack.callback(attached.detach)
         cluster = Cluster(find_binaries(), mounts["data"] / "cluster")
@@ -131,7 +131,7 @@ def recovered(folder: Path, data: Snapshot, wal: Snapshot) -> Iterator[Cluster]:
 
 def lost(cluster: Cluster, acknowledged: Sequence[int]) -> list[str]:
     """What a restored server lacks of what was acknowledged before, and what is wrong in it."""
-    found = []
+    lost = []
     with cluster.connect() as connection:
         rows = connection.execute(
             "SELECT client, array_agg(number ORDER BY number), bool_and(body = repeat(md5(number::text), 60))"
@@ -142,9 +142,9 @@ def lost(cluster: Cluster, acknowledged: Sequence[int]) -> list[str]:
     for client, least in enumerate(acknowledged):
         have, whole = numbers.get(client, ([], True))
         if have != list(range(1, len(have) + 1)) or len(have) < least:
-            found.append(f"client {client} has {len(have)} commits, and {least} were acknowledged")
+            lost.append(f"client {client} has {len(have)} commits, and {least} were acknowledged")
         if not whole:
-            found.append(f"a row of client {client} is damaged")
+            lost.append(f"a row of client {client} is damaged")
         if not max(least, len(have) - 1) <= hot[client] <= len(have):
-            found.append(f"client {client} has counted to {hot[client]} of {len(have)}")
-    return found
+            lost.append(f"client {client} has counted to {hot[client]} of {len(have)}")
+    return lost

@@ -64,7 +64,7 @@ def measured(folder: Path, windows: int) -> Waits:
             process.wait(seconds + 60)
         snapshot_delete.delete(snapshot.list_snapshots(volumes[0].state_dir), volumes[0].state_dir)
     requests = read_log(log)
-    ended = sorted((one.at_ms / 1000, one.latency_ns / 1e6) for one in requests)
+    ended = sorted((request.at_ms / 1000, request.latency_ns / 1e6) for request in requests)
 
     def longest(begin: float) -> float:
         return max((ms for at, ms in ended if begin <= at < begin + WINDOW_S), default=0.0)

@@ -84,19 +84,19 @@ def test() -> int:
     began = time.monotonic()
     with own_state() as (scratch, environment):
         environment[lists.LIMITS] = "1"
-        asked = Run()
+        run = Run()
         start = partial(partial, pytest, scratch=scratch, environment=environment)
         parts = lists.beside()
-        with_rust = [one for one in parts if one.name in lists.BESIDE_RUST]
-        others = [one for one in parts if one not in with_rust]
-        asked.parts(partial(rust, environment), *(start(one.name, one.paths) for one in with_rust), at_a_time=2)
-        asked.parts(start("measuring", lists.MEASURING))  # the machine is theirs
-        asked.parts(
-            *(start(one.name, one.paths) for one in others),
+        with_rust = [part for part in parts if part.name in lists.BESIDE_RUST]
+        others = [part for part in parts if part not in with_rust]
+        run.parts(partial(rust, environment), *(start(item.name, item.paths) for item in with_rust), at_a_time=2)
+        run.parts(start("measuring", lists.MEASURING))  # the machine is theirs
+        run.parts(
+            *(start(item.name, item.paths) for item in others),
             at_a_time=AT_A_TIME,
         )
-        say(asked, time.monotonic() - began)
-    return 130 if asked.interrupted else 1 if asked.found.failures else 0
+        say(run, time.monotonic() - began)
+    return 130 if run.interrupted else 1 if run.found.failures else 0
 
 
 def twice(seed: int) -> int:
@@ -110,21 +110,21 @@ def twice(seed: int) -> int:
             for part in lists.beside():
                 starts.append(partial(pytest, f"{part.name}-{number}", part.paths, scratch, environment))
         random.Random(seed).shuffle(starts)
-        asked = Run()
-        asked.parts(*starts, at_a_time=AT_A_TIME)
-        say(asked, time.monotonic() - began)
-    return 130 if asked.interrupted else 1 if asked.found.failures else 0
+        run = Run()
+        run.parts(*starts, at_a_time=AT_A_TIME)
+        say(run, time.monotonic() - began)
+    return 130 if run.interrupted else 1 if run.found.failures else 0
 
 
-def say(asked: Run, seconds: float) -> None:
+def say(run: Run, seconds: float) -> None:
     """Print what took long, and then what failed, so that the end of a log says it."""
-    found = asked.found
-    slowest = sorted(found.seconds.items(), key=lambda one: -one[1])[:SLOWEST]
+    result = run.found
+    slowest = sorted(result.seconds.items(), key=lambda item: -item[1])[:SLOWEST]
     print("\nslowest:", ", ".join(f"{file} {taken:.0f} s" for file, taken in slowest))
-    for group, _ in asked.done:
+    for group, _ in run.done:
         print(f"{group.name}: {group.seconds:.0f} s, and {group.cpu_seconds:.0f} s of CPU")
-    print("\n".join(outcome.said(found)))
-    how = "interrupted" if asked.interrupted else "failed" if found.failures else "passed"
+    print("\n".join(outcome.said(result)))
+    how = "interrupted" if run.interrupted else "failed" if result.failures else "passed"
     print(f"make test: {how} after {seconds:.0f} s", flush=True)
 
 
@@ -134,9 +134,9 @@ def bench(folder: str | None) -> int:
         report = scratch / "bench.xml"
         where = [f"tests/{folder.replace('-', '_')}"] if folder else []
         command = [sys.executable, "-m", "pytest", "-m", "bench", "-s", f"--junitxml={report}", *where]
-        asked = Run()
-        asked.parts(partial(Group, "bench", command, environment, lambda _: outcome.of_pytest(report), piped=False))
-    return 130 if asked.interrupted else 1 if asked.found.failures else 0
+        run = Run()
+        run.parts(partial(Group, "bench", command, environment, lambda _: outcome.of_pytest(report), piped=False))
+    return 130 if run.interrupted else 1 if run.found.failures else 0
 
 
 def main(arguments: Sequence[str]) -> int:

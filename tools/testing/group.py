@@ -138,7 +138,7 @@ class Run:
     @property
     def found(self) -> outcome.Outcome:
         """What became of all tests."""
-        return sum((found for _, found in self.done), outcome.Outcome())
+        return sum((outcome for _, outcome in self.done), outcome.Outcome())
 
 
 def leave_terminal() -> None:

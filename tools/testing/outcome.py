@@ -75,14 +75,14 @@ _RULES = re.compile(r"^-+ Captured \w+ -+$", re.MULTILINE)
 """Pytest writes them around what a test printed, and where it printed nothing too."""
 
 
-def _failure(case: ElementTree.Element, file: str, found: ElementTree.Element) -> Failure:
-    message = found.get("message") or (found.text or "").strip().rpartition("\n")[2]
+def _failure(case: ElementTree.Element, file: str, element: ElementTree.Element) -> Failure:
+    message = element.get("message") or (element.text or "").strip().rpartition("\n")[2]
     printed = [text for tag in ("system-out", "system-err") if (text := _RULES.sub("", case.findtext(tag, "")).strip())]
     return Failure(
         f"{file}::{case.get('name', '')}" if file else case.get("name", ""),
         " ".join(message.split())[:REASON_CHARACTERS],
-        "\n".join([*(f"{text}\n---" for text in printed), found.text or ""]),
-        "FAILED" if found.tag == "failure" else "ERROR",
+        "\n".join([*(f"{text}\n---" for text in printed), element.text or ""]),
+        "FAILED" if element.tag == "failure" else "ERROR",
     )
 
 
@@ -110,21 +110,21 @@ def _panic(output: str) -> str:
     return " ".join(lines[at : at + 2])[:REASON_CHARACTERS]
 
 
-def with_the_unsaid(found: Outcome, group: str, code: int, text: str) -> Outcome:
+def with_the_unsaid(outcome: Outcome, group: str, code: int, text: str) -> Outcome:
     """``found``, and a failure of the group itself where it ended badly, or well without a test, and says nothing of it."""
-    if found.failures or (code == 0 and found.passed):
-        return found
+    if outcome.failures or (code == 0 and outcome.passed):
+        return outcome
     how = f"killed by signal {-code}" if code < 0 else f"ended with {code}"
     what = "named no test that failed" if code else "ran no test"
-    return found + Outcome(failures=(Failure(group, f"{how}, and {what}", text, "ERROR"),))
+    return outcome + Outcome(failures=(Failure(group, f"{how}, and {what}", text, "ERROR"),))
 
 
-def said(found: Outcome) -> Iterator[str]:
+def said(outcome: Outcome) -> Iterator[str]:
     """Lines for the end of a run: the output of what failed, then each failure with its reason, then counts."""
-    for failure in found.failures:
+    for failure in outcome.failures:
         yield f"\n=== {failure.name}"
         yield from failure.output.splitlines()[-OUTPUT_LINES:]
-    if found.failures:
+    if outcome.failures:
         yield ""
-    yield from map(str, found.failures)
-    yield f"{found.passed} passed, {len(found.failures)} failed, {found.skipped} skipped"
+    yield from map(str, outcome.failures)
+    yield f"{outcome.passed} passed, {len(outcome.failures)} failed, {outcome.skipped} skipped"

@@ -64,18 +64,18 @@ def main() -> int:
     return ended(partial(_run, parser.parse_args()))
 
 
-def _run(asked: argparse.Namespace) -> int:
-    if asked.memory is not None:
-        return code(write(measure.over_time(RESULTS, asked.memory), Equivalence.load(COMPARED)))
-    if asked.before is not None:
-        pairs = before.PAIRS if asked.pairs is None else asked.pairs
-        return code(write(measure.against_older(RESULTS, asked.before, pairs), Equivalence.load(COMPARED)))
-    if asked.hammerdb:
-        bounds = [*nopm.BOUNDS] if asked.bound is None else [asked.bound]
-        return code(write(measure.beside_hammerdb(RESULTS, asked.pairs or 0, bounds), Equivalence.load(COMPARED)))
-    if asked.page:
+def _run(namespace: argparse.Namespace) -> int:
+    if namespace.memory is not None:
+        return code(write(measure.over_time(RESULTS, namespace.memory), Equivalence.load(COMPARED)))
+    if namespace.before is not None:
+        pairs = before.PAIRS if namespace.pairs is None else namespace.pairs
+        return code(write(measure.against_older(RESULTS, namespace.before, pairs), Equivalence.load(COMPARED)))
+    if namespace.hammerdb:
+        bounds = [*nopm.BOUNDS] if namespace.bound is None else [namespace.bound]
+        return code(write(measure.beside_hammerdb(RESULTS, namespace.pairs or 0, bounds), Equivalence.load(COMPARED)))
+    if namespace.page:
         return code(write(Record.require(RESULTS, "tpc"), Equivalence.load(COMPARED)))
-    return code(collect(PAIRS if asked.pairs is None else asked.pairs, asked.minutes))
+    return code(collect(PAIRS if namespace.pairs is None else namespace.pairs, namespace.minutes))
 
 
 def collect(pairs: int = PAIRS, minutes: float = MINUTES) -> list[Claim]:

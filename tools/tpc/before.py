@@ -57,13 +57,13 @@ class Engine:
         return cls(_engine.checked(), "today")
 
     @classmethod
-    def named(cls, asked: str) -> Self:
+    def named(cls, text: str) -> Self:
         """A binary's path, or a commit, which is built where that was not done before."""
-        path = Path(asked)
+        path = Path(text)
         if path.is_file() and os.access(path, os.X_OK):
-            said = subprocess.run([path.absolute(), "version"], capture_output=True, text=True, check=True).stdout
-            return cls(path.absolute(), f"engine {json.loads(said)['build_hash'][:12]}")
-        return cls(built(asked), asked)
+            stdout = subprocess.run([path.absolute(), "version"], capture_output=True, text=True, check=True).stdout
+            return cls(path.absolute(), f"engine {json.loads(stdout)['build_hash'][:12]}")
+        return cls(built(text), text)
 
     def fill(self, cluster: Cluster, tables: PgbenchTables | SysbenchTables) -> tuple[float, float]:
         """Seconds of a load into a new database, and those of the process's CPU."""
@@ -84,9 +84,9 @@ class Engine:
         try:
             self.fill(cluster, PgbenchTables(1))
         except PgdynoError:
-            found = replace(self, by_environment=True)
-            found.fill(cluster, PgbenchTables(1))
-            return found
+            result = replace(self, by_environment=True)
+            result.fill(cluster, PgbenchTables(1))
+            return result
         return self
 
 
@@ -123,9 +123,9 @@ def measure(cluster: Cluster, older: Engine, pairs: int, seed: int) -> dict[str,
     """Pairs of loads of each set of tables, in an order that the seed draws. The first load of each is not counted."""
     order, now = random.Random(seed), Engine.today()
     before = older.as_it_is_told(cluster)
-    found: dict[str, BeforeLoads] = {}
+    loads: dict[str, BeforeLoads] = {}
     for name, tables in LOADS.items():
-        one = BeforeLoads(tables=str(tables), older=older.name)
+        before_loads = BeforeLoads(tables=str(tables), older=older.name)
         for number in range(pairs + 1):
             now_first = order.random() < 0.5
             taken = {
@@ -135,11 +135,11 @@ def measure(cluster: Cluster, older: Engine, pairs: int, seed: int) -> dict[str,
             pair = BeforePair(
                 now_s=now_s, before_s=before_s, now_cpu_s=now_cpu_s, before_cpu_s=before_cpu_s, now_first=now_first
             )
-            said = f"{number}/{pairs} {name}: {now_s:.2f} s, {before_s:.2f} s before"
-            print(said, file=sys.stderr, flush=True)
+            text = f"{number}/{pairs} {name}: {now_s:.2f} s, {before_s:.2f} s before"
+            print(text, file=sys.stderr, flush=True)
             if number:
-                one.pairs.append(pair)
-        found[name] = one
+                before_loads.pairs.append(pair)
+        loads[name] = before_loads
     with cluster.connect() as connection:
         connection.execute(f"DROP DATABASE {_DATABASE} WITH (FORCE)".encode())
-    return found
+    return loads

@@ -60,13 +60,13 @@ _ALONE = "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client
 
 def types(cluster: Cluster, seed: int) -> list[TypeBeside]:
     """What a call of each type changes in both databases."""
-    found = []
+    types = []
     for name, times in _CALLS.items():
         theirs, ours = (_changed(Place(cluster, place), place, name, times, seed) for place in (THEIRS, OURS))
-        one = TypeBeside(type=name, calls=times, theirs=theirs, ours=ours)
-        print(f"{name}: {one.worst()}", file=sys.stderr, flush=True)
-        found.append(one)
-    return found
+        type_beside = TypeBeside(type=name, calls=times, theirs=theirs, ours=ours)
+        print(f"{name}: {type_beside.worst()}", file=sys.stderr, flush=True)
+        types.append(type_beside)
+    return types
 
 
 def _changed(place: Place, side: str, name: str, times: int, seed: int) -> Changed:

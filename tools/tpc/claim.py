@@ -42,27 +42,27 @@ NAMES = (
 
 def judge(record: Record, compared: Equivalence | None = None) -> list[Claim]:
     """The claims that the record has figures for, in the order of :data:`NAMES`; then those of TPC-C beside pgbench."""
-    found = [claim for name, one in record.loads.items() for claim in (_load(name, one), _memory(name, one))]
-    found += [_before(name, one) for name, one in record.before.items()]
-    found += [] if record.hammerdb is None else [*map(_beside, record.hammerdb.types), *_nopm(record.hammerdb.nopm)]
-    found += _driver(record) if record.driver else []
-    found += _over_time(record.driver_minutes_kib) if len(record.driver_minutes_kib) >= _MINUTES_MIN else []
+    claims = [claim for name, load in record.loads.items() for claim in (_load(name, load), _memory(name, load))]
+    claims += [_before(name, loads) for name, loads in record.before.items()]
+    claims += [] if record.hammerdb is None else [*map(_beside, record.hammerdb.types), *_nopm(record.hammerdb.nopm)]
+    claims += _driver(record) if record.driver else []
+    claims += _over_time(record.driver_minutes_kib) if len(record.driver_minutes_kib) >= _MINUTES_MIN else []
     if record.queries is not None:
-        asked, cores = record.queries, record.queries.cores
-        found.append(
+        queries, cores = record.queries, record.queries.cores
+        claims.append(
             Claim(
                 "CPU of ten streams",
                 f"≤ {STREAMS_CORES_MAX:.0%} of a core",
-                f"{cores:.2%} of one: {asked.queries} queries at scale factor {asked.scale_factor:g} in {asked.elapsed_s:.0f} s",
+                f"{cores:.2%} of one: {queries.queries} queries at scale factor {queries.scale_factor:g} in {queries.elapsed_s:.0f} s",
                 cores <= STREAMS_CORES_MAX,
             )
         )
-    return found + ([] if compared is None else equivalence.judge(compared))
+    return claims + ([] if compared is None else equivalence.judge(compared))
 
 
-def _load(name: str, one: Loads) -> Claim:
-    ratio, most = one.ratio(), LOAD_RATIO_MAX[name]
-    seconds = sorted(pair.native_s for pair in one.pairs)[len(one.pairs) // 2]
+def _load(name: str, loads: Loads) -> Claim:
+    ratio, most = loads.ratio(), LOAD_RATIO_MAX[name]
+    seconds = sorted(pair.native_s for pair in loads.pairs)[len(loads.pairs) // 2]
     longest = LOAD_S_MAX.get(name)
     return Claim(
         f"load of {name}",
@@ -72,39 +72,39 @@ def _load(name: str, one: Loads) -> Claim:
     )
 
 
-def _memory(name: str, one: Loads) -> Claim:
-    peak, most = max(pair.peak_kib for pair in one.pairs) / 1024, PEAK_MIB_MAX[name]
+def _memory(name: str, loads: Loads) -> Claim:
+    peak, most = max(pair.peak_kib for pair in loads.pairs) / 1024, PEAK_MIB_MAX[name]
     return Claim(f"memory of {name}", f"≤ {most} MiB", f"{peak:.0f} MiB at most", peak <= most)
 
 
-def _before(name: str, one: BeforeLoads) -> Claim:
-    ratio = one.ratio()
+def _before(name: str, loads: BeforeLoads) -> Claim:
+    ratio = loads.ratio()
     return Claim(
-        f"load of {name}, against {one.older}",
+        f"load of {name}, against {loads.older}",
         f"≤ {BEFORE_RATIO_MAX:g} × the time before",
-        f"{equivalence.words(ratio)}; CPU of the loader {equivalence.words(one.cpu_ratio())}",
+        f"{equivalence.words(ratio)}; CPU of the loader {equivalence.words(loads.cpu_ratio())}",
         ratio.mean <= BEFORE_RATIO_MAX,
     )
 
 
-def _beside(one: TypeBeside) -> Claim:
-    apart = one.apart()
+def _beside(type_beside: TypeBeside) -> Claim:
+    apart = type_beside.apart()
     return Claim(
-        f"{one.type}: rows, ids and WAL beside HammerDB's routine",
+        f"{type_beside.type}: rows, ids and WAL beside HammerDB's routine",
         f"within {BESIDE_MAX:.0%}",
-        one.worst(),
+        type_beside.worst(),
         all(abs(share) <= BESIDE_MAX for share in apart.values()),
         tuple(f"{what}: {share:+.2%}" for what, share in apart.items() if abs(share) > BESIDE_MAX),
     )
 
 
 def _nopm(measured: Sequence[NopmPair]) -> list[Claim]:
-    found = []
+    nopm = []
     for bound, (low, high) in NOPM_BANDS.items():
-        pairs = [(one.ours, one.theirs) for one in measured if one.bound == bound]
+        pairs = [(pair.ours, pair.theirs) for pair in measured if pair.bound == bound]
         if pairs:
             ratio = ratio_interval(pairs)
-            found.append(
+            nopm.append(
                 Claim(
                     f"NOPM beside HammerDB, bound by {bound}",
                     f"{low:g} to {high:g}",
@@ -112,7 +112,7 @@ def _nopm(measured: Sequence[NopmPair]) -> list[Claim]:
                     low <= ratio.mean <= high,
                 )
             )
-    return found
+    return nopm
 
 
 def _over_time(minutes_kib: list[int]) -> list[Claim]:
@@ -129,13 +129,13 @@ def _over_time(minutes_kib: list[int]) -> list[Claim]:
 
 
 def _driver(record: Record) -> list[Claim]:
-    found, peak = compare(record.driver), max(record.driver_kib) / 1024
+    result, peak = compare(record.driver), max(record.driver_kib) / 1024
     return [
         Claim(
             "CPU of the driver",
             f"≤ {DRIVER_RATIO_MAX:g} × pgbench",
-            f"{found.ratio:.2f} × ({found.low:.2f} to {found.high:.2f}); {found.native_us:.1f} µs a transaction",
-            found.ratio <= DRIVER_RATIO_MAX,
+            f"{result.ratio:.2f} × ({result.low:.2f} to {result.high:.2f}); {result.native_us:.1f} µs a transaction",
+            result.ratio <= DRIVER_RATIO_MAX,
         ),
         Claim("memory of the driver", f"≤ {DRIVER_MIB_MAX} MiB", f"{peak:.0f} MiB at most", peak <= DRIVER_MIB_MAX),
     ]

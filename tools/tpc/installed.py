@@ -71,10 +71,10 @@ def build(cluster: Cluster) -> str:
             [program, "tcl", "auto", script], cwd=program.parent, env=os.environ | own, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, check=False, timeout=_BUILD_S,
         )  # fmt: skip
-    found = VERSION.search(done.stdout)
-    if "SCHEMA COMPLETE" not in done.stdout or found is None:
+    match = VERSION.search(done.stdout)
+    if "SCHEMA COMPLETE" not in done.stdout or match is None:
         raise PgdynoError(f"HammerDB did not build its schema: {done.stdout[-500:]}", remedy="see what it says")
     loads.make(cluster, OURS)
     # As HammerDB loads it: how full the pages are decides how many updates stay on their page.
     fill(Place(cluster, OURS), TpccTables(WAREHOUSES), manner="hammerdb")
-    return found[1]
+    return match[1]

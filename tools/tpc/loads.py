@@ -130,8 +130,8 @@ def ready(cluster: Cluster, tables: TpccTables | TpchTables, database: str) -> I
             keys = {
                 table: [
                     row[0]
-                    for asked, values in ((_KEYS, [table, "p"]), (_INDEXES, [table]))
-                    for row in connection.execute(asked, values)
+                    for item, values in ((_KEYS, [table, "p"]), (_INDEXES, [table]))
+                    for row in connection.execute(item, values)
                 ]
                 for table in names
             }

@@ -19,7 +19,7 @@ from pgdyno.workload.client import environment
 from pgdyno.workload.fill import fill
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccTables, TpchTables
-from pgdyno.workload.tpch.running import Running
+from pgdyno.workload.tpch.running import QueryStreamsRunner
 from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.tpch.texts import QUERIES
 from tools.driver import process
@@ -41,7 +41,7 @@ STREAMS = 10
 SCALE_FACTOR = 1.0
 """Of the streams, as of the load. At 0.1 all 220 queries end in 8 s, and what begins the process is most of its CPU."""
 STREAMS_S = 1800.0
-TPCC = next(one for one in WORKLOADS if one.name == "tpcc")
+TPCC = next(item for item in WORKLOADS if item.name == "tpcc")
 _SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "1h", "synchronous_commit": "off"}
 """On memory: what this machine's disk costs is of no interest here, and no checkpoint falls into one load and not the other."""
 
@@ -71,16 +71,16 @@ def over_time(path: Path, minutes: float) -> Record:
     """The record at ``path`` with the driver's memory in a run of so many minutes."""
     begun = Apart.now()
     with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
-        found = memory.measure(cluster, minutes, SEED)
-    return _kept(path, "memory over time", begun, driver_minutes_kib=found)
+        result = memory.measure(cluster, minutes, SEED)
+    return _kept(path, "memory over time", begun, driver_minutes_kib=result)
 
 
 def against_older(path: Path, older: str, pairs: int) -> Record:
     """The record at ``path`` with loads by an older engine and by today's."""
     engine, begun = before.Engine.named(older), Apart.now()
     with throwaway(find_binaries(None), _SETTINGS, paths.image_dir()) as cluster:
-        found = before.measure(cluster, engine, pairs, SEED)
-    return _kept(path, "loads against an older engine", begun, before=found)
+        result = before.measure(cluster, engine, pairs, SEED)
+    return _kept(path, "loads against an older engine", begun, before=result)
 
 
 def beside_hammerdb(path: Path, pairs: int, bounds: Sequence[str]) -> Record:
@@ -90,18 +90,18 @@ def beside_hammerdb(path: Path, pairs: int, bounds: Sequence[str]) -> Record:
     """
     begun = Apart.now()
     with throwaway(find_binaries(None), beside.SETTINGS, paths.image_dir()) as cluster:
-        found = Beside(version=installed.build(cluster), types=beside.types(cluster, SEED))
+        result = Beside(version=installed.build(cluster), types=beside.types(cluster, SEED))
         kept = Record.load(path)
-        if kept is not None and kept.hammerdb is not None and kept.hammerdb.version == found.version:
-            found.nopm = kept.hammerdb.nopm
-        record = _kept(path, "beside HammerDB", begun, hammerdb=found)
+        if kept is not None and kept.hammerdb is not None and kept.hammerdb.version == result.version:
+            result.nopm = kept.hammerdb.nopm
+        record = _kept(path, "beside HammerDB", begun, hammerdb=result)
         for bound in bounds if pairs else ():
             cluster.stop()
             cluster.start(beside.SETTINGS | nopm.BOUNDS[bound].settings)
-            there = sum(pair.bound == bound for pair in found.nopm)
+            there = sum(pair.bound == bound for pair in result.nopm)
             for pair in nopm.measure(cluster, bound, pairs, SEED + there):
-                found.nopm.append(pair)
-                record = _kept(path, "beside HammerDB", begun, hammerdb=found)
+                result.nopm.append(pair)
+                record = _kept(path, "beside HammerDB", begun, hammerdb=result)
     return record
 
 
@@ -114,7 +114,7 @@ def _kept(path: Path, part: str, begun: Apart, **measured: Any) -> Record:
 
 
 def _loads(cluster: Cluster, name: str, tables: TpccTables | TpchTables, pairs: int) -> Loads:
-    order, found = random.Random(SEED), []
+    order, results = random.Random(SEED), []
     loads.fill(cluster, tables, "source")
     with loads.ready(cluster, tables, "source") as files:
         for number in range(pairs):
@@ -126,20 +126,20 @@ def _loads(cluster: Cluster, name: str, tables: TpccTables | TpchTables, pairs: 
                     seconds[native], peak_kib = loads.fill(cluster, tables, "loaded")
                 else:
                     seconds[native] = files.copy(cluster, "loaded")
-            one = LoadPair(native_s=seconds[True], copy_s=seconds[False], native_first=native_first, peak_kib=peak_kib)
-            _tell(f"{number + 1}/{pairs} {name}: {one.native_s:.1f} s, COPY {one.copy_s:.1f} s")
-            found.append(one)
+            pair = LoadPair(native_s=seconds[True], copy_s=seconds[False], native_first=native_first, peak_kib=peak_kib)
+            _tell(f"{number + 1}/{pairs} {name}: {pair.native_s:.1f} s, COPY {pair.copy_s:.1f} s")
+            results.append(pair)
     with cluster.connect() as connection:
         for database in ("source", "loaded"):
             connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
-    return Loads(tables=str(tables), pairs=found)
+    return Loads(tables=str(tables), pairs=results)
 
 
 def _driver(cluster: Cluster, pairs: int) -> tuple[list[Pair], list[int]]:
     """The five routines by pgbench and by our driver, in turns on one database, whose growth meets both alike."""
     assert TPCC.filled is not None
     fill(cluster, TPCC.filled)
-    order, found, peaks = random.Random(SEED), [], []
+    order, results, peaks = random.Random(SEED), [], []
     for number in range(pairs + 1):
         native_first = order.random() < 0.5
         samples: dict[bool, Sample] = {}
@@ -157,18 +157,18 @@ def _driver(cluster: Cluster, pairs: int) -> tuple[list[Pair], list[int]]:
         pair = Pair(load=TPCC.name, native=samples[True], original=samples[False], native_first=native_first)
         _tell(f"{number}/{pairs} driver: {pair.native.cpu_us:.1f} µs, pgbench {pair.original.cpu_us:.1f} µs")
         # The first is for caches.
-        found += [pair] if number else []
-    return found, peaks
+        results += [pair] if number else []
+    return results, peaks
 
 
 def _queries(cluster: Cluster) -> Queries:
     fill(cluster, TpchTables(SCALE_FACTOR, "hammerdb"))
     streams = Streams("hammerdb", SCALE_FACTOR, STREAMS, 1, tuple(QUERIES), 2, SEED)
     with tempfile.TemporaryDirectory(prefix="pgdyno-tpc-") as folder:
-        outcome = Running(streams)(cluster, RunRequest(STREAMS_S, Path(folder)))
+        outcome = QueryStreamsRunner(streams)(cluster, RunRequest(STREAMS_S, Path(folder)))
     driver = outcome.driver
     assert driver.cpu_ns is not None and driver.elapsed_ns is not None
-    found = Queries(
+    queries = Queries(
         streams=STREAMS,
         scale_factor=SCALE_FACTOR,
         queries=outcome.account.succeeded,
@@ -176,9 +176,9 @@ def _queries(cluster: Cluster) -> Queries:
         elapsed_s=driver.elapsed_ns / 1e9,
     )
     _tell(
-        f"{found.queries} queries at scale factor {found.scale_factor:g} in {found.elapsed_s:.0f} s, {found.cpu_s:.2f} s of CPU on {os.cpu_count()} cores"
+        f"{queries.queries} queries at scale factor {queries.scale_factor:g} in {queries.elapsed_s:.0f} s, {queries.cpu_s:.2f} s of CPU on {os.cpu_count()} cores"
     )
-    return found
+    return queries
 
 
 def _tell(text: str) -> None:

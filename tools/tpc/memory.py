@@ -24,7 +24,7 @@ RATE_PER_S = 1000
 _CLIENTS = 16
 _MINUTE_S = 60.0
 _LOOK_S = 0.5
-_TPCC = next(one for one in WORKLOADS if one.name == "tpcc")
+_TPCC = next(item for item in WORKLOADS if item.name == "tpcc")
 
 
 def measure(cluster: Cluster, minutes: float, seed: int, minute_s: float = _MINUTE_S) -> list[int]:
@@ -43,14 +43,14 @@ def measure(cluster: Cluster, minutes: float, seed: int, minute_s: float = _MINU
     assert process.stdin is not None
     process.stdin.write(json.dumps(document).encode() + b"\n")
     process.stdin.close()
-    found: list[int] = []
+    numbers: list[int] = []
     begin, status = time.monotonic(), Path(f"/proc/{process.pid}/status")
     try:
         while process.poll() is None:
             minute = int((time.monotonic() - begin) // minute_s)
             if (resident_kib := _resident_kib(status)) is not None:
-                found += [0] * (minute + 1 - len(found))
-                found[minute] = max(found[minute], resident_kib)
+                numbers += [0] * (minute + 1 - len(numbers))
+                numbers[minute] = max(numbers[minute], resident_kib)
             time.sleep(_LOOK_S)
     finally:
         process.kill()
@@ -58,8 +58,8 @@ def measure(cluster: Cluster, minutes: float, seed: int, minute_s: float = _MINU
     if process.returncode != 0:
         raise PgdynoError(f"the driver ended with {process.returncode}", remedy="see what it said above")
     # What is left of the last one may be a moment.
-    whole = found[: max(1, int(minutes))]
-    print(f"resident KiB by minute: {', '.join(f'{one:,}' for one in whole)}", file=sys.stderr, flush=True)
+    whole = numbers[: max(1, int(minutes))]
+    print(f"resident KiB by minute: {', '.join(f'{number:,}' for number in whole)}", file=sys.stderr, flush=True)
     return whole
 
 

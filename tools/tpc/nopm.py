@@ -59,8 +59,8 @@ def measure(cluster: Cluster, bound: str, pairs: int, seed: int) -> Iterator[Nop
         with _apart(cluster) if how.apart else contextlib.nullcontext():
             rates = {place: _new_orders_per_min(Place(cluster, place), seed + number) for place in places}
         pair = NopmPair(bound=bound, theirs=rates[THEIRS], ours=rates[OURS], theirs_first=theirs_first)
-        said = f"{number + 1}/{pairs} {bound}: {pair.ours:,.0f} NOPM, HammerDB {pair.theirs:,.0f}"
-        print(said, file=sys.stderr, flush=True)
+        text = f"{number + 1}/{pairs} {bound}: {pair.ours:,.0f} NOPM, HammerDB {pair.theirs:,.0f}"
+        print(text, file=sys.stderr, flush=True)
         yield pair
 
 
@@ -81,16 +81,18 @@ def _apart(cluster: Cluster) -> Iterator[None]:
 
 
 def _new_orders_per_min(place: Place, seed: int) -> float:
-    asked: dict[str, Any] = {"engine": "hammerdb", "schema": "public"} if place.name == THEIRS else {"engine": "native"}
+    document: dict[str, Any] = (
+        {"engine": "hammerdb", "schema": "public"} if place.name == THEIRS else {"engine": "native"}
+    )
     workload = workload_of(
         kind="tpcc", warehouses=WAREHOUSES, clients=CLIENTS, all_warehouses=True,
-        warmup="1min", duration="1min", seed=seed, **asked,
+        warmup="1min", duration="1min", seed=seed, **document,
     )  # fmt: skip
     baseline = workload.baseline(place)
     with tempfile.TemporaryDirectory(prefix="pgdyno-tpc-") as folder:
         outcome = workload.runner()(place, RunRequest(_MINUTE_S, Path(folder), warmup_s=_MINUTE_S))
     checks = (*outcome.checks, *workload.proofs(place, outcome, baseline))
-    if wrong := [one.detail for one in checks if not one.ok and not _is_a_lost_call(one, place, outcome)]:
+    if wrong := [check.detail for check in checks if not check.ok and not _is_a_lost_call(check, place, outcome)]:
         raise PgdynoError(f"a run of {place.name} is invalid: {'; '.join(wrong)}", remedy="measure again")
     return outcome.succeeded_by_type["new_order"] * 60 / outcome.phases[-1].seconds
 

@@ -48,8 +48,8 @@ def render(record: Record, judged: Sequence[Claim], compared: Equivalence | None
     if compared is not None and compared.build_hash != record.build_hash:
         where += f" Beside pgbench: engine {compared.build_hash[:12]}."
     parts = [
-        f"- {part}: {one.begin:%Y-%m-%d %H:%M} UTC, engine {one.build_hash[:12]}."
-        for part, one in sorted(record.apart.items())
+        f"- {part}: {item.begin:%Y-%m-%d %H:%M} UTC, engine {item.build_hash[:12]}."
+        for part, item in sorted(record.apart.items())
     ]
     apart = ["Measured alone, later than the rest or with another engine:\n", *parts, ""] if parts else []
     head = [_HEAD, f"{where}\n", *apart, "## Claims\n", claims_table(judged), "\n## Loads\n", _loads(record)]
@@ -90,7 +90,7 @@ def _loads(record: Record) -> str:
             f"{pair.native_s / pair.copy_s:.3f}",
             f"{pair.peak_kib / 1024:.0f}",
         ]
-        for name, one in record.loads.items()
-        for pair in one.pairs
+        for name, load in record.loads.items()
+        for pair in load.pairs
     ]
     return md.table(["tables", "pgdyno, s", "COPY, s", "ratio", "peak memory, MiB"], rows)

@@ -55,31 +55,31 @@ def measure(folder: Path) -> Iterator[Watched]:
     embedded = find_binaries().program("initdb").parent
     for name, programs in (("PostgreSQL 15 of Debian's package", DEBIAN), ("the embedded PostgreSQL 18", embedded)):
         with plain(programs, folder) as server:
-            for scenario in [one for one in ALL if server.tls or not one.tls]:
+            for scenario in [item for item in ALL if server.tls or not item.tls]:
                 print(f"{name}: {scenario.title}", file=sys.stderr)
                 yield watched(server, scenario, name, folder / "watches")
 
 
-def render(found: list[Watched]) -> str:
+def render(watcheds: list[Watched]) -> str:
     """The section between its marks."""
     parts = [BEGIN]
-    for one in found:
+    for watched in watcheds:
         parts += [
             "",
-            f"**{one.server[0].upper()}{one.server[1:]}**, {one.title}:",
+            f"**{watched.server[0].upper()}{watched.server[1:]}**, {watched.title}:",
             "",
             "```text",
-            one.screen.rstrip(),
+            watched.screen.rstrip(),
             "```",
         ]
     return "\n".join([*parts, END])
 
 
-def write(found: list[Watched]) -> None:
+def write(watcheds: list[Watched]) -> None:
     """Put the section into the guide."""
     text = GUIDE.read_text()
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    GUIDE.write_text(before + render(found) + after)
+    GUIDE.write_text(before + render(watcheds) + after)
 
 
 def _said(command: list[str]) -> str:

@@ -27,9 +27,9 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"wheel: {error.cmd[0]} failed: the lines above say why", file=sys.stderr)
         return 1
-    found = examine.examine(wheel)
-    print(f"{wheel.relative_to(ROOT)}\n{debug.relative_to(ROOT)}", *found.lines(), sep="\n")
-    wrong = found.problems(_build.hash_sources(ROOT), licences.crates(ROOT))
+    result = examine.examine(wheel)
+    print(f"{wheel.relative_to(ROOT)}\n{debug.relative_to(ROOT)}", *result.lines(), sep="\n")
+    wrong = result.problems(_build.hash_sources(ROOT), licences.crates(ROOT))
     for problem in wrong:
         print(f"wheel: {problem}", file=sys.stderr)
     if wrong:

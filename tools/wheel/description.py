@@ -31,8 +31,8 @@ def repository_url() -> str | None:
 
 def commit(root: Path) -> str:
     """The commit that is built; ``HEAD`` where there is no git."""
-    said = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
-    return said.stdout.strip() if said.returncode == 0 else "HEAD"
+    process = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    return process.stdout.strip() if process.returncode == 0 else "HEAD"
 
 
 def of_package(root: Path, metadata: str, more: list[str]) -> str:
@@ -67,10 +67,10 @@ def with_links(text: str, replace: Callable[[str, str, str], str]) -> str:
     ``picture`` is ``!`` or empty. What stands in code stays.
     """
 
-    def of(found: re.Match[str]) -> str:
-        if found["code"] or _ABSOLUTE.match(found["target"]):
-            return found[0]
-        return replace(found["picture"], found["label"], found["target"])
+    def of(match: re.Match[str]) -> str:
+        if match["code"] or _ABSOLUTE.match(match["target"]):
+            return match[0]
+        return replace(match["picture"], match["label"], match["target"])
 
     lines, inside = [], False
     for line in text.splitlines():

@@ -55,13 +55,13 @@ def target_folder(root: Path) -> Path:
     """Where cargo builds: ``$CARGO_TARGET_DIR`` and the like are cargo's to read."""
     import json
 
-    said = subprocess.run(
+    process = subprocess.run(
         ["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"],
         cwd=root,
         check=True,
         capture_output=True,
     )
-    return Path(json.loads(said.stdout)["target_directory"])
+    return Path(json.loads(process.stdout)["target_directory"])
 
 
 def strip(engine: Path, folder: Path) -> tuple[Path, Path]:

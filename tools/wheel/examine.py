@@ -47,21 +47,23 @@ class Findings:
 
     def problems(self, build_hash: str, crates: Iterable[Crate]) -> list[str]:
         """Why it must not be given to others; empty when nothing is wrong. ``build_hash`` is that of the sources."""
-        said = []
+        problems = []
         if self.glibc > GLIBC:
             newest, allowed = (".".join(map(str, version)) for version in (self.glibc, GLIBC))
-            said.append(f"the engine asks for GLIBC_{newest}, and the file's name promises {allowed}: use `make wheel`")
+            problems.append(
+                f"the engine asks for GLIBC_{newest}, and the file's name promises {allowed}: use `make wheel`"
+            )
         if foreign := sorted(name for name in self.needed if name not in LIBRARIES and not _LOADER.fullmatch(name)):
-            said.append(f"the engine needs {', '.join(foreign)}, which not every Linux has")
+            problems.append(f"the engine needs {', '.join(foreign)}, which not every Linux has")
         if self.build_hash != build_hash:
-            said.append(f"the engine was built from other sources ({self.build_hash}) than these ({build_hash})")
+            problems.append(f"the engine was built from other sources ({self.build_hash}) than these ({build_hash})")
         if self.size_bytes > SIZE_MAX_BYTES:
-            said.append(
+            problems.append(
                 f"the file has {self.size_bytes:,} bytes, {SIZE_MAX_BYTES:,} are allowed: is the engine stripped?"
             )
         if unnamed := [crate.title for crate in crates if f"\n{crate.title}: " not in self.licences]:
-            said.append(f"the licences of {', '.join(unnamed)} are missing")
-        return said
+            problems.append(f"the licences of {', '.join(unnamed)} are missing")
+        return problems
 
 
 def examine(wheel: Path) -> Findings:
@@ -71,21 +73,21 @@ def examine(wheel: Path) -> Findings:
         binary = Path(archive.extract(_only(names, f"scripts/{engine.NAME}"), folder))
         binary.chmod(stat.S_IRWXU)
         answer = subprocess.run([binary, "version"], check=True, capture_output=True)
-        found = [name for name in names if name.endswith(f"licenses/{THIRD_PARTY}")]
+        results = [name for name in names if name.endswith(f"licenses/{THIRD_PARTY}")]
         return Findings(
             wheel,
             wheel.stat().st_size,
             newest_glibc(_read_elf(binary, "--version-info")),
             tuple(re.findall(r"\(NEEDED\).*\[(.+)\]", _read_elf(binary, "--dynamic"))),
             str(json.loads(answer.stdout)["build_hash"]),
-            archive.read(found[0]).decode() if found else "",
+            archive.read(results[0]).decode() if results else "",
         )
 
 
 def newest_glibc(version_info: str) -> tuple[int, int]:
     """The highest version among the symbols that a program asks for, from what ``readelf --version-info`` prints."""
-    found = re.findall(r"GLIBC_(\d+)\.(\d+)", version_info)
-    return max(((int(major), int(minor)) for major, minor in found), default=(0, 0))
+    findall = re.findall(r"GLIBC_(\d+)\.(\d+)", version_info)
+    return max(((int(major), int(minor)) for major, minor in findall), default=(0, 0))
 
 
 def _read_elf(binary: Path, part: str) -> str:
@@ -93,5 +95,5 @@ def _read_elf(binary: Path, part: str) -> str:
 
 
 def _only(names: list[str], ending: str) -> str:
-    [found] = [name for name in names if name.endswith(ending)]
-    return found
+    [only] = [name for name in names if name.endswith(ending)]
+    return only

@@ -45,7 +45,7 @@ class Crate:
 @functools.cache
 def crates(root: Path) -> tuple[Crate, ...]:
     """Every crate of others that is linked into the engine on this machine's kind, without those of builds and tests."""
-    said = subprocess.run(
+    process = subprocess.run(
         [
             "cargo",
             "metadata",
@@ -59,23 +59,23 @@ def crates(root: Path) -> tuple[Crate, ...]:
         check=True,
         capture_output=True,
     )
-    document: dict[str, Any] = json.loads(said.stdout)
-    packages = {one["id"]: one for one in document["packages"]}
-    nodes = {one["id"]: one for one in document["resolve"]["nodes"]}
+    document: dict[str, Any] = json.loads(process.stdout)
+    packages = {package["id"]: package for package in document["packages"]}
+    nodes = {node["id"]: node for node in document["resolve"]["nodes"]}
     seen: set[str] = set()
-    to_see = [one for one, of in packages.items() if of["name"] == engine.NAME]
+    to_see = [item for item, of in packages.items() if of["name"] == engine.NAME]
     while to_see:
-        one = to_see.pop()
-        if one not in seen:
-            seen.add(one)
-            linked = (dep for dep in nodes[one]["deps"] if any(kind["kind"] is None for kind in dep["dep_kinds"]))
+        result = to_see.pop()
+        if result not in seen:
+            seen.add(result)
+            linked = (dep for dep in nodes[result]["deps"] if any(kind["kind"] is None for kind in dep["dep_kinds"]))
             to_see += [dep["pkg"] for dep in linked if not _is_macro(packages[dep["pkg"]])]
-    found = [
+    crates = [
         Crate(of["name"], of["version"], of["license"] or "see its file", Path(of["manifest_path"]).parent)
-        for one in seen
-        if (of := packages[one])["source"] is not None
+        for text in seen
+        if (of := packages[text])["source"] is not None
     ]
-    return tuple(sorted(found, key=lambda crate: (crate.name, crate.version)))
+    return tuple(sorted(crates, key=lambda crate: (crate.name, crate.version)))
 
 
 def texts(root: Path) -> str:

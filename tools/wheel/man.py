@@ -42,13 +42,13 @@ def _page(context: click.Context, summary: str, more: Iterable[str]) -> str:
         ".SH EXIT STATUS",
         *(line for code, meaning in EXIT_CODES.items() for line in (".TP", f"\\fB{code}\\fR", _plain(meaning))),
         ".SH SEE ALSO",
-        ", ".join(f"\\fB{_plain(one)}\\fR(1)" for one in _others(name)),
+        ", ".join(f"\\fB{_plain(text)}\\fR(1)" for text in _others(name)),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _others(name: str) -> list[str]:
-    return [f"pgdyno-{one}" for one in COMMANDS] if name == "pgdyno" else ["pgdyno"]
+    return [f"pgdyno-{item}" for item in COMMANDS] if name == "pgdyno" else ["pgdyno"]
 
 
 def _commands() -> Iterator[str]:
@@ -84,7 +84,7 @@ def _is_example(lines: list[str]) -> bool:
 
 
 def _text(text: str) -> Iterator[str]:
-    for number, lines in enumerate(one for one in _paragraphs(text) if not _is_example(one)):
+    for number, lines in enumerate(paragraph for paragraph in _paragraphs(text) if not _is_example(paragraph)):
         if number:
             yield ".PP"
         if lines[0].strip() == "\b":

@@ -47,7 +47,7 @@ def contents(root: Path, binary: Path, tag: str, licences: str) -> Iterator[tupl
         if path.is_file() and not {"__pycache__", _build.FILES.name, _build.HASH_FILE.name} & set(relative.parts):
             yield f"pgdyno/{relative.as_posix()}", path.read_bytes(), _FILE
     yield f"pgdyno/{_build.HASH_FILE.name}", f"{_build.hash_sources(root)}\n".encode(), _FILE
-    for path in sorted(one for name in _build.DATA_FOLDERS for one in (root / name).rglob("*") if one.is_file()):
+    for path in sorted(path for name in _build.DATA_FOLDERS for path in (root / name).rglob("*") if path.is_file()):
         yield f"pgdyno/{_build.FILES.name}/{path.relative_to(root).as_posix()}", path.read_bytes(), _FILE
     data = f"pgdyno-{__version__}.data"
     yield f"{data}/scripts/pgdyno", (root / "data" / "scripts" / "pgdyno").read_bytes(), _PROGRAM
@@ -68,7 +68,7 @@ def _about(root: Path, tag: str, licences: str) -> Iterator[tuple[str, bytes, in
             stdout=subprocess.DEVNULL,
         )
         [about] = Path(folder).glob("*.dist-info")
-        for path in sorted(one for one in about.rglob("*") if one.is_file()):
+        for path in sorted(path for path in about.rglob("*") if path.is_file()):
             content = path.read_bytes()
             if path.name == "WHEEL":
                 content = f"Wheel-Version: 1.0\nGenerator: maturin\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()

@@ -51,7 +51,7 @@ class Against:
     """PostgreSQL's settings of the first runs."""
 
 
-def against(one: Comparison, other: Comparison) -> Against:
+def against(comparison: Comparison, other: Comparison) -> Against:
     """Match arms by their levels as they were written; where each has a single arm, those two whatever they are called.
 
     An arm has no answer among arms that have another headline.
@@ -60,24 +60,24 @@ def against(one: Comparison, other: Comparison) -> Against:
     for arm in other.arms:
         waiting.setdefault((arm.volume, arm.metric.name), []).append(arm)
     # The same level twice is two arms: the first answers to the first.
-    matched = [(arm, same.pop(0)) for arm in one.arms if (same := waiting.get((arm.volume, arm.metric.name)))]
-    if not matched and len(one.arms) == len(other.arms) == 1 and one.metric == other.metric:
-        matched = [(one.arms[0], other.arms[0])]
+    matched = [(arm, same.pop(0)) for arm in comparison.arms if (same := waiting.get((arm.volume, arm.metric.name)))]
+    if not matched and len(comparison.arms) == len(other.arms) == 1 and comparison.metric == other.metric:
+        matched = [(comparison.arms[0], other.arms[0])]
     mine, theirs = {arm.index for arm, _ in matched}, {arm.index for _, arm in matched}
     return Against(
-        one=one,
+        one=comparison,
         other=other,
         pairs=tuple(Pair(arm, answer, _ratio(arm, answer)) for arm, answer in matched),
-        alone=tuple(arm for arm in one.arms if arm.index not in mine),
+        alone=tuple(arm for arm in comparison.arms if arm.index not in mine),
         alone_of_other=tuple(arm for arm in other.arms if arm.index not in theirs),
-        configuration=tuple(differences(_asked(other), _asked(one))),
-        programs=tuple(differences(_programs(other), _programs(one))),
-        settings=tuple(differences(_settings(other), _settings(one))),
+        configuration=tuple(differences(_asked(other), _asked(comparison))),
+        programs=tuple(differences(_programs(other), _programs(comparison))),
+        settings=tuple(differences(_settings(other), _settings(comparison))),
     )
 
 
 def _ratio(arm: ArmSummary, other: ArmSummary) -> Estimate | None:
-    over, under = (list(one.by_block.values()) for one in (arm, other))
+    over, under = (list(summary.by_block.values()) for summary in (arm, other))
     return unpaired_ratio(over, under) if over and under else None
 
 

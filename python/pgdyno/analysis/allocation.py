@@ -69,7 +69,7 @@ def chosen(scatter: Mapping[int, Scatter], groups: Sequence[Group]) -> list[Grou
 
 def moderated_variances(scatter: Mapping[int, Scatter]) -> dict[int, float]:
     """Index of each arm with two runs or more -> variance of its logarithms, drawn towards the mean of all."""
-    own = {arm: variance(one.logs) for arm, one in scatter.items() if len(one.logs) > 1}
+    own = {arm: variance(other.logs) for arm, other in scatter.items() if len(other.logs) > 1}
     degrees = {arm: len(scatter[arm].logs) - 1 for arm in own}
     total = sum(degrees.values())
     pooled = math.fsum(own[arm] * degrees[arm] for arm in own) / total if total else 0.0

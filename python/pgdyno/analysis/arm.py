@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pgdyno.analysis.distribution import Distribution, Statement, merge
+from pgdyno.analysis.distribution import ScriptStatement, ValueCounts, merge
 from pgdyno.analysis.events import Event, down_s, events_of
-from pgdyno.analysis.finding import Finding, why_invalid
+from pgdyno.analysis.finding import CheckResult, why_invalid
 from pgdyno.analysis.headline import Headline, headline_of
 from pgdyno.analysis.interval import Estimate, t_interval
 from pgdyno.analysis.unit import Unit, unit_of
@@ -35,7 +35,7 @@ class Replicate:
     """One run with what was found about it."""
 
     figures: RunFigures
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckResult, ...]
 
     @property
     def valid(self) -> bool:
@@ -54,7 +54,7 @@ class Replicate:
 
 
 @dataclass(frozen=True)
-class Means(Generic[_Figures]):
+class ArmMeans(Generic[_Figures]):
     """What a volume, a member of it and the instance above it have alike over the replicates; a rate is the mean of those that have it."""
 
     figures: tuple[_Figures, ...]
@@ -62,27 +62,27 @@ class Means(Generic[_Figures]):
     @property
     def iops(self) -> float | None:
         """Requests per second."""
-        return mean_known([one.iops for one in self.figures])
+        return mean_known([figure.iops for figure in self.figures])
 
     @property
     def time_above_limit(self) -> dict[str, float]:
         """Limit -> share of the time in which requests waited for it."""
-        return mean_by_name([one.time_above_limit for one in self.figures])
+        return mean_by_name([figure.time_above_limit for figure in self.figures])
 
 
 @dataclass(frozen=True)
-class TimedMeans(Means[_Timed]):
+class TimedMeans(ArmMeans[_Timed]):
     """What a volume and a member of it have alike."""
 
     @property
     def read_ms_mean(self) -> float | None:
         """Mean latency of its reads; None where it was not counted or there were none."""
-        return mean_known([one.read_ms_mean for one in self.figures])
+        return mean_known([figure.read_ms_mean for figure in self.figures])
 
     @property
     def write_ms_mean(self) -> float | None:
         """Mean latency of its writes."""
-        return mean_known([one.write_ms_mean for one in self.figures])
+        return mean_known([figure.write_ms_mean for figure in self.figures])
 
 
 @dataclass(frozen=True)
@@ -103,27 +103,27 @@ class VolumeSummary(TimedMeans["VolumeFigures"]):
     @property
     def mib_per_s(self) -> float | None:
         """Throughput."""
-        return mean_known([one.mib_per_s for one in self.figures])
+        return mean_known([figure.mib_per_s for figure in self.figures])
 
     @property
     def members(self) -> tuple[MemberSummary, ...]:
         """The members of an array, in their order; empty where a run did not record them."""
-        return tuple(MemberSummary(each) for each in zip(*(one.members for one in self.figures), strict=False))
+        return tuple(MemberSummary(each) for each in zip(*(figure.members for figure in self.figures), strict=False))
 
     @property
     def queue_length(self) -> float | None:
         """Mean queue length."""
-        return mean_known([one.queue_length for one in self.figures])
+        return mean_known([figure.queue_length for figure in self.figures])
 
     @cached_property
-    def read_ms(self) -> Distribution:
+    def read_ms(self) -> ValueCounts:
         """Latency of its reads, all replicates together."""
-        return merge(one.read_ms for one in self.figures)
+        return merge(figure.read_ms for figure in self.figures)
 
     @cached_property
-    def write_ms(self) -> Distribution:
+    def write_ms(self) -> ValueCounts:
         """Latency of its writes, all replicates together."""
-        return merge(one.write_ms for one in self.figures)
+        return merge(figure.write_ms for figure in self.figures)
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class VolumeSummary(TimedMeans["VolumeFigures"]):
 
 
 @dataclass(frozen=True)
-class InstanceSummary(Means["InstanceFigures"]):
+class InstanceSummary(ArmMeans["InstanceFigures"]):
     """The instance of an arm over the replicates, as a limit to all its volumes."""
 
     type: str
@@ -153,12 +153,12 @@ class InstanceSummary(Means["InstanceFigures"]):
     @property
     def mib_per_s(self) -> float | None:
         """Throughput of all its volumes."""
-        return mean_known([one.mib_per_s for one in self.figures])
+        return mean_known([figure.mib_per_s for figure in self.figures])
 
     @property
     def reserve(self) -> dict[str, float]:
         """Limit -> what a run left of its reserve, 0 to 1, mean of the replicates; empty without reserves."""
-        return mean_by_name([one.reserve for one in self.figures])
+        return mean_by_name([figure.reserve for figure in self.figures])
 
 
 @dataclass(frozen=True)
@@ -199,17 +199,17 @@ class ArmSummary:
         return {replicate.block: replicate.headline for replicate in self.replicates if replicate.headline > 0}
 
     @cached_property
-    def latency_ms(self) -> Distribution:
+    def latency_ms(self) -> ValueCounts:
         """Response times of all replicates together."""
         return merge(replicate.figures.latency_ms for replicate in self.replicates)
 
     @cached_property
-    def scripts_ms(self) -> dict[str, Distribution]:
+    def scripts_ms(self) -> dict[str, ValueCounts]:
         """Response times by script of all replicates together; empty with a single script."""
         return merged_by_name([replicate.figures.scripts_ms for replicate in self.replicates])
 
     @cached_property
-    def statements_ms(self) -> dict[Statement, Distribution]:
+    def statements_ms(self) -> dict[ScriptStatement, ValueCounts]:
         """Times by statement of all replicates together; empty where the driver does not tell them."""
         return merged_by_name([replicate.figures.statements_ms for replicate in self.replicates])
 
@@ -234,16 +234,20 @@ class ArmSummary:
         shares = [volume.time_above_limit for volume in self.volumes.values()]
         if self.instance is not None:
             shares.append(self.instance.time_above_limit)
-        return max((share for one in shares for share in one.values()), default=None)
+        return max((share for other in shares for share in other.values()), default=None)
 
     @cached_property
     def instance(self) -> InstanceSummary | None:
         """The limit above all its volumes; None where there is none."""
-        figures = tuple(one for replicate in self.replicates if (one := replicate.figures.instance) is not None)
+        figures = tuple(
+            instance_figures
+            for replicate in self.replicates
+            if (instance_figures := replicate.figures.instance) is not None
+        )
         if not figures:
             return None
-        asked = self.replicates[0].figures.record.world.instance
-        return InstanceSummary(figures=figures, type=asked.type or "", limits=dict(asked.ebs))
+        record = self.replicates[0].figures.record.world.instance
+        return InstanceSummary(figures=figures, type=record.type or "", limits=dict(record.ebs))
 
     @property
     def data(self) -> VolumeSummary:
@@ -302,12 +306,12 @@ class ArmSummary:
     def usd_per_month_of_parts(self) -> tuple[float | None, ...]:
         """List price of all its volumes together as the run began, and after each modification of one."""
         prices = {role: volume.usd_per_month for role, volume in self.volumes.items()}
-        found = [_together(prices)]
+        values = [_together(prices)]
         for event in self.events[0] if self.events else ():
             if event.kind == "modify":
                 prices[event.target] = event.usd_per_month
-                found.append(_together(prices))
-        return tuple(found)
+                values.append(_together(prices))
+        return tuple(values)
 
     @property
     def usd_per_month(self) -> float | None:
@@ -378,7 +382,7 @@ def _together(prices: Mapping[str, float | None]) -> float | None:
     return math.fsum(known) if len(known) == len(prices) else None
 
 
-def merged_by_name(parts: Sequence[Mapping[_Name, Distribution]]) -> dict[_Name, Distribution]:
+def merged_by_name(parts: Sequence[Mapping[_Name, ValueCounts]]) -> dict[_Name, ValueCounts]:
     """Each name's distributions as one, in the order in which the names occur."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: merge(part[name] for part in parts if name in part) for name in names}

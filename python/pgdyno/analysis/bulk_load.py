@@ -83,10 +83,10 @@ class RunLoad:
         for table in self.record.tables:
             for step, seconds in table.seconds.items():
                 steps.setdefault(step, []).append(seconds)
-        found = {step: max(each) if self.record.parallel else math.fsum(each) for step, each in steps.items()}
-        commits = found.pop("checkpoint", 0.0)
+        values = {step: max(each) if self.record.parallel else math.fsum(each) for step, each in steps.items()}
+        commits = values.pop("checkpoint", 0.0)
         whole = commits + (self.record.checkpoint_s or 0.0)
-        return {**found, "checkpoint": whole}
+        return {**values, "checkpoint": whole}
 
     @cached_property
     def limits(self) -> dict[str, float]:
@@ -168,18 +168,18 @@ class ArmLoad:
 
 def load_of(arm: ArmSummary) -> ArmLoad | None:
     """The load of an arm; None of other workloads."""
-    runs = [one.figures for one in arm.replicates]
+    runs = [replicate.figures for replicate in arm.replicates]
     loads = tuple(RunLoad(run, run.record.bulk_load) for run in runs if run.record.bulk_load is not None)
     return ArmLoad(loads) if loads else None
 
 
-def agrees(said: str | None, limit: Limit | None) -> bool | None:
+def agrees(text: str | None, limit: Limit | None) -> bool | None:
     """Whether what the loader said means the limit of the verdict; None where either of them says nothing."""
-    if said is None or limit is None:
+    if text is None or limit is None:
         return None
-    if said.startswith(_INDEXES_ON_CPU):
+    if text.startswith(_INDEXES_ON_CPU):
         return limit == "server_cpu"
-    return limit in _MEANS.get(said, frozenset())
+    return limit in _MEANS.get(text, frozenset())
 
 
 def request_kib(iops: float | None, mib_per_s: float | None) -> float | None:

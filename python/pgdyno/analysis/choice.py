@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.factors import Factor
-    from pgdyno.goal import Condition, Goal
+    from pgdyno.goal import Goal, GoalCondition
 
 NEARLY_AS_FAST: Final = 0.95
 """Ratio to the fastest from which an arm is about as fast: a twentieth is less than what another hour of the day changes."""
@@ -77,7 +77,7 @@ class Option:
     @property
     def kept_up(self) -> bool:
         """Whether each of its replays ended in its time; True of other workloads."""
-        return all(one is None or one.kept_up for one in map(replay_of, self.arms.values()))
+        return all(item is None or item.kept_up for item in map(replay_of, self.arms.values()))
 
     def gain(self, other: Option) -> Estimate | None:
         """How many times faster it is than another, in the work in which it does worst; None where no block has runs of both."""
@@ -91,18 +91,22 @@ class Option:
         known = [p99 for arm in self.arms.values() if (p99 := arm.latency_ms.percentile(99))]
         return max(known, default=None)
 
-    def value(self, condition: Condition) -> Estimate | None:
+    def value(self, condition: GoalCondition) -> Estimate | None:
         """The figure of a condition in the work that meets it worst; its interval is that of single runs. None where it was not measured."""
         if condition.name == "price":
             usd = self.usd_per_month
             return None if usd is None else Estimate(usd, None, None, 1)
-        found = [_value(arm, condition.figure.name) for arm in self.arms.values()]
-        known = [one for one in found if one is not None]
-        return max(known, key=lambda one: condition.shortfall(one.mean)) if known and len(known) == len(found) else None
+        estimates = [_value(arm, condition.figure.name) for arm in self.arms.values()]
+        known = [estimate for estimate in estimates if estimate is not None]
+        return (
+            max(known, key=lambda item: condition.shortfall(item.mean))
+            if known and len(known) == len(estimates)
+            else None
+        )
 
 
 @dataclass(frozen=True)
-class Choice:
+class BestOption:
     """The options of a set, and the one to take."""
 
     options: tuple[Option, ...]
@@ -124,7 +128,7 @@ class Choice:
         return None if self.chosen is None else self.chosen.gain(other)
 
 
-def choose(arms: Sequence[ArmSummary], factors: Sequence[Factor], goal: Goal | None) -> Choice:
+def choose(arms: Sequence[ArmSummary], factors: Sequence[Factor], goal: Goal | None) -> BestOption:
     """Judge a set of arms; nothing is chosen where none is good enough."""
     every = options_of(arms, factors)
     valid = tuple(option for option in every if option.valid)
@@ -136,19 +140,19 @@ def choose(arms: Sequence[ArmSummary], factors: Sequence[Factor], goal: Goal | N
         len({option.usd_per_month for option in options}) > 1
     )
     set_aside = tuple(option for option in valid if option not in options)
-    return Choice(options, left_out, set_aside, _cheapest(candidates), fastest, candidates, purchase)
+    return BestOption(options, left_out, set_aside, _cheapest(candidates), fastest, candidates, purchase)
 
 
 def options_of(arms: Sequence[ArmSummary], factors: Sequence[Factor]) -> tuple[Option, ...]:
     """The options of a set, in the order of their first arms; works that not every option did are left aside."""
     given = [place for place, factor in enumerate(factors) if _is_given(factor, arms, place)]
     chosen = [place for place in range(len(factors)) if place not in given]
-    found: dict[tuple[int, ...], dict[tuple[int, ...], ArmSummary]] = {}
+    summaries: dict[tuple[int, ...], dict[tuple[int, ...], ArmSummary]] = {}
     for arm in arms:
         levels = arm.levels or (0,) * len(factors)
         work = tuple(levels[place] for place in given)
-        found.setdefault(tuple(levels[place] for place in chosen), {})[work] = arm
-    common = set.intersection(*(set(works) for works in found.values()))
+        summaries.setdefault(tuple(levels[place] for place in chosen), {})[work] = arm
+    common = set.intersection(*(set(works) for works in summaries.values()))
     axes = {place: axis_of(place, factors[place]) for place in chosen}
     instance_priced = len({arm.replicates[0].figures.record.world.instance.type for arm in arms}) > 1
     return tuple(
@@ -164,7 +168,7 @@ def options_of(arms: Sequence[ArmSummary], factors: Sequence[Factor]) -> tuple[O
             ),
             instance_priced=instance_priced,
         )
-        for levels, works in found.items()
+        for levels, works in summaries.items()
     )
 
 
@@ -186,12 +190,12 @@ def _value(arm: ArmSummary, name: str) -> Estimate | None:
     if name == arm.metric.name:
         return arm.headline if arm.by_block else None
     if name in ("tps", "nopm"):
-        counted = [HEADLINES[name].of(one.figures.record) for one in arm.replicates]
+        counted = [HEADLINES[name].of(replicate.figures.record) for replicate in arm.replicates]
         # What a load or a replay counts is rows or statements.
         return t_interval(counted) if min(counted) > 0 and arm.unit is TRANSACTIONS else None
-    metric = next((one for one in METRICS if one.name == name), None)
-    found = None if metric is None else figure_of(arm, metric)
-    return None if found is None else Estimate(found.value, found.of_runs.low, found.of_runs.high, found.of_runs.n)
+    metric = next((item for item in METRICS if item.name == name), None)
+    figure = None if metric is None else figure_of(arm, metric)
+    return None if figure is None else Estimate(figure.value, figure.of_runs.low, figure.of_runs.high, figure.of_runs.n)
 
 
 def _fastest(options: Sequence[Option]) -> Option | None:

@@ -20,17 +20,17 @@ from pgdyno.analysis.effects import Effect, main_effects
 from pgdyno.analysis.factors import Factor, arm_label, factors_of, levels_of
 from pgdyno.analysis.headline import Headline
 from pgdyno.analysis.loads import LoadFigures
-from pgdyno.analysis.metric import Line, lines_of
+from pgdyno.analysis.metric import MetricLine, lines_of
 from pgdyno.analysis.noise import NoiseFloor, noise_floor
 from pgdyno.analysis.queries import agreement
 from pgdyno.analysis.ratio import Ratio, every_pair, ratio_of
 from pgdyno.analysis.recommendation import Recommendation, recommend
 from pgdyno.analysis.run_figures import RunFigures, figures_of
-from pgdyno.analysis.spread import SpreadHost, Unpaired, hosts_of, paired
+from pgdyno.analysis.spread import SpreadHost, UnpairedRuns, hosts_of, paired
 from pgdyno.analysis.sweep import Sweep, sweep_of
 from pgdyno.analysis.undilated import FACTOR, Undilated, undilated
 from pgdyno.analysis.validity import findings
-from pgdyno.analysis.warming import Warming, warmings
+from pgdyno.analysis.warming import WarmingEffect, warmings
 from pgdyno.errors import InputError
 from pgdyno.goal import Goal, parse_goal
 from pgdyno.store import open_experiment, open_loads
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pgdyno.store import Experiment
+    from pgdyno.store import StoredExperiment
     from pgdyno.store.record import ExperimentRecord
 
 
@@ -60,7 +60,7 @@ class Comparison:
     """Arms that were planned and have no finished run at all."""
     unreadable: tuple[str, ...] = ()
     """Run directories that could not be read, and why."""
-    unpaired: tuple[Unpaired, ...] = ()
+    unpaired: tuple[UnpairedRuns, ...] = ()
     """Runs that were spread over hosts and are left out, because their block is not whole."""
     goal: Goal | None = None
     """What an arm must do to be recommended; None: be about as fast as the fastest."""
@@ -97,12 +97,12 @@ class Comparison:
         return verdict.sentence(self.arms, self.ratios, self.pairs)
 
     @cached_property
-    def figures(self) -> dict[str, Line]:
+    def figures(self) -> dict[str, MetricLine]:
         """Name of each metric that any arm has -> that of every arm."""
         return lines_of(self.arms)
 
     @cached_property
-    def warmings(self) -> tuple[Warming, ...]:
+    def warmings(self) -> tuple[WarmingEffect, ...]:
         """Arms whose volumes were made from snapshots, each beside its warm one."""
         return warmings(self.factors, self.arms)
 
@@ -132,7 +132,7 @@ class Comparison:
         if all(factor.name != FACTOR for factor in self.factors):
             return ()
         return undilated(
-            self.factors, self.arms, {index: found.verdict.limit for index, found in self.bindings.items()}
+            self.factors, self.arms, {index: binding.verdict.limit for index, binding in self.bindings.items()}
         )
 
     @cached_property
@@ -168,30 +168,30 @@ def summarise(*directories: Path, goal: Goal | None = None) -> Comparison:
     figures = [figures_of(run) for experiment in experiments for run in experiment.runs]
     if not figures:
         raise InputError(f"{experiments[0].path} has no finished run", remedy="repeat the experiment")
-    unreadable = tuple(f"{path}: {why}" for one in experiments for path, why in one.unreadable.items())
+    unreadable = tuple(f"{path}: {why}" for experiment in experiments for path, why in experiment.unreadable.items())
     planned = sum(experiment.record.replicates for experiment in experiments)
     return compared(first, figures, directories, unreadable, planned=planned, goal=goal)
 
 
-def _require_poolable(experiments: Sequence[Experiment]) -> None:
+def _require_poolable(experiments: Sequence[StoredExperiment]) -> None:
     """Refuse results that are not repetitions of the first: other experiments, and one that is there already."""
     seen: dict[str, Path] = {}
-    for one in experiments:
-        if one.record.experiment_hash != experiments[0].record.experiment_hash:
+    for experiment in experiments:
+        if experiment.record.experiment_hash != experiments[0].record.experiment_hash:
             raise InputError(
-                f"{one.path} is another experiment than {experiments[0].path}",
+                f"{experiment.path} is another experiment than {experiments[0].path}",
                 remedy="make one report for each; only repetitions of the same experiment are pooled",
             )
-        if not same_order(one.record.factors, experiments[0].record.factors):
+        if not same_order(experiment.record.factors, experiments[0].record.factors):
             raise InputError(
-                f"{one.path} has the factors of {experiments[0].path} in another order, so its arms have other numbers",
+                f"{experiment.path} has the factors of {experiments[0].path} in another order, so its arms have other numbers",
                 remedy="make one report for each; written in one order, the two could have been pooled",
             )
         # Its runs would count twice, and every interval would be too narrow.
-        there = seen.get(one.record.experiment_id)
+        there = seen.get(experiment.record.experiment_id)
         if there is not None:
-            raise InputError(f"{one.path} and {there} are one result", remedy="name each result once")
-        seen[one.record.experiment_id] = one.path
+            raise InputError(f"{experiment.path} and {there} are one result", remedy="name each result once")
+        seen[experiment.record.experiment_id] = experiment.path
 
 
 def compared(

@@ -114,14 +114,14 @@ def _front(
     arms: Sequence[ArmSummary], factors: Sequence[Factor], speed: Callable[[Replicate], float]
 ) -> frozenset[int]:
     """The front of each load: of arms that differ in what is asked, none is an alternative to another."""
-    by_load: dict[tuple[int, ...], list[pareto.Offered]] = {}
+    by_load: dict[tuple[int, ...], list[pareto.ParetoPoint]] = {}
     for arm in arms:
         usd, values = arm.usd_per_month, _by_block(arm, speed)
         if usd is not None and values:
             load = tuple(
                 level for factor, level in zip(factors, arm.levels, strict=True) if factor.name.startswith(_LOAD)
             )
-            by_load.setdefault(load, []).append(pareto.Offered(arm.index, usd, values))
+            by_load.setdefault(load, []).append(pareto.ParetoPoint(arm.index, usd, values))
     return frozenset(index for offered in by_load.values() for index in pareto.front(offered))
 
 

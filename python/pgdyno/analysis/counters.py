@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 EDGE_TOLERANCE_NS = 2_500_000_000
 """How far the first or last sample may lie inside the phase: beyond two missed one-second samples the counter would be
@@ -17,7 +17,7 @@ extrapolated too far, and its figure is not given."""
 
 
 @dataclass(frozen=True)
-class Counters:
+class CounterSamples:
     """Samples of cumulative counters, in order of time.
 
     Between two samples a counter is taken to grow evenly, so a difference over a phase of many samples is wrong by at
@@ -28,7 +28,7 @@ class Counters:
     columns: dict[str, np.ndarray[Any, Any]]
 
     @classmethod
-    def of(cls, table: pa.Table, time: str = "t_ns") -> Counters:
+    def of(cls, table: pa.Table, time: str = "t_ns") -> CounterSamples:
         """The numeric columns of a table with one row per instant."""
         import numpy as np
 
@@ -42,12 +42,12 @@ class Counters:
         return cls(table[time].to_numpy()[order].astype(np.int64), numeric)
 
     @classmethod
-    def of_server(cls, table: pa.Table) -> Counters:
+    def of_server(cls, table: pa.Table) -> CounterSamples:
         """Those of one of the server's own statistics, which begin at 0 again when it recovers from a crash (PostgreSQL manual,
         "The Cumulative Statistics System").
         """
-        found = cls.of(table, time="t_end_ns")
-        return cls(found.t_ns, {name: continued(values) for name, values in found.columns.items()})
+        result = cls.of(table, time="t_end_ns")
+        return cls(result.t_ns, {name: continued(values) for name, values in result.columns.items()})
 
     def covers(self, begin_ns: int, end_ns: int) -> bool:
         """Whether the samples reach both ends of [begin, end), give or take :data:`EDGE_TOLERANCE_NS`."""
@@ -94,11 +94,12 @@ def continued(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.cumsum(np.where(grown < 0, values, grown))
 
 
-def cpu_counters(run: Run) -> dict[str, Counters]:
+def cpu_counters(run: StoredRun) -> dict[str, CounterSamples]:
     """Cumulative CPU time by role."""
     table = run.table("probe/cpu")
     import pyarrow.compute as pc
 
     return {
-        role: Counters.of(table.filter(pc.equal(table["role"], role))) for role in pc.unique(table["role"]).to_pylist()
+        role: CounterSamples.of(table.filter(pc.equal(table["role"], role)))
+        for role in pc.unique(table["role"]).to_pylist()
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 def cpus_of(text: str) -> set[int]:
     """The CPUs of a list in the kernel's notation: ``0-2,5``."""
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+        cpus.update(range(int(first), int(last or first) + 1))
+    return cpus

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, Bought
-from pgdyno.analysis.counters import Counters
-from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, ProvisionedVolume
+from pgdyno.analysis.counters import CounterSamples
+from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.volume_figures import device_counters, of_role, volume_roles, volume_spec
 from pgdyno.specification import Rate, VolumeSpec
 from pgdyno.text import duration, number
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 REGIME_S_MIN = 5
 """A shorter stretch is a pause in which a little was earned, or a sample that came late, and belongs to its neighbours."""
@@ -76,7 +76,7 @@ class Credit:
 
 
 @dataclass(frozen=True)
-class Spent:
+class CreditUse:
     """One kind of credits over the seconds of a run."""
 
     name: str
@@ -84,7 +84,7 @@ class Spent:
     lasts_s: float | None = None
 
 
-def credit_of(run: Run, tps: np.ndarray[Any, Any]) -> Credit:
+def credit_of(run: StoredRun, tps: np.ndarray[Any, Any]) -> Credit:
     """The credits of a recorded run; ``tps`` are the transactions of each of its whole seconds."""
     import numpy as np
 
@@ -92,31 +92,34 @@ def credit_of(run: Run, tps: np.ndarray[Any, Any]) -> Credit:
         return Credit()
     edges = run.record.measure.begin_ns + np.arange(len(tps) + 1, dtype=np.int64) * _NS
     seen = [*_of_volumes(run, edges), *_of_instance(run, edges)]
-    return Credit(regimes(seen, tps), tuple((one.name, one.lasts_s) for one in seen if one.lasts_s is not None))
+    return Credit(regimes(seen, tps), tuple((use.name, use.lasts_s) for use in seen if use.lasts_s is not None))
 
 
-def regimes(seen: Sequence[Spent], tps: np.ndarray[Any, Any]) -> tuple[Regime, ...]:
+def regimes(seen: Sequence[CreditUse], tps: np.ndarray[Any, Any]) -> tuple[Regime, ...]:
     """The seconds divided where any credits went or came back."""
-    gone = [tuple(one.name for one in seen if one.gone[second]) for second in range(len(tps))]
-    found: list[Regime] = []
+    gone = [tuple(use.name for use in seen if use.gone[second]) for second in range(len(tps))]
+    regimes: list[Regime] = []
     for names, members in groupby(gone):
-        begin = found[-1].end_s if found else 0
+        begin = regimes[-1].end_s if regimes else 0
         end = begin + len(list(members))
-        found.append(Regime(begin, end, names, float(tps[begin:end].mean())))
-    return tuple(found)
+        regimes.append(Regime(begin, end, names, float(tps[begin:end].mean())))
+    return tuple(regimes)
 
 
-def credit_findings(credit: Credit, tps: float, per_second: str = "transactions per second") -> Iterator[Finding]:
+def credit_findings(credit: Credit, tps: float, per_second: str = "transactions per second") -> Iterator[CheckResult]:
     """What a reader must know of them; ``tps`` is the run's figure, which counts ``per_second``. Nothing where no credits were spent."""
-    check, found = "credits", credit.regimes
-    if len(found) > 1:
-        parts = [f"{number(one.tps)} in seconds {one.begin_s + 1} to {one.end_s}, {one.words}" for one in found]
+    check, regimes = "credits", credit.regimes
+    if len(regimes) > 1:
+        parts = [
+            f"{number(regime.tps)} in seconds {regime.begin_s + 1} to {regime.end_s}, {regime.words}"
+            for regime in regimes
+        ]
         figure = f"{'; '.join(parts)}: the run's {number(tps)} {per_second} are a mean over different limits"
-        yield Finding(check, "warn", figure)
-    elif found and found[0].gone:
-        yield Finding(check, "ok", f"every figure is {found[0].words}")
+        yield CheckResult(check, "warn", figure)
+    elif regimes and regimes[0].gone:
+        yield CheckResult(check, "ok", f"every figure is {regimes[0].words}")
     for name, seconds in credit.lasts:
-        yield Finding(
+        yield CheckResult(
             check, "warn", f"{name} would be gone after another {duration(seconds)}: every figure is with them"
         )
 
@@ -135,14 +138,14 @@ def settled(gone: Sequence[bool]) -> tuple[bool, ...]:
     return tuple(value for value, length in runs for _ in range(length))
 
 
-def _of_volumes(run: Run, edges: np.ndarray[Any, Any]) -> Iterator[Spent]:
+def _of_volumes(run: StoredRun, edges: np.ndarray[Any, Any]) -> Iterator[CreditUse]:
     for role in volume_roles(run):
         spec = volume_spec(run, role)
         # Most volumes have none; the rest of their specification need not be read.
-        bought = Bought.of(spec) if any((spec.get("burst") or {}).values()) else None
+        bought = ProvisionedVolume.of(spec) if any((spec.get("burst") or {}).values()) else None
         if bought is None:
             continue
-        counters, volume = Counters.of(of_role(run.table("probe/volume"), role)), VolumeSpec.of(spec)
+        counters, volume = CounterSamples.of(of_role(run.table("probe/volume"), role)), VolumeSpec.of(spec)
         kinds = (("IOPS", bought.iops, volume.charged_iops, "io_credits", 1.0),
                  ("throughput", bought.mib_per_s, volume.charged_bytes, "throughput_credits_bytes", _MIB))  # fmt: skip
         bursting = [kind for kind in kinds if kind[1] is not None and kind[1].bursts]
@@ -150,37 +153,37 @@ def _of_volumes(run: Run, edges: np.ndarray[Any, Any]) -> Iterator[Spent]:
             assert rate is not None
             name = f"the {role} volume's {limit} credits"
             waited = f"exceeded_{limit.lower()}_ns"
-            found = None
+            result = None
             if volume.columns * volume.copies > 1 and len(bursting) == 1 and each.bursts:
                 # The members of an array spend at different rates, a remote copy by writes alone; the first that has none left holds
                 # up the array.
-                found = recorded(name, counters, _LEAST, waited, _PPM / each.steady_seconds, edges)
-            if found is None:
+                result = recorded(name, counters, _LEAST, waited, _PPM / each.steady_seconds, edges)
+            if result is None:
                 # The balance is a sum over all volumes, also those with the same content.
                 spent_per_s = volume.copies * (rate.maximum - rate.sustained) * unit
-                found = recorded(name, counters, balance, waited, spent_per_s, edges)
-            if found is None:
-                found = inferred(name, device_counters(run, role), limit, rate, edges)
-            if found is not None:
-                yield found
+                result = recorded(name, counters, balance, waited, spent_per_s, edges)
+            if result is None:
+                result = inferred(name, device_counters(run, role), limit, rate, edges)
+            if result is not None:
+                yield result
 
 
-def _of_instance(run: Run, edges: np.ndarray[Any, Any]) -> Iterator[Spent]:
+def _of_instance(run: StoredRun, edges: np.ndarray[Any, Any]) -> Iterator[CreditUse]:
     table = run.table("probe/instance")
     if not table.num_rows:
         return
-    counters = Counters.of(table)
+    counters = CounterSamples.of(table)
     for limit in ("IOPS", "throughput"):
         balance, waited = f"{limit.lower()}_balance_ppm", f"exceeded_{limit.lower()}_ns"
         name = f"the instance's reserve of {limit}"
-        found = recorded(name, counters, balance, waited, RESERVE_SPENT_PPM_PER_S, edges)
-        if found is not None:
-            yield found
+        use = recorded(name, counters, balance, waited, RESERVE_SPENT_PPM_PER_S, edges)
+        if use is not None:
+            yield use
 
 
 def recorded(
-    name: str, counters: Counters, balance: str, waited: str, spent_per_s: float, edges: np.ndarray[Any, Any]
-) -> Spent | None:
+    name: str, counters: CounterSamples, balance: str, waited: str, spent_per_s: float, edges: np.ndarray[Any, Any]
+) -> CreditUse | None:
     """By what was sampled of the ``balance``; None where it was not, or where there is none.
 
     ``waited`` counts the time in which requests waited for the limit, ``spent_per_s`` is what goes of the balance at most.
@@ -194,10 +197,12 @@ def recorded(
         return None
     held = np.diff(_at(counters, waited, edges)) >= HELD_MIN * _NS
     gone = settled(((left[:-1] < EMPTY_S * spent_per_s) & held).tolist())
-    return Spent(name, gone, None if any(gone) else _lasts(left))
+    return CreditUse(name, gone, None if any(gone) else _lasts(left))
 
 
-def inferred(name: str, device: Counters, limit: str, rate: Rate, edges: np.ndarray[Any, Any]) -> Spent | None:
+def inferred(
+    name: str, device: CounterSamples, limit: str, rate: Rate, edges: np.ndarray[Any, Any]
+) -> CreditUse | None:
     """By the device's rate; None where it was not sampled, or credits were never seen to be spent."""
     import numpy as np
 
@@ -213,7 +218,7 @@ def inferred(name: str, device: Counters, limit: str, rate: Rate, edges: np.ndar
         return None
     gone = (used >= AT_LIMIT * rate.sustained) & ~spending & (queue >= QUEUE_KEPT * np.median(queue[spending]))
     gone[: int(np.argmax(spending))] = False
-    return Spent(name, settled(gone.tolist()))
+    return CreditUse(name, settled(gone.tolist()))
 
 
 def _lasts(left: np.ndarray[Any, Any]) -> float | None:
@@ -225,13 +230,13 @@ def _lasts(left: np.ndarray[Any, Any]) -> float | None:
     return lasts_s if lasts_s <= LASTS_MAX_S else None
 
 
-def _at(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _at(counters: CounterSamples, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A counter at several instants (ns): linear between samples, the nearest sample outside of them."""
     import numpy as np
 
     # Relative to the first sample, because nanoseconds since boot lose their last digits in a double.
     base = counters.t_ns[0]
-    found: np.ndarray[Any, Any] = np.interp(
+    array: np.ndarray[Any, Any] = np.interp(
         (edges - base).astype(np.float64), (counters.t_ns - base).astype(np.float64), counters.columns[name]
     )
-    return found
+    return array

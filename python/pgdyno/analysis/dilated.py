@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.cpu_list import cpus_of
-from pgdyno.analysis.finding import Finding, Level
+from pgdyno.analysis.finding import CheckResult, Level
 from pgdyno.analysis.host_time import host_time
 from pgdyno.text import percent
 
@@ -28,21 +28,21 @@ CPU_BOUND = "bound by CPU"
 """Words of the finding of a run that was."""
 
 
-def dilated(run: RunFigures) -> Iterator[Finding]:
+def dilated(run: RunFigures) -> Iterator[CheckResult]:
     """The regime of a dilated run, with its figure; nothing of any other."""
     dilation = run.record.world.dilation
     if dilation == 1:
         return
     bound = bound_by_cpu(run)
     if bound is not None:
-        yield Finding("dilation", "warn", f"{dilation} times slower and {CPU_BOUND} {bound}")
+        yield CheckResult("dilation", "warn", f"{dilation} times slower and {CPU_BOUND} {bound}")
         return
     host = host_time(run)
     if host is None or host.ms is None or host.excess is None or host.short is None:
-        yield Finding("dilation", "unknown", f"{dilation} times slower; neither CPU time nor waits were recorded")
+        yield CheckResult("dilation", "unknown", f"{dilation} times slower; neither CPU time nor waits were recorded")
         return
     level: Level = "warn" if host.excess > EXCESS_WARN else "ok"
-    yield Finding(
+    yield CheckResult(
         "dilation",
         level,
         f"{dilation} times slower, but for the host's part of a transaction (computing, paths, wake-ups), which is at most"
@@ -78,9 +78,9 @@ def bound_by_cpu(run: RunFigures) -> str | None:
     server, machine = run.cpu_share.get("server"), run.cpu_share.get("host_busy", 0.0)
     busy = 0.0 if server is None else server * world.host.cores / cores
     if busy >= CPU_BOUND_SHARE:
-        found, theirs = f"{percent(busy)} of the server's", "are"
+        text, theirs = f"{percent(busy)} of the server's", "are"
     elif machine >= CPU_BOUND_SHARE:
-        found, theirs = (
+        text, theirs = (
             f"{percent(machine)} of the machine's",
             "have all that ran beside the server on them too and are",
         )
@@ -89,6 +89,6 @@ def bound_by_cpu(run: RunFigures) -> str | None:
         return None
     slowed = cores * world.dilation
     vcpus = world.instance.vcpus
-    return f"({found}): the throughput is what {slowed:g} cores would do that {theirs} never in each other's way" + (
+    return f"({text}): the throughput is what {slowed:g} cores would do that {theirs} never in each other's way" + (
         "" if vcpus in (None, slowed) else f", and the instance has {vcpus}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.finding import Finding, Level
+from pgdyno.analysis.finding import CheckResult, Level
 from pgdyno.text import percent
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ LONGER_WARN = 0.10
 _DIRECTIONS = ("to_server", "to_client")
 
 
-def distance(run: RunFigures) -> Iterator[Finding]:
+def distance(run: RunFigures) -> Iterator[CheckResult]:
     """What the relay added to its own delay, and whether it kept up. Nothing for a client without a distance."""
     client = run.record.client
     if not client.rtt_ms:
@@ -27,7 +27,7 @@ def distance(run: RunFigures) -> Iterator[Finding]:
     known = client.relay.get("rtt_ns") and all(direction in client.relay for direction in _DIRECTIONS)
     share = run.cpu_share.get("relay")
     if not known or share is None:
-        yield Finding("client's distance", "unknown", "the relay's lateness or its CPU was not recorded")
+        yield CheckResult("client's distance", "unknown", "the relay's lateness or its CPU was not recorded")
         return
     busy = share * run.record.world.host.cores
     longer = sum(client.relay[direction]["late_ns_p50"] for direction in _DIRECTIONS) / client.relay["rtt_ns"]
@@ -36,4 +36,4 @@ def distance(run: RunFigures) -> Iterator[Finding]:
         f"{client.rtt_ms:g} ms, by the relay's own clock {percent(longer)} more for half of the messages;"
         f" its thread computed {percent(busy)} of the time"
     )
-    yield Finding("client's distance", level, figure)
+    yield CheckResult("client's distance", level, figure)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 HDR_FILE = "workload/latency.hdr.json"
 """Latency of the measured transactions as HDR histograms, whole and per script."""
@@ -18,7 +18,7 @@ PERCENTILES = (50, 95, 99)
 """Those that tables and documents have."""
 
 
-class Statement(NamedTuple):
+class ScriptStatement(NamedTuple):
     """A statement of a workload's scripts."""
 
     number: int
@@ -27,14 +27,14 @@ class Statement(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Distribution:
+class ValueCounts:
     """Counts of values, in order of value; the unit is the caller's."""
 
     values: np.ndarray[Any, Any]
     counts: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, buckets: Iterable[tuple[float, int]]) -> Distribution:
+    def of(cls, buckets: Iterable[tuple[float, int]]) -> ValueCounts:
         """From (value, count) in any order; equal values are added up and empty buckets dropped."""
         import numpy as np
 
@@ -73,24 +73,24 @@ class Distribution:
         ranks = np.maximum(1.0, np.ceil(below[-1] * np.array(percents) / 100 - 1e-9))
         return [float(value) for value in self.values[np.searchsorted(below, ranks)]]
 
-    def scaled(self, factor: float) -> Distribution:
+    def scaled(self, factor: float) -> ValueCounts:
         """The same counts in another unit."""
-        return Distribution(self.values * factor, self.counts)
+        return ValueCounts(self.values * factor, self.counts)
 
 
-def merge(parts: Iterable[Distribution]) -> Distribution:
+def merge(parts: Iterable[ValueCounts]) -> ValueCounts:
     """All of them as one; empty when there are none."""
     import numpy as np
 
     filled = [part for part in parts if len(part.values)]
     if not filled:
-        return Distribution.of(())
+        return ValueCounts.of(())
     values, where = np.unique(np.concatenate([part.values for part in filled]), return_inverse=True)
     counts = np.concatenate([part.counts for part in filled])
-    return Distribution(values, np.bincount(where, weights=counts, minlength=len(values)))
+    return ValueCounts(values, np.bincount(where, weights=counts, minlength=len(values)))
 
 
-def latency_ms(run: Run, script: str = "all") -> Distribution:
+def latency_ms(run: StoredRun, script: str = "all") -> ValueCounts:
     """Latency of the transactions that were measured, in milliseconds, from the run's HDR histogram.
 
     A run without the histogram is read from its per-second table, which has the same buckets.
@@ -102,27 +102,27 @@ def latency_ms(run: Run, script: str = "all") -> Distribution:
     return _from_seconds(run, script).scaled(1e-3)
 
 
-def service_ms(run: Run) -> Distribution:
+def service_ms(run: StoredRun) -> ValueCounts:
     """Service time of the transactions that were measured, in milliseconds; empty in a closed loop, where it is the latency."""
     return _from_seconds(run, "all", "workload/service").scaled(1e-3)
 
 
-def scripts_ms(run: Run) -> dict[str, Distribution]:
+def scripts_ms(run: StoredRun) -> dict[str, ValueCounts]:
     """Latency of the transactions that were measured by script, in milliseconds; empty unless there are several."""
     names = dict.fromkeys(run.table("workload/throughput")["script"].to_pylist())
     return {name: latency_ms(run, name) for name in names} if len(names) > 1 else {}
 
 
-def statements_ms(run: Run) -> dict[Statement, Distribution]:
+def statements_ms(run: StoredRun) -> dict[ScriptStatement, ValueCounts]:
     """Service time of each statement in the measure phase, in milliseconds, in the order of the scripts."""
-    found: dict[Statement, list[tuple[float, int]]] = {}
+    document: dict[ScriptStatement, list[tuple[float, int]]] = {}
     for row in run.table("workload/statement").to_pylist():
-        buckets = found.setdefault(Statement(row["number"], row["statement"]), [])
+        buckets = document.setdefault(ScriptStatement(row["number"], row["statement"]), [])
         buckets.append((row["latency_us"], row["count"]))
-    return {statement: Distribution.of(buckets).scaled(1e-3) for statement, buckets in found.items()}
+    return {statement: ValueCounts.of(buckets).scaled(1e-3) for statement, buckets in document.items()}
 
 
-def volume_latency_ms(run: Run, role: str = "data") -> Mapping[str, Distribution]:
+def volume_latency_ms(run: StoredRun, role: str = "data") -> Mapping[str, ValueCounts]:
     """Latency of a volume's operations in the measure phase, in milliseconds, by ``read``, ``write``,
     ``read lateness`` and ``write lateness``.
 
@@ -149,10 +149,10 @@ def volume_latency_ms(run: Run, role: str = "data") -> Mapping[str, Distribution
         sign = (t_ns == last) - (t_ns == first)
         of_operation = counts.setdefault(operation, {})
         of_operation[value] = of_operation.get(value, 0) + sign * count
-    return {name: Distribution.of(buckets.items()).scaled(1e-6) for name, buckets in counts.items()}
+    return {name: ValueCounts.of(buckets.items()).scaled(1e-6) for name, buckets in counts.items()}
 
 
-def decoded(text: str) -> Distribution:
+def decoded(text: str) -> ValueCounts:
     """An encoded HDR histogram; each bucket has its highest value."""
     import numpy as np
     from hdrh.histogram import HdrHistogram
@@ -165,13 +165,13 @@ def decoded(text: str) -> Distribution:
     exponent = (filled >> histogram.sub_bucket_half_count_magnitude) - 1
     digits = filled % histogram.sub_bucket_half_count + np.where(exponent < 0, 0, histogram.sub_bucket_half_count)
     highest = ((digits + 1) << (np.maximum(exponent, 0) + histogram.unit_magnitude)) - 1
-    return Distribution(highest.astype(np.float64), counts[filled].astype(np.float64))
+    return ValueCounts(highest.astype(np.float64), counts[filled].astype(np.float64))
 
 
-def _from_seconds(run: Run, script: str, table: str = "workload/latency") -> Distribution:
+def _from_seconds(run: StoredRun, script: str, table: str = "workload/latency") -> ValueCounts:
     measure = run.record.measure
     rows = run.table(table).to_pydict()
-    return Distribution.of(
+    return ValueCounts.of(
         (value, count)
         for begin, end, name, value, count in zip(
             rows["t_begin_ns"], rows["t_end_ns"], rows["script"], rows["latency_us"], rows["count"], strict=True

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.cpu_list import cpus_of
-from pgdyno.analysis.finding import Finding, Level
+from pgdyno.analysis.finding import CheckResult, Level
 from pgdyno.text import percent
 
 if TYPE_CHECKING:
@@ -32,51 +32,51 @@ BACKLOG_WARN = 0.01
 """Share of the scheduled transactions: those that still waited when the run ended have unknown response times, all of them long."""
 
 
-def driven(run: RunFigures) -> Iterator[Finding]:
+def driven(run: RunFigures) -> Iterator[CheckResult]:
     """The checks of a run's driver; by the probe's figures where it does not tell its own.
 
     Of several drivers each is judged by its name, and their CPU together too where they share a host's cores.
     """
     driver, world = run.record.driver, run.record.world
-    asked = int(run.record.workload.get("threads", 1)) if driver is None else driver.threads
-    threads = cores_of(asked, run.record.workload.get("driver_cpus"), world.host.cores)
+    number = int(run.record.workload.get("threads", 1)) if driver is None else driver.threads
+    threads = cores_of(number, run.record.workload.get("driver_cpus"), world.host.cores)
     share = run.cpu_share.get("driver")
-    elsewhere = any(one.host is not None for one in run.record.drivers.values())
+    elsewhere = any(driver.host is not None for driver in run.record.drivers.values())
     own = None if driver is None or elsewhere else busy(driver, threads, world.dilation)
     if elsewhere:
         pass  # each is judged on its own host
     elif own is not None:
         yield own
     elif share is None:
-        yield Finding("driver", "unknown", "its CPU was not recorded")
+        yield CheckResult("driver", "unknown", "its CPU was not recorded")
     else:
         yield _busy(share * world.host.cores / threads, threads)
     if driver is not None:
         service = run.service_ms if run.service_ms.total else run.latency_ms
         service_ms_p50 = service.percentile(50) or 0.0
         yield from on_schedule(driver, service_ms_p50)
-        for name, one in run.record.drivers.items():
-            cores = world.host.cores if one.host is None else one.host.cores
-            threads = cores_of(one.threads, run.record.workload.get("driver_cpus"), cores)
-            found = [busy(one, threads, world.dilation), *on_schedule(one, service_ms_p50)]
-            yield from (replace(each, figure=f"{name}: {each.figure}") for each in found if each is not None)
+        for name, record in run.record.drivers.items():
+            cores = world.host.cores if record.host is None else record.host.cores
+            threads = cores_of(record.threads, run.record.workload.get("driver_cpus"), cores)
+            results = [busy(record, threads, world.dilation), *on_schedule(record, service_ms_p50)]
+            yield from (replace(each, figure=f"{name}: {each.figure}") for each in results if each is not None)
         yield from together(run.record.drivers)
         yield from backlog(driver, run.record.account.scheduled)
 
 
-def busy(driver: DriverRecord, threads: int, dilation: int = 1) -> Finding | None:
+def busy(driver: DriverRecord, threads: int, dilation: int = 1) -> CheckResult | None:
     """How busy its threads were, of which ``threads`` can run at a time; None when it does not tell."""
     if driver.cpu_ns is None or not driver.elapsed_ns:
         return None
     # In a second of a dilated world a core has `dilation` seconds of CPU time.
-    found = _busy(driver.cpu_ns / (driver.elapsed_ns * dilation) / threads, threads)
+    result = _busy(driver.cpu_ns / (driver.elapsed_ns * dilation) / threads, threads)
     if not driver.transactions:
-        return found
+        return result
     each_us, what = driver.cpu_ns / driver.transactions / 1e3, "row" if driver.engine == "loader" else "transaction"
-    return Finding(found.check, found.level, f"{found.figure}, {each_us:,.1f} µs of CPU a {what}")
+    return CheckResult(result.check, result.level, f"{result.figure}, {each_us:,.1f} µs of CPU a {what}")
 
 
-def on_schedule(driver: DriverRecord, service_ms_p50: float) -> Iterator[Finding]:
+def on_schedule(driver: DriverRecord, service_ms_p50: float) -> Iterator[CheckResult]:
     """Whether it woke when it wanted to; nothing of a driver that does not tell, or that never waited for a time."""
     if driver.wake is None:
         return
@@ -86,12 +86,12 @@ def on_schedule(driver: DriverRecord, service_ms_p50: float) -> Iterator[Finding
     is_rare = part < WAKE_PART_MIN
     level: Level = "invalid" if late_ms > limit_ms and not is_rare else "ok"
     judged = f"not judged: {percent(part)} of its work waited for a time" if is_rare else f"allowed: {limit_ms:.3f} ms"
-    yield Finding(
+    yield CheckResult(
         "schedule", level, f"99 % of {driver.wake.count:,} times it woke at most {late_ms:.3f} ms late ({judged})"
     )
 
 
-def together(drivers: Mapping[str, DriverRecord]) -> Iterator[Finding]:
+def together(drivers: Mapping[str, DriverRecord]) -> Iterator[CheckResult]:
     """Whether several drivers began at the same instant, and whether their clocks are known; nothing of one."""
     late_ms = {name: driver.begin_late_ms for name, driver in drivers.items() if driver.begin_late_ms is not None}
     if not late_ms:
@@ -101,13 +101,13 @@ def together(drivers: Mapping[str, DriverRecord]) -> Iterator[Finding]:
     figure = (
         f"{len(drivers)} drivers; the last, {last}, began {late_ms[last]:.3f} ms after the instant that was set for all"
     )
-    yield Finding("beginning", level, f"{figure} (allowed: {BEGIN_MS_INVALID:g} ms)")
+    yield CheckResult("beginning", level, f"{figure} (allowed: {BEGIN_MS_INVALID:g} ms)")
     off_ms = {name: _off_ms(driver.clock) for name, driver in drivers.items() if driver.clock is not None}
     if off_ms:
         worst = max(off_ms, key=lambda name: off_ms[name])
         level = "invalid" if off_ms[worst] > BEGIN_MS_INVALID else "ok"
         figure = f"each is known to {off_ms[worst]:.3f} ms or better during the run; the worst is that of {worst}"
-        yield Finding("clocks", level, f"{figure} (allowed: {BEGIN_MS_INVALID:g} ms)")
+        yield CheckResult("clocks", level, f"{figure} (allowed: {BEGIN_MS_INVALID:g} ms)")
 
 
 def _off_ms(clock: ClockRecord) -> float:
@@ -115,7 +115,7 @@ def _off_ms(clock: ClockRecord) -> float:
     return (clock.uncertainty_ns + abs(clock.drift_ns or 0)) / 1e6
 
 
-def backlog(driver: DriverRecord, scheduled: int) -> Iterator[Finding]:
+def backlog(driver: DriverRecord, scheduled: int) -> Iterator[CheckResult]:
     """What was due at the end and had not begun, beside what was ``scheduled`` and is settled."""
     if not driver.backlog:
         return
@@ -123,7 +123,7 @@ def backlog(driver: DriverRecord, scheduled: int) -> Iterator[Finding]:
     # What the server could not take is a result: it makes no run invalid.
     level: Level = "warn" if share > BACKLOG_WARN else "ok"
     what = "transactions were due and had found no free client when the run ended"
-    yield Finding("backlog", level, f"{driver.backlog:,} {what} ({percent(share)})")
+    yield CheckResult("backlog", level, f"{driver.backlog:,} {what} ({percent(share)})")
 
 
 def cores_of(threads: int, cpus: str | None, cores: int) -> int:
@@ -132,7 +132,7 @@ def cores_of(threads: int, cpus: str | None, cores: int) -> int:
     return max(1, min(threads, allowed, cores))
 
 
-def _busy(share: float, threads: int) -> Finding:
+def _busy(share: float, threads: int) -> CheckResult:
     level: Level = "invalid" if share >= BUSY_INVALID else "ok"
     noun = "thread" if threads == 1 else f"{threads} threads"
-    return Finding("driver", level, f"its {noun} computed {percent(share)} of the time")
+    return CheckResult("driver", level, f"its {noun} computed {percent(share)} of the time")

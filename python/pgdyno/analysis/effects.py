@@ -60,7 +60,7 @@ def main_effects(factors: Sequence[Factor], arms: Sequence[ArmSummary]) -> tuple
         return ()
     logs = _logs(arms)
     looked = combinations(factors, 2)
-    contrasts = sum((len(one.levels) - 1) * (len(other.levels) - 1) for one, other in looked)
+    contrasts = sum((len(number.levels) - 1) * (len(other.levels) - 1) for number, other in looked)
     return tuple(
         _effect(logs, factors, factor, level, contrasts)
         for factor in range(len(factors))
@@ -74,10 +74,10 @@ def _effect(
     strata = _strata(logs, factor, level)
     estimate = stratified_ratio(list(strata.values())) if strata else None
     within = tuple(
-        one
+        item
         for other in range(len(factors))
         if other != factor and _depends(logs, factors, factor, level, other, contrasts)
-        for one in _within(strata, other, len(factors[other].levels))
+        for item in _within(strata, other, len(factors[other].levels))
     )
     return Effect(factor, level, estimate, len(strata), within)
 
@@ -89,13 +89,13 @@ def _logs(arms: Sequence[ArmSummary]) -> dict[Levels, dict[Block, float]]:
 
 def _strata(logs: dict[Levels, dict[Block, float]], factor: int, level: int) -> dict[Levels, list[float]]:
     """Levels of the other factors (this one at 0) -> logarithms of the ratio in each block that has both runs."""
-    found = {}
+    strata = {}
     for levels, base in logs.items():
         over = logs.get(_at(levels, factor, level), {})
         values = [over[block] - base[block] for block in base if block in over]
         if levels[factor] == 0 and values:
-            found[levels] = values
-    return found
+            strata[levels] = values
+    return strata
 
 
 def _within(strata: dict[Levels, list[float]], other: int, count: int) -> Iterator[Within]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 ENDING = ("kill", "cut")
 """Kinds that end the server; until they are over it takes no connections."""
@@ -36,7 +36,7 @@ class Event:
         return self.end_s - self.begin_s
 
 
-def events_of(run: Run) -> tuple[Event, ...]:
+def events_of(run: StoredRun) -> tuple[Event, ...]:
     """The events of a run in their order."""
     begin_ns = run.record.measure.begin_ns
     return tuple(
@@ -57,7 +57,7 @@ def events_of(run: Run) -> tuple[Event, ...]:
 def down_s(events: Sequence[Event], measure_s: float) -> float:
     """For how much of the measuring the server took no connections, because events had ended it."""
     total, until = 0.0, 0.0
-    for event in sorted((one for one in events if one.kind in ENDING), key=lambda one: one.begin_s):
+    for event in sorted((event for event in events if event.kind in ENDING), key=lambda event: event.begin_s):
         begin, end = max(event.begin_s, until), min(event.end_s, measure_s)
         total += max(0.0, end - begin)
         until = max(until, end)
@@ -65,7 +65,7 @@ def down_s(events: Sequence[Event], measure_s: float) -> float:
 
 
 @dataclass(frozen=True)
-class Around:
+class EventEffect:
     """An event and the work of its run before and after it, each as far as the next event or the run's end."""
 
     event: Event
@@ -74,16 +74,16 @@ class Around:
     after_per_s: float | None
 
 
-def around(run: Run) -> tuple[Around, ...]:
+def around(run: StoredRun) -> tuple[EventEffect, ...]:
     """Every event of a run with what was done around it: a mean over both describes neither."""
     events, measure = events_of(run), run.record.measure
     ends = [0.0, *(event.end_s for event in events)]
     begins = [*(event.begin_s for event in events), measure.seconds]
     rates = [_per_s(run, begin, end) for begin, end in zip(ends, begins, strict=True)]
-    return tuple(Around(event, rates[place], rates[place + 1]) for place, event in enumerate(events))
+    return tuple(EventEffect(event, rates[place], rates[place + 1]) for place, event in enumerate(events))
 
 
-def _per_s(run: Run, begin_s: float, end_s: float) -> float | None:
+def _per_s(run: StoredRun, begin_s: float, end_s: float) -> float | None:
     """Transactions per second in the whole seconds between two instants."""
     table, begin_ns = run.table("workload/throughput"), run.record.measure.begin_ns
     rows = zip(*(table[name].to_pylist() for name in ("t_begin_ns", "t_end_ns", "transactions")), strict=True)

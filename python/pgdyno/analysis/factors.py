@@ -65,8 +65,8 @@ def factors_of(experiment: ExperimentRecord, runs: Sequence[RunRecord]) -> tuple
 
     An experiment from before there were factors is a comparison of volumes.
     """
-    found = experiment.factors or {VOLUME: tuple(dict.fromkeys(experiment.arms))}
-    label = _label_alone if len(found) == 1 else _label
+    texts = experiment.factors or {VOLUME: tuple(dict.fromkeys(experiment.arms))}
+    label = _label_alone if len(texts) == 1 else _label
     return tuple(
         Factor(
             name,
@@ -75,7 +75,7 @@ def factors_of(experiment: ExperimentRecord, runs: Sequence[RunRecord]) -> tuple
             labels=_unique(tuple(label(name, level, runs) for level in levels), levels),
             cells=_unique(tuple(_cell(name, level, runs) for level in levels), levels),
         )
-        for name, levels in found.items()
+        for name, levels in texts.items()
     )
 
 
@@ -86,8 +86,8 @@ def _label_alone(name: str, level: str, runs: Sequence[RunRecord]) -> str:
 
 def levels_of(factors: Sequence[Factor], run: RunRecord) -> tuple[int, ...]:
     """The place of the run's level in each factor."""
-    asked = run.factors or {VOLUME: run.arm}
-    return tuple(factor.levels.index(asked[factor.name]) for factor in factors)
+    document = run.factors or {VOLUME: run.arm}
+    return tuple(factor.levels.index(document[factor.name]) for factor in factors)
 
 
 def arm_label(factors: Sequence[Factor], levels: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ Level = Literal["ok", "warn", "invalid", "unknown"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One check of one run."""
 
     check: str
@@ -20,7 +20,7 @@ class Finding:
     """What was found, with its number and unit; a sentence's end without its full stop."""
 
 
-def why_invalid(findings: Iterable[Finding]) -> tuple[str, ...]:
+def why_invalid(findings: Iterable[CheckResult]) -> tuple[str, ...]:
     """Why the numbers of a run must not be used, each reason with its check; empty for a valid run."""
     return tuple(f"{finding.check}: {finding.figure}" for finding in findings if finding.level == "invalid")
 

@@ -89,7 +89,7 @@ GEOMEAN: Final = Headline(
 RESPONSE: Final = Headline(
     "response_ms", "mean response time of statements, ms", "response ms", "ms", "less", _response_ms, "mean response time", "takes", "take", "took", "less", "least"
 )  # fmt: skip
-HEADLINES: Final = {one.name: one for one in (TPS, NOPM, SECONDS, GEOMEAN, RESPONSE)}
+HEADLINES: Final = {final.name: final for final in (TPS, NOPM, SECONDS, GEOMEAN, RESPONSE)}
 
 
 def headline_of(record: RunRecord) -> Headline:

@@ -109,7 +109,7 @@ class HostTime:
     @property
     def ms(self) -> float | None:
         """The host's part of a transaction at most, in its milliseconds; None where neither account is known."""
-        known = [one for one in (self.computed_ms, self.not_waited_ms) if one is not None]
+        known = [value for value in (self.computed_ms, self.not_waited_ms) if value is not None]
         return min(max(known), self.response_ms * self.dilation) if known else None
 
     @property

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.volume_figures import time_above_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 _RESERVES = {"iops": "iops_balance_ppm", "throughput": "throughput_balance_ppm"}
 
@@ -29,12 +29,12 @@ class InstanceFigures:
     """Limit with a maximum above its baseline -> what was left of its reserve when the phase ended, 0 to 1."""
 
 
-def instance_figures(run: Run) -> InstanceFigures | None:
+def instance_figures(run: StoredRun) -> InstanceFigures | None:
     """Reduce the instance's counters to its figures; None where it has no limits, or nobody asked."""
     table = run.table("probe/instance")
     if not table.num_rows:
         return None
-    measure, counters = run.record.measure, Counters.of(table)
+    measure, counters = run.record.measure, CounterSamples.of(table)
     span = (measure.begin_ns, measure.end_ns)
     size = counters.mean_rate("bytes", *span)
     return InstanceFigures(
@@ -45,7 +45,7 @@ def instance_figures(run: Run) -> InstanceFigures | None:
     )
 
 
-def _reserve(counters: Counters, begin_ns: int, end_ns: int) -> dict[str, float]:
+def _reserve(counters: CounterSamples, begin_ns: int, end_ns: int) -> dict[str, float]:
     if not counters.covers(begin_ns, end_ns):
         return {}
     left = {limit: counters.at(name, end_ns) / 1e6 for limit, name in _RESERVES.items() if name in counters.columns}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 TIMES_MAX = 40
 """Columns of a map at most: what a panel has room for."""
@@ -28,7 +28,7 @@ class MapCell:
     """Share of the transactions of that stretch."""
 
 
-def latency_map(run: Run) -> list[MapCell]:
+def latency_map(run: StoredRun) -> list[MapCell]:
     """The cells that have any transactions, from the run's histograms of each second; empty without them."""
     import numpy as np
 

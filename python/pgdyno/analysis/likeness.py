@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pgdyno.store.work_record import ComparedStatement, LikenessRecord, Work
+    from pgdyno.store.work_record import ComparedStatement, LikenessRecord, StatementWork
 
 LIMITS: Mapping[str, float] = {"calls": 0.05, "rows": 0.05, "WAL records": 0.05, "blocks": 0.20}
 """How far a figure may be from production's: what a statement was asked for and wrote is known to 5 %, and 20 % of the blocks is what
@@ -59,30 +59,32 @@ class Unlike:
         return f"{short} ({', '.join(f'{ratio:.2f} times the {name}' for name, ratio in self.ratios.items())})"
 
 
-def unlike(found: LikenessRecord) -> list[Unlike]:
+def unlike(record: LikenessRecord) -> list[Unlike]:
     """Statements beyond a limit, the one with the most time in production first."""
-    each = [(one, dict(_beyond(one, whole=found.whole))) for one in found.statements]
+    each = [(statement, dict(_beyond(statement, whole=record.whole))) for statement in record.statements]
     return [
-        Unlike(one.statement, one.production.calls, one.production.exec_ms, ratios) for one, ratios in each if ratios
+        Unlike(item.statement, item.production.calls, item.production.exec_ms, ratios)
+        for item, ratios in each
+        if ratios
     ]
 
 
-def reasons(found: LikenessRecord) -> Iterator[str]:
+def reasons(record: LikenessRecord) -> Iterator[str]:
     """Why it was not production's work; nothing if it was."""
-    others = [one for one in unlike(found) if one.is_other]
+    others = [other for other in unlike(record) if other.is_other]
     calls, exec_ms = (
-        sum(getattr(one, name) for one in others)
-        / max(1e-9, sum(getattr(one.production, name) for one in found.statements))
+        sum(getattr(unlike, name) for unlike in others)
+        / max(1e-9, sum(getattr(statement.production, name) for statement in record.statements))
         for name in ("calls", "exec_ms")
     )
     if max(calls, exec_ms) > SHARE_MOST:
-        named = "; ".join(one.words for one in others[:NAMED_MOST])
+        named = "; ".join(unlike.words for unlike in others[:NAMED_MOST])
         more = f"; and {len(others) - NAMED_MOST} others" if len(others) > NAMED_MOST else ""
         yield f"statements with {calls:.1%} of the calls and {exec_ms:.1%} of the time did other work than in production: {named}{more}"
 
 
-def _beyond(one: ComparedStatement, *, whole: bool) -> Iterator[tuple[str, float]]:
-    there, here = one.production, one.here
+def _beyond(statement: ComparedStatement, *, whole: bool) -> Iterator[tuple[str, float]]:
+    there, here = statement.production, statement.here
     if whole and max(there.calls, here.calls) >= COUNT_MIN and _is_beyond(LIMITS["calls"], here.calls, there.calls):
         yield "calls", here.calls / max(1, there.calls)
     if not here.calls:
@@ -91,7 +93,7 @@ def _beyond(one: ComparedStatement, *, whole: bool) -> Iterator[tuple[str, float
     expected = here.calls / there.calls
     for name, own, theirs, is_noisy in _by_call(there, here):
         wanted = theirs * expected
-        limit = READ_WAL_LIMIT if name == "WAL records" and _reads(one.statement) else LIMITS[name]
+        limit = READ_WAL_LIMIT if name == "WAL records" and _reads(statement.statement) else LIMITS[name]
         if max(own, wanted) < COUNT_MIN or not _is_beyond(limit, own, wanted):
             continue
         if is_noisy and abs(own - wanted) <= NOISE_TIMES * math.sqrt(own + wanted):
@@ -99,7 +101,7 @@ def _beyond(one: ComparedStatement, *, whole: bool) -> Iterator[tuple[str, float
         yield name, own / max(1.0, wanted)
 
 
-def _by_call(there: Work, here: Work) -> Iterator[tuple[str, int, int, bool]]:
+def _by_call(there: StatementWork, here: StatementWork) -> Iterator[tuple[str, int, int, bool]]:
     yield "rows", here.rows, there.rows, False
     if max(here.wal_records / here.calls, there.wal_records / there.calls) >= WRITES_MIN:
         yield "WAL records", here.wal_records, there.wal_records, True

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.paired import Named
+from pgdyno.analysis.paired import NamedFigure
 from pgdyno.analysis.volume_figures import DATA, mean_ms, of_role, time_above_limit, volume_counters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pgdyno.analysis.counters import Counters
-    from pgdyno.store import Load
+    from pgdyno.analysis.counters import CounterSamples
+    from pgdyno.store import StoredLoad
     from pgdyno.store.load_record import LoadRecord
 
 POINTS_MAX = 240
@@ -44,7 +44,7 @@ class LoadedVolume:
 class LoadFigures:
     """One load in numbers; everything in the time of its world."""
 
-    load: Load
+    load: StoredLoad
 
     @property
     def record(self) -> LoadRecord:
@@ -77,10 +77,10 @@ class LoadFigures:
     @cached_property
     def volumes(self) -> tuple[LoadedVolume, ...]:
         """Those that were sampled, the data's first."""
-        found: dict[str, None] = {}
+        nones: dict[str, None] = {}
         for name in ("probe/volume", "probe/disk"):
-            found |= dict.fromkeys(self.load.table(name)["volume"].unique().to_pylist())
-        roles = sorted(found, key=lambda role: (role != DATA, role))
+            nones |= dict.fromkeys(self.load.table(name)["volume"].unique().to_pylist())
+        roles = sorted(nones, key=lambda role: (role != DATA, role))
         return tuple(self._volume(role) for role in roles)
 
     def _volume(self, role: str) -> LoadedVolume:
@@ -103,17 +103,20 @@ def _write_ms_mean(load: LoadFigures) -> float | None:
     return next((volume.write_ms_mean for volume in load.volumes if volume.role == DATA), None)
 
 
-LOAD_METRICS = {one.name: one for one in (Named("load_write_ms_mean", "load: writes, mean, ms", "ms", _write_ms_mean),)}
+LOAD_METRICS = {
+    named_figure.name: named_figure
+    for named_figure in (NamedFigure("load_write_ms_mean", "load: writes, mean, ms", "ms", _write_ms_mean),)
+}
 """Figures of a load, as metrics are of a run, by name."""
 
 
 def loads_of(loads: Iterable[LoadFigures], volume: str) -> list[LoadFigures]:
     """The loads on an arm's own volumes, in their order; ``volume`` is that of its data. None where several data sets were filled on such a volume."""
-    found = [one for one in loads if one.record.limited and one.record.volumes.get(DATA) == volume]
-    return found if len({one.record.title for one in found}) == 1 else []
+    figures = [load for load in loads if load.record.limited and load.record.volumes.get(DATA) == volume]
+    return figures if len({figure.record.title for figure in figures}) == 1 else []
 
 
-def _course(counters: Counters, begin_ns: int, end_ns: int) -> tuple[tuple[float, float], ...]:
+def _course(counters: CounterSamples, begin_ns: int, end_ns: int) -> tuple[tuple[float, float], ...]:
     """Bytes written in equal parts of the time that was sampled; a second each, more where there would be too many."""
     if len(counters.t_ns) < 2 or "write_bytes" not in counters.columns:
         return ()

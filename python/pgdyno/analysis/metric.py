@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.analysis.distribution import ValueCounts
     from pgdyno.analysis.headline import Better
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.analysis.volume_figures import VolumeFigures
@@ -40,9 +40,9 @@ class Metric:
     """None where neither way is better by itself."""
     of: Callable[[RunFigures], float | None]
     """The figure of a run; None where it was not recorded."""
-    spread: Callable[[RunFigures], Distribution] | None = None
+    spread: Callable[[RunFigures], ValueCounts] | None = None
     """The values that it is a statistic of: over several runs it is that of all of them together, not the mean."""
-    statistic: Callable[[Distribution], float | None] | None = None
+    statistic: Callable[[ValueCounts], float | None] | None = None
     role: str | None = None
     """The volume that it is a figure of."""
     limit: str | None = None
@@ -52,7 +52,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Figure:
+class MetricFigure:
     """A metric of an arm."""
 
     metric: Metric
@@ -63,23 +63,23 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Line:
+class MetricLine:
     """A metric of every arm."""
 
     metric: Metric
-    of_arms: tuple[Figure | None, ...]
+    of_arms: tuple[MetricFigure | None, ...]
     """In the order of the arms; None where no replicate has it."""
 
 
-def lines_of(arms: Sequence[ArmSummary]) -> dict[str, Line]:
+def lines_of(arms: Sequence[ArmSummary]) -> dict[str, MetricLine]:
     """Name -> the metric of every arm, of those that any arm has, in the order of tables."""
     roles = dict.fromkeys(role for arm in arms for role in arm.volumes)
     every = [*METRICS, *(metric for role in roles for metric in of_volume(role))]
-    lines = (Line(metric, tuple(figure_of(arm, metric) for arm in arms)) for metric in every)
+    lines = (MetricLine(metric, tuple(figure_of(arm, metric) for arm in arms)) for metric in every)
     return {line.metric.name: line for line in lines if any(figure is not None for figure in line.of_arms)}
 
 
-def figure_of(arm: ArmSummary, metric: Metric) -> Figure | None:
+def figure_of(arm: ArmSummary, metric: Metric) -> MetricFigure | None:
     """The metric of an arm; None where no replicate has it."""
     runs = [replicate.figures for replicate in arm.replicates]
     known = [value for run in runs if (value := metric.of(run)) is not None]
@@ -89,23 +89,23 @@ def figure_of(arm: ArmSummary, metric: Metric) -> Figure | None:
     whole = None
     if metric.spread is not None and metric.statistic is not None:
         whole = metric.statistic(merge(metric.spread(run) for run in runs))
-    return Figure(metric, mean.mean if whole is None else whole, mean)
+    return MetricFigure(metric, mean.mean if whole is None else whole, mean)
 
 
 def percentiles(
-    name: str, title: str, spread: Callable[[RunFigures], Distribution], which: Sequence[int], role: str | None = None
+    name: str, title: str, spread: Callable[[RunFigures], ValueCounts], which: Sequence[int], role: str | None = None
 ) -> Iterator[Metric]:
     """Percentiles of times in milliseconds."""
-    for one in which:
-        word = "median" if one == 50 else f"p{one}"
-        yield _statistic(f"{name}_ms_p{one}", f"{title}, {word}, ms", spread, partial(_percentile, one), role)
+    for number in which:
+        word = "median" if number == 50 else f"p{number}"
+        yield _statistic(f"{name}_ms_p{number}", f"{title}, {word}, ms", spread, partial(_percentile, number), role)
 
 
 def _statistic(
     name: str,
     title: str,
-    spread: Callable[[RunFigures], Distribution],
-    statistic: Callable[[Distribution], float | None],
+    spread: Callable[[RunFigures], ValueCounts],
+    statistic: Callable[[ValueCounts], float | None],
     role: str | None = None,
 ) -> Metric:
     interval = name.startswith("latency")
@@ -121,33 +121,33 @@ def of_volume(role: str) -> Iterator[Metric]:
     def taken(take: Callable[[VolumeFigures], float | None]) -> Callable[[RunFigures], float | None]:
         return lambda run: take(run.volumes[role]) if role in run.volumes else None
 
-    yield Metric(f"{prefix}iops", f"{name}: IOPS", "1/s", None, taken(lambda one: one.iops), role=role, limit="iops")
+    yield Metric(f"{prefix}iops", f"{name}: IOPS", "1/s", None, taken(lambda item: item.iops), role=role, limit="iops")
     yield Metric(
-        f"{prefix}mib_per_s", f"{name}: MiB/s", "MiB/s", None, taken(lambda one: one.mib_per_s), role=role,
+        f"{prefix}mib_per_s", f"{name}: MiB/s", "MiB/s", None, taken(lambda item: item.mib_per_s), role=role,
         limit="throughput_mib_per_s",
     )  # fmt: skip
     yield Metric(
-        f"{prefix}queue_length", f"{name}: queue length", "", None, taken(lambda one: one.queue_length), role=role
+        f"{prefix}queue_length", f"{name}: queue length", "", None, taken(lambda item: item.queue_length), role=role
     )
-    means = {"read": taken(lambda one: one.read_ms_mean), "write": taken(lambda one: one.write_ms_mean)}
+    means = {"read": taken(lambda item: item.read_ms_mean), "write": taken(lambda item: item.write_ms_mean)}
     for operation, mean in means.items():
         yield Metric(f"{prefix}{operation}_ms_mean", f"{name}: {operation}s, mean, ms", "ms", "less", mean, role=role)
         spread = partial(_of_operation, role, operation)
         yield from percentiles(f"{prefix}{operation}", f"{name}: {operation}s", spread, (50, 99), role)
 
 
-def _of_operation(role: str, operation: str, run: RunFigures) -> Distribution:
+def _of_operation(role: str, operation: str, run: RunFigures) -> ValueCounts:
     if role not in run.volumes:
         return merge(())
     volume = run.volumes[role]
     return volume.read_ms if operation == "read" else volume.write_ms
 
 
-def _mean(distribution: Distribution) -> float | None:
+def _mean(distribution: ValueCounts) -> float | None:
     return distribution.sum / distribution.total if distribution.total else None
 
 
-def _percentile(percent: int, distribution: Distribution) -> float | None:
+def _percentile(percent: int, distribution: ValueCounts) -> float | None:
     return distribution.percentile(percent)
 
 
@@ -193,11 +193,11 @@ METRICS = (
         "replay ended after its time, seconds",
         "s",
         "less",
-        _of_replay(lambda one: max(0.0, one.took_s - one.due_s)),
+        _of_replay(lambda item: max(0.0, item.took_s - item.due_s)),
     ),
-    Metric("behind_ms_p99", "statements sent late, p99, ms", "ms", "less", _of_replay(lambda one: one.behind.p99_ms)),
+    Metric("behind_ms_p99", "statements sent late, p99, ms", "ms", "less", _of_replay(lambda item: item.behind.p99_ms)),
     Metric(
-        "behind_ms_max", "statements sent late, at most, ms", "ms", "less", _of_replay(lambda one: one.behind.max_ms)
+        "behind_ms_max", "statements sent late, at most, ms", "ms", "less", _of_replay(lambda item: item.behind.max_ms)
     ),
     Metric("queries_per_h", "queries per hour", "1/h", "more", _queries_per_h),
     Metric("slowest_stream_s", "slowest stream, seconds", "s", "less", _slowest_stream_s),

@@ -30,8 +30,8 @@ class NoiseFloor:
 def noise_floor(arms: Sequence[ArmSummary]) -> NoiseFloor | None:
     """From the blocks that have a run of every arm; None where they are too few."""
     by_arm = [arm.by_block for arm in arms]
-    shared = [block for block in by_arm[0] if all(block in one for one in by_arm)]
-    return floor_of([[math.log(one[block]) for block in shared] for one in by_arm])
+    shared = [block for block in by_arm[0] if all(block in values for values in by_arm)]
+    return floor_of([[math.log(values[block]) for block in shared] for values in by_arm])
 
 
 def floor_of(logs: Sequence[Sequence[float]]) -> NoiseFloor | None:

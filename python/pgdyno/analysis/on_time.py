@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.finding import Finding, Level, graded
+from pgdyno.analysis.finding import CheckResult, Level, graded
 from pgdyno.analysis.volume_figures import DATA, device_counters, volume_counters, volume_spec
 from pgdyno.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.analysis.counters import Counters
+    from pgdyno.analysis.counters import CounterSamples
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.analysis.volume_figures import VolumeFigures
 
@@ -48,7 +48,7 @@ _DISK_EVENTS = frozenset({"WALWrite", "WALWriteLock", "BufferIO", "BufferIo", "C
 """Waits of a session that wait for a volume: its own requests, and those of others that it needs before it can continue."""
 
 
-def on_time(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
+def on_time(run: RunFigures, volume: VolumeFigures) -> Iterator[CheckResult]:
     """The checks of one volume; without a model there is nothing to be late to."""
     if not run.record.world.emulated or volume_spec(run.run, volume.role).get("type") == "null":
         return
@@ -56,9 +56,11 @@ def on_time(run: RunFigures, volume: VolumeFigures) -> Iterator[Finding]:
     counters = volume_counters(run.run, volume.role)
     requests = counters.delta("ops", *span)
     if requests is None:
-        yield Finding(of(volume.role, "lateness"), "invalid", "the volume's counters do not cover the measure phase")
+        yield CheckResult(
+            of(volume.role, "lateness"), "invalid", "the volume's counters do not cover the measure phase"
+        )
     elif requests < REQUESTS_MIN:
-        yield Finding(of(volume.role, "lateness"), "ok", f"{requests:,.0f} requests, too few to judge")
+        yield CheckResult(of(volume.role, "lateness"), "ok", f"{requests:,.0f} requests, too few to judge")
     else:
         accounts = _accounts(counters, device_counters(run.run, volume.role), span)
         yield _lateness(run, volume, counters, accounts, span)
@@ -80,20 +82,24 @@ class _Account:
     modelled_ms: float
 
 
-def _accounts(counters: Counters, device: Counters, span: tuple[int, int]) -> dict[str, _Account]:
+def _accounts(counters: CounterSamples, device: CounterSamples, span: tuple[int, int]) -> dict[str, _Account]:
     """By operation; one of which either side knows nothing is absent."""
-    found = {}
+    accounts = {}
     for op in ("read", "write"):
         requests, modelled_ns = counters.delta(f"{op}_ops", *span), counters.delta(f"{op}_modelled_ns", *span)
         seen_ms = device.delta(f"{op}_time_ms", *span)
         if requests is not None and modelled_ns is not None and seen_ms is not None:
-            found[op] = _Account(requests, seen_ms, modelled_ns / 1e6)
-    return found
+            accounts[op] = _Account(requests, seen_ms, modelled_ns / 1e6)
+    return accounts
 
 
 def _lateness(
-    run: RunFigures, volume: VolumeFigures, counters: Counters, accounts: dict[str, _Account], span: tuple[int, int]
-) -> Finding:
+    run: RunFigures,
+    volume: VolumeFigures,
+    counters: CounterSamples,
+    accounts: dict[str, _Account],
+    span: tuple[int, int],
+) -> CheckResult:
     """How much of the transactions' time at most was waiting for requests that the host delayed."""
     shares = []
     for op in ("read", "write"):
@@ -105,17 +111,19 @@ def _lateness(
         return _of_load(run, volume, accounts, figure)
     transactions_ms = run.latency_ms.sum
     if transactions_ms == 0:
-        return Finding(of(volume.role, "lateness"), "unknown", f"{figure}; no transaction's time was recorded")
+        return CheckResult(of(volume.role, "lateness"), "unknown", f"{figure}; no transaction's time was recorded")
     beyond_ms = accounts["read"].seen_ms - accounts["read"].modelled_ms if "read" in accounts else 0.0
     late_reads_ms = max(volume.read_lateness_ms.sum, beyond_ms)
     commits = volume.role == ("wal" if "wal" in run.volumes else DATA)
     commit_ms = volume.write_lateness_ms.sum / max(1, volume.write_lateness_ms.total) if commits else 0.0
     part = (late_reads_ms + run.latency_ms.total * commit_ms) / transactions_ms
     level = graded(part, LATE_PART_WARN, LATE_PART_INVALID)
-    return Finding(of(volume.role, "lateness"), level, f"{figure}: at most {percent(part)} of the transactions' time")
+    return CheckResult(
+        of(volume.role, "lateness"), level, f"{figure}: at most {percent(part)} of the transactions' time"
+    )
 
 
-def _of_load(run: RunFigures, volume: VolumeFigures, accounts: dict[str, _Account], figure: str) -> Finding:
+def _of_load(run: RunFigures, volume: VolumeFigures, accounts: dict[str, _Account], figure: str) -> CheckResult:
     """The same of a load, which has no response times: by how much its sessions waited longer than the model says.
 
     Requests took a part longer than they should have, on average; a session that waited for a volume waited that much longer
@@ -126,28 +134,28 @@ def _of_load(run: RunFigures, volume: VolumeFigures, accounts: dict[str, _Accoun
     waiting = sum(count for wait, count in run.waits.items() if wait.type in _DISK_WAITS or wait.event in _DISK_EVENTS)
     seen = sum(run.waits.values())
     if modelled_ms <= 0 or seen <= 0:
-        return Finding(check, "unknown", f"{figure}; what the load's sessions waited for was not recorded")
+        return CheckResult(check, "unknown", f"{figure}; what the load's sessions waited for was not recorded")
     late_ms = volume.read_lateness_ms.sum + volume.write_lateness_ms.sum
     part = late_ms / modelled_ms * waiting / seen
     level = graded(part, LATE_PART_WARN, LATE_PART_INVALID)
-    return Finding(check, level, f"{figure}: at most {percent(part)} of the load's time")
+    return CheckResult(check, level, f"{figure}: at most {percent(part)} of the load's time")
 
 
-def _store(run: RunFigures, volume: VolumeFigures, counters: Counters, span: tuple[int, int]) -> Finding:
+def _store(run: RunFigures, volume: VolumeFigures, counters: CounterSamples, span: tuple[int, int]) -> CheckResult:
     check = of(volume.role, "store behind the volume")
     requests, overrun = counters.delta("ops", *span), counters.delta("overrun_ops", *span)
     if not requests or overrun is None:
-        return Finding(check, "unknown", "not recorded")
+        return CheckResult(check, "unknown", "not recorded")
     share = overrun / requests
     level: Level = graded(share, OVERRUN_SHARE_WARN, OVERRUN_SHARE_INVALID)
     figure = f"{percent(share)} of {requests:,.0f} requests without their data when they were due"
     part = _latency_part(run, volume)
     if level == "invalid" and part < OVERRUN_TIME_MIN:
         level, figure = "warn", f"{figure}; they are {percent(part)} of all volumes' latency"
-    return Finding(check, level, figure)
+    return CheckResult(check, level, figure)
 
 
-def _device(volume: VolumeFigures, accounts: dict[str, _Account]) -> Iterator[Finding]:
+def _device(volume: VolumeFigures, accounts: dict[str, _Account]) -> Iterator[CheckResult]:
     """Whether the kernel saw requests take what the model said: the one clock that is not the emulator's own."""
     shares = {
         op: account.seen_ms / account.modelled_ms
@@ -158,11 +166,11 @@ def _device(volume: VolumeFigures, accounts: dict[str, _Account]) -> Iterator[Fi
         early = min(shares.values()) < DEVICE_EARLY_INVALID
         late = shares.get("read", 0.0) > DEVICE_LATE_WARN
         level: Level = "invalid" if early else "warn" if late else "ok"
-        found = " and ".join(f"{op}s took {share:.2f} times" for op, share in shares.items())
-        yield Finding(of(volume.role, "device"), level, f"{found} what the model said, by the kernel's count")
+        text = " and ".join(f"{op}s took {share:.2f} times" for op, share in shares.items())
+        yield CheckResult(of(volume.role, "device"), level, f"{text} what the model said, by the kernel's count")
 
 
 def _latency_part(run: RunFigures, volume: VolumeFigures) -> float:
     """The volume's part of the latency of all requests to all volumes; 1 where no latency was recorded."""
-    whole = sum(one.read_ms.sum + one.write_ms.sum for one in run.volumes.values())
+    whole = sum(figures.read_ms.sum + figures.write_ms.sum for figures in run.volumes.values())
     return (volume.read_ms.sum + volume.write_ms.sum) / whole if whole else 1.0

@@ -25,7 +25,7 @@ Measured = TypeVar("Measured")
 
 
 @dataclass(frozen=True)
-class Named(Generic[Measured]):
+class NamedFigure(Generic[Measured]):
     """A figure by the name that tables, CSV and JSON have for it."""
 
     name: str
@@ -45,18 +45,25 @@ class PairOfArms:
     """None where no block has the figure of both, above zero."""
 
 
-def figures_by_name() -> Mapping[str, Named[RunFigures]]:
+def figures_by_name() -> Mapping[str, NamedFigure[RunFigures]]:
     """Every headline, every metric of a run, and those of the volume of the data."""
-    found: dict[str, Named[RunFigures]] = {
-        one.name: Named(one.name, one.title, one.short, lambda run, one=one: one.of(run.record) or None)  # type: ignore[misc] # a default binds the loop's value
-        for one in HEADLINES.values()
+    figures: dict[str, NamedFigure[RunFigures]] = {
+        headline.name: NamedFigure(
+            headline.name,
+            headline.title,
+            headline.short,
+            lambda run, headline=headline: headline.of(run.record) or None,  # type: ignore[misc] # a default binds the loop's value
+        )
+        for headline in HEADLINES.values()
     }
-    return found | {one.name: Named(one.name, one.title, one.unit, one.of) for one in (*METRICS, *of_volume(DATA))}
+    return figures | {
+        item.name: NamedFigure(item.name, item.title, item.unit, item.of) for item in (*METRICS, *of_volume(DATA))
+    }
 
 
 def by_block(arm: ArmSummary, of: Callable[[RunFigures], float | None]) -> dict[Block, float]:
     """A figure of each replicate that has it, above zero."""
-    return {one.block: value for one in arm.replicates if (value := _known(one, of))}
+    return {replicate.block: value for replicate in arm.replicates if (value := _known(replicate, of))}
 
 
 def paired(over: Mapping[Block, float], under: Mapping[Block, float]) -> PairOfArms:
@@ -68,8 +75,8 @@ def paired(over: Mapping[Block, float], under: Mapping[Block, float]) -> PairOfA
     return PairOfArms(high, low, ratio_interval(pairs))
 
 
-def _known(one: Replicate, of: Callable[[RunFigures], float | None]) -> float | None:
-    value = of(one.figures)
+def _known(replicate: Replicate, of: Callable[[RunFigures], float | None]) -> float | None:
+    value = of(replicate.figures)
     return value if value is not None and value > 0 else None
 
 

@@ -19,7 +19,7 @@ Block = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Offered:
+class ParetoPoint:
     """An arm as a buyer sees it."""
 
     index: int
@@ -28,20 +28,20 @@ class Offered:
     """Block -> what is wanted more of, positive: transactions per second, or one over a latency."""
 
 
-def front(offered: Sequence[Offered]) -> frozenset[int]:
+def front(offered: Sequence[ParetoPoint]) -> frozenset[int]:
     """Indexes of the arms on the front."""
-    return frozenset(one.index for one in offered if not any(_beats(other, one) for other in offered))
+    return frozenset(point.index for point in offered if not any(_beats(other, point) for other in offered))
 
 
-def _beats(other: Offered, one: Offered) -> bool:
-    if other.usd_per_month < one.usd_per_month:
-        return _faster(one, other) is False
-    return other.usd_per_month == one.usd_per_month and other is not one and _faster(other, one) is True
+def _beats(other: ParetoPoint, point: ParetoPoint) -> bool:
+    if other.usd_per_month < point.usd_per_month:
+        return _faster(point, other) is False
+    return other.usd_per_month == point.usd_per_month and other is not point and _faster(other, point) is True
 
 
-def _faster(one: Offered, other: Offered) -> bool | None:
+def _faster(point: ParetoPoint, other: ParetoPoint) -> bool | None:
     """Whether one is faster than the other beyond doubt; None where no block has a run of both."""
-    pairs = [(value, other.speed[block]) for block, value in one.speed.items() if block in other.speed]
+    pairs = [(value, other.speed[block]) for block, value in point.speed.items() if block in other.speed]
     if not pairs:
         return None
     ratio = ratio_interval(pairs)

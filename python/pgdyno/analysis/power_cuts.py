@@ -47,23 +47,23 @@ class ArmCuts:
     @property
     def cuts(self) -> int:
         """Contents that were examined."""
-        return sum(one.cuts for one in self.runs)
+        return sum(run.cuts for run in self.runs)
 
     @property
     def failed(self) -> int:
         """Those that the database did not survive."""
-        return sum(one.failed for one in self.runs)
+        return sum(run.failed for run in self.runs)
 
     @property
     def by_check(self) -> dict[str, int]:
         """Check -> cuts in which it found something."""
-        names = dict.fromkeys(name for one in self.runs for name in one.by_check)
-        return {name: sum(one.by_check.get(name, 0) for one in self.runs) for name in names}
+        names = dict.fromkeys(name for run in self.runs for name in run.by_check)
+        return {name: sum(run.by_check.get(name, 0) for run in self.runs) for name in names}
 
     @property
     def first_failed(self) -> tuple[FailedCut, ...]:
         """The first that failed, in the order of the replicates."""
-        return tuple(failed for one in self.runs for failed in one.first_failed)
+        return tuple(failed for run in self.runs for failed in run.first_failed)
 
     @property
     def verdict(self) -> str:
@@ -73,7 +73,7 @@ class ArmCuts:
 
 def cuts_of(arm: ArmSummary) -> tuple[ArmCuts, ...]:
     """The power cuts of an arm, an entry for each reading; nothing where none were asked for."""
-    runs = [one.figures.record.power_cuts for one in arm.replicates]
+    runs = [replicate.figures.record.power_cuts for replicate in arm.replicates]
     readings = dict.fromkeys(cut.reading for run in runs for cut in run)
     return tuple(
         ArmCuts(reading, tuple(cut for run in runs for cut in run if cut.reading == reading)) for reading in readings

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
 from pgdyno.analysis.server_figures import growth_of
 
@@ -43,11 +43,11 @@ class ArmQueries:
     @cached_property
     def query_s(self) -> dict[int, Estimate]:
         """Query -> its seconds in a run, in the order of their numbers."""
-        found: dict[int, list[float]] = defaultdict(list)
+        values: dict[int, list[float]] = defaultdict(list)
         for run in self.by_block.values():
             for query, seconds in run.query_s.items():
-                found[int(query)].append(seconds)
-        return {query: t_interval(found[query]) for query in sorted(found)}
+                values[int(query)].append(seconds)
+        return {query: t_interval(values[query]) for query in sorted(values)}
 
     @property
     def slowest_stream_s(self) -> float:
@@ -58,11 +58,11 @@ class ArmQueries:
     @property
     def refresh_s(self) -> dict[str, float]:
         """Refresh function (``insert``, ``delete``) -> mean of its seconds over sets and runs; empty without."""
-        found: dict[str, list[float]] = defaultdict(list)
+        values: dict[str, list[float]] = defaultdict(list)
         for run in self.by_block.values():
-            for one in run.refresh:
-                found[one.function].append(one.seconds)
-        return {function: sum(each) / len(each) for function, each in sorted(found.items(), reverse=True)}
+            for record in run.refresh:
+                values[record.function].append(record.seconds)
+        return {function: sum(each) / len(each) for function, each in sorted(values.items(), reverse=True)}
 
     @property
     def temp_bytes(self) -> dict[int, float] | None:
@@ -75,7 +75,7 @@ class ArmQueries:
 
     def ratios(self, base: ArmQueries) -> dict[int, Estimate]:
         """Query -> the ratio of its seconds to those of another arm, paired by replicate."""
-        found = {}
+        ratios = {}
         for query in self.query_s:
             pairs = [
                 (run.query_s[str(query)], other.query_s[str(query)])
@@ -85,18 +85,18 @@ class ArmQueries:
                 and str(query) in other.query_s
             ]
             if pairs:
-                found[query] = ratio_interval(pairs)
-        return found
+                ratios[query] = ratio_interval(pairs)
+        return ratios
 
 
 def queries_of(arm: ArmSummary) -> ArmQueries | None:
     """The queries of an arm; None of other workloads."""
-    found = {
+    document = {
         replicate.block: streams
         for replicate in arm.replicates
         if (streams := replicate.figures.record.streams) is not None
     }
-    return ArmQueries(found) if found else None
+    return ArmQueries(document) if document else None
 
 
 def workers_of(run: RunFigures) -> dict[str, float]:
@@ -105,7 +105,7 @@ def workers_of(run: RunFigures) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _QueryKey:
     """A query as it was asked: what makes two of them the same."""
 
     profile: str
@@ -114,38 +114,42 @@ class _Asked:
     parameters: str
 
 
-def agreement(runs: Sequence[RunFigures]) -> dict[str, list[Finding]]:
+def agreement(runs: Sequence[RunFigures]) -> dict[str, list[CheckResult]]:
     """Directory of a run -> findings: whether its queries brought what those of the other runs brought, by the same plans.
 
     Nothing is found of runs whose rows were refreshed, and of those that HammerDB asked it is said that nothing can be. Rows are compared by their number and the sum of their hashes. Runs that disagree are invalid, all of them: which one is wrong
     is not known.
     """
-    found = {str(run.run.path): [Finding("answers", "unknown", _UNTOLD)] for run in runs if asked_by_hammerdb(run)}
+    results = {
+        str(run.run.path): [CheckResult("answers", "unknown", _UNTOLD)] for run in runs if asked_by_hammerdb(run)
+    }
     rows = {str(run.run.path): _rows(run) for run in runs if _is_fixed(run)}
-    answers: dict[_Asked, set[tuple[int, int]]] = defaultdict(set)
-    plans: dict[_Asked, set[str]] = defaultdict(set)
+    answers: dict[_QueryKey, set[tuple[int, int]]] = defaultdict(set)
+    plans: dict[_QueryKey, set[str]] = defaultdict(set)
     for each in rows.values():
-        for asked, row in each:
-            answers[asked].add((row["rows"], row["rows_hash"]))
-            plans[asked].add(row["plan"])
+        for key, row in each:
+            answers[key].add((row["rows"], row["rows_hash"]))
+            plans[key].add(row["plan"])
     times = sum(len(each) for each in rows.values())
     for path, each in rows.items():
-        differ = {asked.query for asked, _ in each if len(answers[asked]) > 1}
-        planned = {asked.query for asked, _ in each if len(plans[asked]) > 1}
+        differ = {key.query for key, _ in each if len(answers[key]) > 1}
+        planned = {key.query for key, _ in each if len(plans[key]) > 1}
         same = f"{times:,} queries of {len(rows)} runs: the same question brought the same rows each time"
-        found[path] = [
-            Finding("answers", "invalid", f"{_named(differ)} brought other rows than the same question in another run")
+        results[path] = [
+            CheckResult(
+                "answers", "invalid", f"{_named(differ)} brought other rows than the same question in another run"
+            )
             if differ
-            else Finding("answers", "ok", same),
-            Finding(
+            else CheckResult("answers", "ok", same),
+            CheckResult(
                 "plans",
                 "warn",
                 f"{_named(planned)} had another plan in another run: the volumes were not asked the same",
             )
             if planned
-            else Finding("plans", "ok", "the same question had the same plan each time"),
+            else CheckResult("plans", "ok", "the same question had the same plan each time"),
         ]
-    return found
+    return results
 
 
 def asked_by_hammerdb(run: RunFigures) -> bool:
@@ -154,22 +158,22 @@ def asked_by_hammerdb(run: RunFigures) -> bool:
     return run.record.streams is not None and driver is not None and driver.engine == "hammerdb"
 
 
-def parallel_workers(run: RunFigures) -> list[Finding]:
+def parallel_workers(run: RunFigures) -> list[CheckResult]:
     """Whether the server can give the workers that the streams may ask for at the same time."""
     workload = run.record.workload
     degree = workload.get("degree")
     if run.record.streams is None or degree is None:
         return []
     settings = run.run.table("postgres/settings")
-    found = dict(zip(settings["name"].to_pylist(), settings["setting"].to_pylist(), strict=True))
-    most = found.get("max_parallel_workers")
+    result = dict(zip(settings["name"].to_pylist(), settings["setting"].to_pylist(), strict=True))
+    most = result.get("max_parallel_workers")
     if most is None:
         return []
-    asked = int(degree) * int(workload.get("clients", 1))
-    figure = f"the streams may ask for {asked:,} workers at a time, and max_parallel_workers is {int(most):,}"
-    if asked > int(most):
+    number = int(degree) * int(workload.get("clients", 1))
+    figure = f"the streams may ask for {number:,} workers at a time, and max_parallel_workers is {int(most):,}"
+    if number > int(most):
         figure += ": some queries run with fewer; raise it, or use a smaller degree"
-    return [Finding("parallel workers", "warn" if asked > int(most) else "ok", figure)]
+    return [CheckResult("parallel workers", "warn" if number > int(most) else "ok", figure)]
 
 
 def _is_fixed(run: RunFigures) -> bool:
@@ -178,13 +182,13 @@ def _is_fixed(run: RunFigures) -> bool:
     return run.record.streams is not None and not refreshed and not asked_by_hammerdb(run)
 
 
-def _rows(run: RunFigures) -> list[tuple[_Asked, dict[str, Any]]]:
+def _rows(run: RunFigures) -> list[tuple[_QueryKey, dict[str, Any]]]:
     """Queries that brought their rows."""
     workload = run.record.workload
     table = run.run.table("workload/query").select(["query", "parameters", "rows", "rows_hash", "plan", "error"])
     return [
         (
-            _Asked(
+            _QueryKey(
                 str(workload.get("profile")), float(workload.get("scale_factor", 0)), row["query"], row["parameters"]
             ),
             row,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.finding import CheckResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,64 +39,64 @@ ACCEPT = "accept it with --accept-losses (in an experiment file: accept_losses =
 """The remedy, where the capture cannot be made again."""
 
 
-def count(found: ReadingRecord) -> int:
+def count(record: ReadingRecord) -> int:
     """Statements that are not in the capture, and records that may have had one."""
-    return sum(found.statements.values())
+    return sum(record.statements.values())
 
 
-def share(found: ReadingRecord) -> float:
+def share(record: ReadingRecord) -> float:
     """Share of statements that are not in the capture."""
-    return count(found) / max(1, count(found) + found.kept)
+    return count(record) / max(1, count(record) + record.kept)
 
 
-def incomplete_share(found: ReadingRecord) -> float:
+def incomplete_share(record: ReadingRecord) -> float:
     """Share of sessions that were not recorded to their end."""
-    return sum(found.incomplete.values()) / max(1, found.sessions)
+    return sum(record.incomplete.values()) / max(1, record.sessions)
 
 
-def losses(found: ReadingRecord) -> Iterator[str]:
+def losses(record: ReadingRecord) -> Iterator[str]:
     """What makes it another load than production's, whether or not that was accepted."""
-    if share(found) > SHARE_MOST:
-        lost = count(found)
+    if share(record) > SHARE_MOST:
+        lost = count(record)
         yield (
-            f"the capture lacks {lost:,} of {lost + found.kept:,} statements of its source ({share(found):.1%}):"
-            f" {_named(found.statements, WORDS)}"
+            f"the capture lacks {lost:,} of {lost + record.kept:,} statements of its source ({share(record):.1%}):"
+            f" {_named(record.statements, WORDS)}"
         )
-    if incomplete_share(found) > SHARE_MOST:
-        lost = sum(found.incomplete.values())
+    if incomplete_share(record) > SHARE_MOST:
+        lost = sum(record.incomplete.values())
         yield (
-            f"{lost:,} of {found.sessions:,} sessions were not recorded to their end"
-            f" ({', '.join(f'{number:,}: {reason}' for reason, number in found.incomplete.items())})"
+            f"{lost:,} of {record.sessions:,} sessions were not recorded to their end"
+            f" ({', '.join(f'{number:,}: {reason}' for reason, number in record.incomplete.items())})"
         )
 
 
-def remarks(found: ReadingRecord) -> Iterator[str]:
+def remarks(record: ReadingRecord) -> Iterator[str]:
     """Everything that is not in the capture, and is no reason by itself."""
-    if found.unfinished:
+    if record.unfinished:
         yield "the recording was killed: what came in its last seconds is not in the capture"
-    beyond = list(losses(found))
-    if beyond and found.accepted:
+    beyond = list(losses(record))
+    if beyond and record.accepted:
         yield from (f"{loss}; this was accepted" for loss in beyond)
-    if found.statements and share(found) <= SHARE_MOST:
-        yield f"the capture lacks {count(found):,} statements of its source: {_named(found.statements, WORDS)}"
-    if found.incomplete and incomplete_share(found) <= SHARE_MOST:
-        yield f"{sum(found.incomplete.values()):,} sessions were not recorded to their end"
-    if found.lines:
-        yield f"of its log {_named(found.lines, LINES)}"
+    if record.statements and share(record) <= SHARE_MOST:
+        yield f"the capture lacks {count(record):,} statements of its source: {_named(record.statements, WORDS)}"
+    if record.incomplete and incomplete_share(record) <= SHARE_MOST:
+        yield f"{sum(record.incomplete.values()):,} sessions were not recorded to their end"
+    if record.lines:
+        yield f"of its log {_named(record.lines, LINES)}"
 
 
-def reasons(found: ReadingRecord) -> Iterator[str]:
+def reasons(record: ReadingRecord) -> Iterator[str]:
     """Why a replay of the capture is not production's load; nothing where that was accepted."""
-    if not found.accepted:
-        yield from losses(found)
+    if not record.accepted:
+        yield from losses(record)
 
 
-def findings(found: ReadingRecord) -> Iterator[Finding]:
+def findings(record: ReadingRecord) -> Iterator[CheckResult]:
     """The check of what was sent."""
-    for reason in reasons(found):
-        yield Finding("capture", "invalid", f"{reason}; {ACCEPT}")
-    for remark in remarks(found):
-        yield Finding("capture", "warn", remark)
+    for reason in reasons(record):
+        yield CheckResult("capture", "invalid", f"{reason}; {ACCEPT}")
+    for remark in remarks(record):
+        yield CheckResult("capture", "warn", remark)
 
 
 def _named(counted: Mapping[str, int], words: Mapping[str, str]) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from pgdyno.analysis.choice import Choice, Option, choose, meets, shortfall
+from pgdyno.analysis.choice import BestOption, Option, choose, meets, shortfall
 from pgdyno.analysis.interval import distinguishable
 from pgdyno.analysis.replay import replay_of
-from pgdyno.analysis.steps import Step, steps_of
+from pgdyno.analysis.steps import StepResult, steps_of
 from pgdyno.analysis.verdict import interval, listed
 from pgdyno.text import UNKNOWN, money, number, probability, times
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.cost import ArmCost
     from pgdyno.analysis.factors import Factor
     from pgdyno.analysis.interval import Estimate
-    from pgdyno.goal import Condition, Goal
+    from pgdyno.goal import Goal, GoalCondition
 
 Action = Literal["buy", "use", "none"]
 MENTIONED_MAX: Final = 3
@@ -66,7 +66,7 @@ class Recommendation:
     alike: tuple[int, ...] = ()
     """Indexes of arms that cannot be told apart from it."""
     goal: tuple[Met, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StepResult, ...] = ()
     """From the cheapest arm upwards, and beyond what was measured."""
 
     @property
@@ -138,7 +138,7 @@ def does(option: Option, goal: Goal | None = None) -> str:
     return " and ".join(parts) + (f" with {listed(further)}" if further else "")
 
 
-def _is_open(choice: Choice, goal: Goal | None, absent: Sequence[str]) -> bool:
+def _is_open(choice: BestOption, goal: Goal | None, absent: Sequence[str]) -> bool:
     """Whether arms without usable figures could change the answer: any without a goal, with one only those that may be cheaper."""
     if goal is None or absent:
         return bool(choice.left_out or absent)
@@ -147,7 +147,7 @@ def _is_open(choice: Choice, goal: Goal | None, absent: Sequence[str]) -> bool:
     return any(usd is None or option.usd_per_month is None or option.usd_per_month < usd for option in choice.left_out)
 
 
-def _missing(choice: Choice, absent: Sequence[str]) -> str:
+def _missing(choice: BestOption, absent: Sequence[str]) -> str:
     """Arms without usable figures, each with the reason; empty without any."""
     invalid = [option.label for option in choice.left_out]
     parts = [f"{listed(invalid)} {'are' if len(invalid) > 1 else 'is'} invalid"] if invalid else []
@@ -156,7 +156,7 @@ def _missing(choice: Choice, absent: Sequence[str]) -> str:
     return listed(parts)
 
 
-def _none(choice: Choice, arms: Sequence[ArmSummary], goal: Goal | None, missing: str) -> tuple[str, str]:
+def _none(choice: BestOption, arms: Sequence[ArmSummary], goal: Goal | None, missing: str) -> tuple[str, str]:
     """Why nothing is recommended, and what the valid arms say all the same."""
     if not choice.options:
         return (
@@ -179,7 +179,7 @@ def _none(choice: Choice, arms: Sequence[ArmSummary], goal: Goal | None, missing
     return f"No recommendation: {subject} with the captured load; {'; '.join(late)}.", not_judged
 
 
-def _missed(choice: Choice, goal: Goal) -> str:
+def _missed(choice: BestOption, goal: Goal) -> str:
     """That no arm meets the goal, and how far the nearest one is from it."""
     unmeasured = [c.name for c in goal.conditions if all(option.value(c) is None for option in choice.options)]
     if unmeasured:
@@ -201,7 +201,7 @@ def _missed(choice: Choice, goal: Goal) -> str:
     return f"{subject}: its {listed(wrong)}."
 
 
-def _nearest(choice: Choice, goal: Goal | None) -> Option | None:
+def _nearest(choice: BestOption, goal: Goal | None) -> Option | None:
     return None if goal is None else min(choice.options, key=lambda option: shortfall(option, goal), default=None)
 
 
@@ -219,10 +219,10 @@ def _alone(only: Option, arms: Sequence[ArmSummary]) -> tuple[str, str]:
 def _met(option: Option | None, goal: Goal | None) -> tuple[Met, ...]:
     if option is None or goal is None:
         return ()
-    found = []
+    results = []
     for condition in goal.conditions:
         value = option.value(condition)
-        found.append(
+        results.append(
             Met(condition.words, None, None, None, met=False, sure=False)
             if value is None
             else Met(
@@ -234,10 +234,10 @@ def _met(option: Option | None, goal: Goal | None) -> tuple[Met, ...]:
                 _is_sure(condition, value),
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
-def _is_sure(condition: Condition, value: Estimate) -> bool:
+def _is_sure(condition: GoalCondition, value: Estimate) -> bool:
     """Whether the worse end of the interval meets a condition; a price has none and needs none."""
     if condition.name == "price":
         return condition.met_by(value.mean)
@@ -254,7 +254,7 @@ def _speed(option: Option) -> str:
         return f"its queries take {number(arm.headline.mean)} s (geometric mean)"
     if arm.metric.name == "seconds":
         return f"it takes {number(arm.headline.mean)} s"
-    extent = [one.headline.mean for one in option.arms.values()]
+    extent = [arm.headline.mean for arm in option.arms.values()]
     values = dict.fromkeys(number(value) for value in (min(extent), max(extent)))
     rate = arm.replicates[0].figures.record.workload.get("rate_per_s")
     if rate and arm.metric.name == "tps" and len(option.arms) == 1:
@@ -270,14 +270,18 @@ def _kept_up(option: Option) -> str:
 
 
 def _late_s(option: Option) -> float:
-    return max((one.late_s.mean for arm in option.arms.values() if (one := replay_of(arm)) is not None), default=0.0)
+    return max(
+        (replay.late_s.mean for arm in option.arms.values() if (replay := replay_of(arm)) is not None), default=0.0
+    )
 
 
 def _due_s(option: Option) -> float:
-    return max((one.runs[0].due_s for arm in option.arms.values() if (one := replay_of(arm)) is not None), default=0.0)
+    return max(
+        (replay.runs[0].due_s for arm in option.arms.values() if (replay := replay_of(arm)) is not None), default=0.0
+    )
 
 
-def _achieved(option: Option, condition: Condition) -> str:
+def _achieved(option: Option, condition: GoalCondition) -> str:
     """A figure that a goal asks for, beside the headline and the price."""
     value = option.value(condition)
     if value is None or condition.name == "price" or condition.figure.name == option.arm.metric.name:
@@ -285,7 +289,7 @@ def _achieved(option: Option, condition: Condition) -> str:
     return f"{condition.figure.words or f'{condition.name} at'} {_value(option, condition)}"
 
 
-def _value(option: Option, condition: Condition) -> str:
+def _value(option: Option, condition: GoalCondition) -> str:
     value = option.value(condition)
     if value is None:
         return UNKNOWN
@@ -309,7 +313,7 @@ def _is_alike(gain: Estimate | None) -> bool:
     return gain is not None and gain.low is not None and not distinguishable(gain)
 
 
-def _unpriced(choice: Choice, chosen: Option) -> list[str]:
+def _unpriced(choice: BestOption, chosen: Option) -> list[str]:
     """That the catalogue lacks a price that would have decided."""
     lacking = [option.label for option in choice.candidates if option.usd_per_month is None]
     if not choice.purchase or not lacking:
@@ -319,13 +323,13 @@ def _unpriced(choice: Choice, chosen: Option) -> list[str]:
     return [f"The price of {listed(lacking[:MENTIONED_MAX])} is not known."]
 
 
-def _alike(choice: Choice, chosen: Option, alike: Sequence[Option], costs: Mapping[int, ArmCost]) -> list[str]:
+def _alike(choice: BestOption, chosen: Option, alike: Sequence[Option], costs: Mapping[int, ArmCost]) -> list[str]:
     """What cannot be told apart from the chosen one, and what is bought by paying more for it."""
     if not alike:
         return []
     if len(alike) > MENTIONED_MAX:
         return [f"{len(alike)} arms cannot be told apart from it, {_at(alike[0])} among them."]
-    found = []
+    results = []
     for option in alike:
         gain = choice.against(option)
         assert gain is not None
@@ -334,8 +338,8 @@ def _alike(choice: Choice, chosen: Option, alike: Sequence[Option], costs: Mappi
             text += f"; what {money(_more(option, chosen))} more buys is {_bought(option, chosen, costs)}"
         elif _is_dearer(chosen, option):
             text += "; more runs would tell whether that one is fast enough"
-        found.append(f"{text}.")
-    return found
+        results.append(f"{text}.")
+    return results
 
 
 def _bought(option: Option, chosen: Option, costs: Mapping[int, ArmCost]) -> str:
@@ -344,8 +348,8 @@ def _bought(option: Option, chosen: Option, costs: Mapping[int, ArmCost]) -> str
     gains = []
     if here.ends_with_its_instance and not there.ends_with_its_instance:
         gains.append("data that outlast the instance")
-    one, other = here.loss_per_year, there.loss_per_year
-    if one is not None and other is not None and one.high > LOSS_LESS * other.high:
+    loss, other = here.loss_per_year, there.loss_per_year
+    if loss is not None and other is not None and loss.high > LOSS_LESS * other.high:
         gains.append(f"durability ({_loss(there)} lost within a year instead of {_loss(here)})")
     p99, sooner = chosen.p99_ms, option.p99_ms
     if p99 and sooner and p99 > SOONER * sooner:
@@ -359,31 +363,31 @@ def _loss(cost: ArmCost) -> str:
     return " to ".join(ends)
 
 
-def _others(choice: Choice, chosen: Option, alike: Sequence[Option], goal: Goal | None) -> list[str]:
+def _others(choice: BestOption, chosen: Option, alike: Sequence[Option], goal: Goal | None) -> list[str]:
     """Arms that are told apart from it: the fastest of those that are dearer, and the dearest of those that cost less."""
     rest = [option for option in choice.options if option is not chosen and option not in alike]
     known = [(option, gain) for option in rest if (gain := option.gain(chosen)) is not None]
-    found = []
+    results = []
     faster = [(option, gain) for option, gain in known if gain.mean > 1]
     if faster:
-        option, gain = max(faster, key=lambda one: one[1].mean)
-        found.append(f"{_at(option)} is {times(gain.mean)} times as fast ({_interval(gain)}).")
+        option, gain = max(faster, key=lambda item: item[1].mean)
+        results.append(f"{_at(option)} is {times(gain.mean)} times as fast ({_interval(gain)}).")
     slower = [(option, gain) for option, gain in known if gain.mean <= 1]
     if slower:
         option, _ = min(
-            slower, key=lambda one: (not _is_dearer(chosen, one[0]), -(one[0].usd_per_month or 0.0), -one[1].mean)
+            slower, key=lambda item: (not _is_dearer(chosen, item[0]), -(item[0].usd_per_month or 0.0), -item[1].mean)
         )
         gain = chosen.gain(option)
         assert gain is not None
         missed = " and misses the goal" if goal is not None and not meets(option, goal) else ""
         kept = f", which {_kept_up(option).removeprefix('it ')}" if replay_of(option.arm) is not None else ""
-        found.append(
+        results.append(
             f"It is {times(gain.mean)} times as fast as {_at(option)}{kept} ({_interval(gain)}){missed and f', which{missed[4:]}'}."
         )
-    return found
+    return results
 
 
-def _sooner(choice: Choice, chosen: Option, alike: Sequence[Option], goal: Goal | None) -> list[str]:
+def _sooner(choice: BestOption, chosen: Option, alike: Sequence[Option], goal: Goal | None) -> list[str]:
     """In an open loop all may serve what is asked for: what answers much sooner, if the user has not said how soon is soon enough."""
     record = chosen.arm.replicates[0].figures.record
     p99 = chosen.p99_ms
@@ -392,7 +396,7 @@ def _sooner(choice: Choice, chosen: Option, alike: Sequence[Option], goal: Goal 
     rest = [(other, option) for option in choice.options if option not in alike and (other := option.p99_ms)]
     if not rest:
         return []
-    soonest, option = min(rest, key=lambda one: one[0])
+    soonest, option = min(rest, key=lambda values: values[0])
     if p99 <= SOONER * soonest:
         return []
     return [
@@ -400,23 +404,23 @@ def _sooner(choice: Choice, chosen: Option, alike: Sequence[Option], goal: Goal 
     ]
 
 
-def _doubts(choice: Choice, chosen: Option, goal: Goal | None) -> list[str]:
+def _doubts(choice: BestOption, chosen: Option, goal: Goal | None) -> list[str]:
     """What makes the answer less sure: single runs, and a goal that lies inside of an interval."""
     if chosen.arm.headline.n == 1 and len(choice.options) > 1:
         return ["Each arm was run once, so no figure has an interval: repeat it with -n 3."]
-    found = []
+    doubts = []
     for condition in () if goal is None else goal.conditions:
         value = chosen.value(condition)
         if value is None or condition.name == "price" or _is_sure(condition, value):
             continue
         if value.low is None or value.high is None:
-            found.append(f"Its {condition.name} is of a single run: repeat it with -n 3.")
+            doubts.append(f"Its {condition.name} is of a single run: repeat it with -n 3.")
         else:
             ends = f"{number(max(0.0, value.low))} to {number(value.high)}"
-            found.append(
+            doubts.append(
                 f"The 95 % interval of its {condition.name} ({ends}) reaches past the goal: more runs would tell."
             )
-    return found
+    return doubts
 
 
 def _is_dearer(option: Option, than: Option) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis import likeness, reading
-from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
 from pgdyno.text import percent
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         ReplayedStatement,
         ReplayRecord,
         SequenceFit,
-        Times,
+        TimeDistribution,
     )
 
 SHARE_MOST = 0.01
@@ -43,34 +43,34 @@ KEPT_UP_S = 1.0
 """A replay that ends at most so much after its time kept up: a second is what a user notices, and a checkpoint may cost it."""
 
 
-def reasons(found: ReplayRecord) -> Iterator[str]:
+def reasons(record: ReplayRecord) -> Iterator[str]:
     """Why it was not the captured load; nothing if it was."""
-    statements, recorded_s = max(1, found.statements), max(1e-6, found.recorded_s)
-    if found.ended_by:
-        yield f"it did not reach its end: {found.ended_by}"
-    if found.not_begun:
-        yield f"{found.not_begun:,} statements were not begun"
-    if (share := found.newly_failed / statements) > SHARE_MOST:
+    statements, recorded_s = max(1, record.statements), max(1e-6, record.recorded_s)
+    if record.ended_by:
+        yield f"it did not reach its end: {record.ended_by}"
+    if record.not_begun:
+        yield f"{record.not_begun:,} statements were not begun"
+    if (share := record.newly_failed / statements) > SHARE_MOST:
         yield f"{share:.1%} of the statements failed that had not failed so in production"
-    if (share := found.no_longer_failed / statements) > SHARE_MOST:
+    if (share := record.no_longer_failed / statements) > SHARE_MOST:
         yield f"{share:.1%} of the statements did not fail as they had in production"
-    if (share := sum(found.left_out.values()) / statements) > SHARE_MOST:
+    if (share := sum(record.left_out.values()) / statements) > SHARE_MOST:
         yield f"{share:.1%} of the statements were left out"
-    if (share := found.left_out_s / recorded_s) > SHARE_MOST:
+    if (share := record.left_out_s / recorded_s) > SHARE_MOST:
         yield f"statements with {share:.1%} of the recorded time were left out"
-    if found.reading is not None:
-        yield from reading.reasons(found.reading)
-    if found.log_lost > LOST_LINES_MOST * found.log_entries and not (found.reading and found.reading.accepted):
-        yield f"{found.log_lost:,} of {found.log_entries:,} lines of the log are missing or not whole"
-    for one in () if found.keys is None else found.keys.sequences:
-        if is_older(one):
-            yield f"the database is {one.missing:,} values of {one.column} older than the capture"
-        if is_newer(one):
-            yield f"the database is newer than the capture: it has {one.already:,} of {one.returned:,} keys of {one.column} already"
-    if found.keys is not None:
-        yield from _doubtful(found.keys)
-    if found.likeness is not None:
-        yield from likeness.reasons(found.likeness)
+    if record.reading is not None:
+        yield from reading.reasons(record.reading)
+    if record.log_lost > LOST_LINES_MOST * record.log_entries and not (record.reading and record.reading.accepted):
+        yield f"{record.log_lost:,} of {record.log_entries:,} lines of the log are missing or not whole"
+    for sequence in () if record.keys is None else record.keys.sequences:
+        if is_older(sequence):
+            yield f"the database is {sequence.missing:,} values of {sequence.column} older than the capture"
+        if is_newer(sequence):
+            yield f"the database is newer than the capture: it has {sequence.already:,} of {sequence.returned:,} keys of {sequence.column} already"
+    if record.keys is not None:
+        yield from _doubtful(record.keys)
+    if record.likeness is not None:
+        yield from likeness.reasons(record.likeness)
 
 
 def _doubtful(keys: ReplayedKeys) -> Iterator[str]:
@@ -78,8 +78,8 @@ def _doubtful(keys: ReplayedKeys) -> Iterator[str]:
     if keys.doubtful <= SHARE_MOST * (keys.exchanged + keys.doubtful):
         return
     named = "; ".join(
-        f"{one.place} of {textwrap.shorten(one.statement, STATEMENT_LETTERS, placeholder=' …')} ({one.count:,} times: {one.why})"
-        for one in keys.doubtful_places[:NAMED_MOST]
+        f"{doubtful_place.place} of {textwrap.shorten(doubtful_place.statement, STATEMENT_LETTERS, placeholder=' …')} ({doubtful_place.count:,} times: {doubtful_place.why})"
+        for doubtful_place in keys.doubtful_places[:NAMED_MOST]
     )
     more = len(keys.doubtful_places) - NAMED_MOST
     others = f"; and {more:,} more places" if more > 0 else ""
@@ -87,54 +87,54 @@ def _doubtful(keys: ReplayedKeys) -> Iterator[str]:
     yield f"{keys.doubtful:,} of {total:,} values may be keys and could not be proven to be: {named}{others}"
 
 
-def is_older(one: SequenceFit) -> bool:
+def is_older(fit: SequenceFit) -> bool:
     """Whether the database lacks rows that production had made when the capture began."""
-    return one.missing > max(AHEAD, SHARE_MOST * one.given)
+    return fit.missing > max(AHEAD, SHARE_MOST * fit.given)
 
 
-def is_newer(one: SequenceFit) -> bool:
+def is_newer(fit: SequenceFit) -> bool:
     """Whether the database has rows already that production made during the capture."""
-    return one.already > max(AHEAD, SHARE_MOST * one.returned)
+    return fit.already > max(AHEAD, SHARE_MOST * fit.returned)
 
 
-def kept_up(found: ReplayRecord) -> bool:
+def kept_up(record: ReplayRecord) -> bool:
     """Whether it ended in its time."""
-    return not found.ended_by and found.took_s - found.due_s <= KEPT_UP_S
+    return not record.ended_by and record.took_s - record.due_s <= KEPT_UP_S
 
 
-def replayed(run: RunFigures) -> Iterator[Finding]:
+def replayed(run: RunFigures) -> Iterator[CheckResult]:
     """The check of a replay; nothing of other workloads."""
-    found = run.record.replay
-    if found is None:
+    record = run.record.replay
+    if record is None:
         return
-    wrong = list(reasons(found))
+    wrong = list(reasons(record))
     for reason in wrong:
-        yield Finding("captured load", "invalid", reason)
-    if found.reading is not None:
-        yield from (Finding("capture", "warn", remark) for remark in reading.remarks(found.reading))
-    if found.likeness is not None:
-        yield _likeness(found.likeness)
+        yield CheckResult("captured load", "invalid", reason)
+    if record.reading is not None:
+        yield from (CheckResult("capture", "warn", remark) for remark in reading.remarks(record.reading))
+    if record.likeness is not None:
+        yield _likeness(record.likeness)
     if not wrong:
-        left_out = sum(found.left_out.values())
-        figure = f"of {found.statements:,} statements {found.newly_failed:,} failed newly, {left_out:,} were left out"
-        yield Finding(
-            "captured load", "ok", f"{figure} ({percent(found.left_out_s / max(1e-6, found.recorded_s))} of the time)"
+        left_out = sum(record.left_out.values())
+        figure = f"of {record.statements:,} statements {record.newly_failed:,} failed newly, {left_out:,} were left out"
+        yield CheckResult(
+            "captured load", "ok", f"{figure} ({percent(record.left_out_s / max(1e-6, record.recorded_s))} of the time)"
         )
 
 
-def _likeness(found: LikenessRecord) -> Finding:
+def _likeness(record: LikenessRecord) -> CheckResult:
     """Statements that did other work than in production; those of which there are too many are a reason beside it."""
-    beyond, many = likeness.unlike(found), len(found.statements)
+    beyond, many = likeness.unlike(record), len(record.statements)
     if not beyond:
-        return Finding("likeness", "ok", f"each of {many:,} statements did the work that it did in production")
-    named = "; ".join(one.words for one in beyond[: likeness.NAMED_MOST])
-    return Finding(
+        return CheckResult("likeness", "ok", f"each of {many:,} statements did the work that it did in production")
+    named = "; ".join(unlike_of.words for unlike_of in beyond[: likeness.NAMED_MOST])
+    return CheckResult(
         "likeness", "warn", f"{len(beyond):,} of {many:,} statements did other work than in production: {named}"
     )
 
 
 @dataclass(frozen=True)
-class Statement:
+class ReplayStatement:
     """One shape of statement of an arm."""
 
     calls: float
@@ -171,25 +171,25 @@ class ArmReplay:
         return max(run.behind.max_ms for run in self.runs) / 1e3
 
     @property
-    def statements(self) -> dict[str, Statement]:
+    def statements(self) -> dict[str, ReplayStatement]:
         """Shape -> what it took, those first that took the most time in production or here."""
-        found: dict[str, list[ReplayedStatement]] = {}
+        statements: dict[str, list[ReplayedStatement]] = {}
         for run in self.runs:
-            for one in run.by_statement:
-                found.setdefault(one.statement, []).append(one)
+            for statement in run.by_statement:
+                statements.setdefault(statement.statement, []).append(statement)
         return {
-            shape: Statement(
-                calls=sum(one.calls for one in each) / len(each),
-                response_ms=t_interval([one.response_ms for one in each]),
+            shape: ReplayStatement(
+                calls=sum(statement.calls for statement in each) / len(each),
+                response_ms=t_interval([statement.response_ms for statement in each]),
                 recorded_ms=each[0].recorded_ms,
             )
-            for shape, each in found.items()
+            for shape, each in statements.items()
         }
 
     def ratios(self, base: ArmReplay) -> dict[str, Estimate]:
         """Shape -> the ratio of its response time to that of another arm, paired by replicate."""
-        found = {}
-        own, other = ({block: _response_ms(run) for block, run in one.by_block.items()} for one in (self, base))
+        ratios = {}
+        own, other = ({block: _response_ms(run) for block, run in replay.by_block.items()} for replay in (self, base))
         for shape in self.statements:
             pairs = [
                 (times[shape], other[block][shape])
@@ -197,8 +197,8 @@ class ArmReplay:
                 if shape in times and shape in other.get(block, {})
             ]
             if pairs:
-                found[shape] = ratio_interval(pairs)
-        return found
+                ratios[shape] = ratio_interval(pairs)
+        return ratios
 
 
 @dataclass(frozen=True)
@@ -224,14 +224,14 @@ def trust_of(arms: Sequence[ArmSummary]) -> Trust | None:
         spec = arm.replicates[0].figures.record.workload.get("recorded_on")
         if spec is None:
             continue
-        found = next((one for one in arms if one.data.resolved.get("spec") == spec), None)
-        replay = None if found is None else replay_of(found)
+        summary = next((arm for arm in arms if arm.data.resolved.get("spec") == spec), None)
+        replay = None if summary is None else replay_of(summary)
         if replay is None:
             return Trust(spec, None)
         ratios = [statement.service_ms / statement.recorded_ms for statement in _most(replay)]
         return Trust(
             spec,
-            found,
+            summary,
             median=_against_production(replay, lambda times: times.p50_ms),
             p99=_against_production(replay, lambda times: times.p99_ms),
             statements=(min(ratios), max(ratios)) if ratios else None,
@@ -240,13 +240,13 @@ def trust_of(arms: Sequence[ArmSummary]) -> Trust | None:
     return None
 
 
-def _against_production(replay: ArmReplay, of: Callable[[Times], float]) -> Estimate | None:
+def _against_production(replay: ArmReplay, of: Callable[[TimeDistribution], float]) -> Estimate | None:
     pairs = [(of(run.service), of(run.recorded)) for run in replay.runs]
     return ratio_interval(pairs) if all(min(pair) > 0 for pair in pairs) else None
 
 
 @dataclass(frozen=True)
-class _Timed:
+class _ShapeTimes:
     """Mean times of one shape, here and in production."""
 
     service_ms: float
@@ -255,43 +255,43 @@ class _Timed:
     """In production, of all its calls."""
 
 
-def _most(replay: ArmReplay) -> list[_Timed]:
+def _most(replay: ArmReplay) -> list[_ShapeTimes]:
     """The shapes that together have :data:`MOST_SHARE` of production's time, those with the most time first."""
-    found: dict[str, list[ReplayedStatement]] = {}
+    statements: dict[str, list[ReplayedStatement]] = {}
     for run in replay.runs:
         for statement in run.by_statement:
             if statement.service_ms and statement.recorded_ms:
-                found.setdefault(statement.statement, []).append(statement)
+                statements.setdefault(statement.statement, []).append(statement)
     timed = sorted(
         (
-            _Timed(
-                service_ms=sum(one.service_ms or 0.0 for one in each) / len(each),
+            _ShapeTimes(
+                service_ms=sum(statement.service_ms or 0.0 for statement in each) / len(each),
                 recorded_ms=(recorded := each[0].recorded_ms or 0.0),
                 total_ms=recorded * each[0].timed,
             )
-            for each in found.values()
+            for each in statements.values()
         ),
-        key=lambda one: -one.total_ms,
+        key=lambda times: -times.total_ms,
     )
-    most: list[_Timed] = []
-    total, so_far = sum(one.total_ms for one in timed), 0.0
-    for one in timed:
+    most: list[_ShapeTimes] = []
+    total, so_far = sum(times.total_ms for times in timed), 0.0
+    for times in timed:
         if so_far >= MOST_SHARE * total:
             break
-        most.append(one)
-        so_far += one.total_ms
+        most.append(times)
+        so_far += times.total_ms
     return most
 
 
 def _response_ms(run: ReplayRecord) -> dict[str, float]:
-    return {one.statement: one.response_ms for one in run.by_statement if one.response_ms > 0}
+    return {statement.statement: statement.response_ms for statement in run.by_statement if statement.response_ms > 0}
 
 
 def replay_of(arm: ArmSummary) -> ArmReplay | None:
     """The replays of an arm; None of other workloads."""
-    found = {
+    document = {
         replicate.block: replay
         for replicate in arm.replicates
         if (replay := replicate.figures.record.replay) is not None
     }
-    return ArmReplay(found) if found else None
+    return ArmReplay(document) if document else None

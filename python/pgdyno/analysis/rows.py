@@ -18,7 +18,7 @@ def query(sql: str, results: str | Path | None = None) -> list[dict[str, Any]]:
     for bad SQL, for anything but one SELECT, and when there are no runs.
     """
     unreadable: dict[Path, str] = {}
-    found = sql_over_runs.query(results_root(None if results is None else Path(results)), sql, judge, unreadable)
+    result = sql_over_runs.query(results_root(None if results is None else Path(results)), sql, judge, unreadable)
     for path, why in unreadable.items():
         warnings.warn(f"omitted, because it cannot be read: {path}: {why}", stacklevel=2)
-    return found.dictionaries()
+    return result.dictionaries()

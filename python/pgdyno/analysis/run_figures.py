@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.counters import cpu_counters
 from pgdyno.analysis.credit import Credit, credit_of
-from pgdyno.analysis.distribution import Distribution, Statement, latency_ms, scripts_ms, service_ms, statements_ms
+from pgdyno.analysis.distribution import ScriptStatement, ValueCounts, latency_ms, scripts_ms, service_ms, statements_ms
 from pgdyno.analysis.headline import work_per_s
 from pgdyno.analysis.instance_figures import InstanceFigures, instance_figures
 from pgdyno.analysis.server_figures import ServerFigures, server_figures
@@ -18,7 +18,7 @@ from pgdyno.analysis.waits import Wait, waits_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
     from pgdyno.store.record import RunRecord
 
 LABORATORY_ROLES = ("driver", "relay", "daemon", "probe")
@@ -29,16 +29,16 @@ LABORATORY_ROLES = ("driver", "relay", "daemon", "probe")
 class RunFigures:
     """One replicate in numbers. A figure is None when the run did not record what it needs."""
 
-    run: Run
+    run: StoredRun
     qps: float | None
     """Statements that were answered, per second, as sysbench counts them; None where they were not."""
-    latency_ms: Distribution
+    latency_ms: ValueCounts
     """Response time of those transactions."""
-    service_ms: Distribution
+    service_ms: ValueCounts
     """Their time from the actual start; empty in a closed loop, and where the driver does not tell it."""
-    scripts_ms: Mapping[str, Distribution]
+    scripts_ms: Mapping[str, ValueCounts]
     """Response time by script, if there are several."""
-    statements_ms: Mapping[Statement, Distribution]
+    statements_ms: Mapping[ScriptStatement, ValueCounts]
     """Time of each statement; empty where the driver does not tell it."""
     volumes: Mapping[str, VolumeFigures]
     """Role -> what that volume did; the data's is always there and comes first."""
@@ -77,7 +77,7 @@ class RunFigures:
         return sum(shares) if shares else None
 
 
-def figures_of(run: Run) -> RunFigures:
+def figures_of(run: StoredRun) -> RunFigures:
     """Read a run's tables and reduce them to its figures."""
     seconds = per_second(run)
     credit = credit_of(run, seconds)
@@ -103,7 +103,7 @@ def _qps(record: RunRecord) -> float | None:
     return None if record.queries is None or seconds <= 0 else record.queries / seconds
 
 
-def _cpu_share(run: Run) -> dict[str, float]:
+def _cpu_share(run: StoredRun) -> dict[str, float]:
     measure = run.record.measure
     # In a second of a dilated world a core has `dilation` seconds of CPU time.
     cores = max(1, run.record.world.host.cores) * run.record.world.dilation

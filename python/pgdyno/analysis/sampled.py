@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis import reading
-from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.finding import CheckResult
 from pgdyno.text import percent
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ SHARE_MOST = 0.01
 """Share of transactions: the limit that also holds for statements which a replay leaves out."""
 
 
-def findings(found: SampleRecord) -> Iterator[Finding]:
+def findings(record: SampleRecord) -> Iterator[CheckResult]:
     """The checks of a sample."""
-    yield from reading.findings(found.reading)
-    share = found.left_out / max(1, found.transactions)
+    yield from reading.findings(record.reading)
+    share = record.left_out / max(1, record.transactions)
     figure = (
-        f"{found.left_out:,} of {found.transactions:,} transactions of the capture ({percent(share)}) are never drawn,"
+        f"{record.left_out:,} of {record.transactions:,} transactions of the capture ({percent(share)}) are never drawn,"
         " because they have a statement that cannot be sent, or not again"
     )
-    if share > SHARE_MOST and not found.reading.accepted:
-        yield Finding("mixture", "invalid", f"{figure}; {reading.ACCEPT}")
-    elif found.left_out:
-        yield Finding("mixture", "warn", figure)
+    if share > SHARE_MOST and not record.reading.accepted:
+        yield CheckResult("mixture", "invalid", f"{figure}; {reading.ACCEPT}")
+    elif record.left_out:
+        yield CheckResult("mixture", "warn", figure)

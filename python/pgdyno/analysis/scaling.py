@@ -77,10 +77,10 @@ def fit(points: Sequence[tuple[float, float]]) -> Scaling | None:
 
     def residuals(constants: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         rate, contention, coherence = constants
-        found: np.ndarray[Any, Any] = (
+        residuals: np.ndarray[Any, Any] = (
             rate + np.log(n) - np.log(1 + contention * (n - 1) + coherence * n * (n - 1)) - logs
         )
-        return found
+        return residuals
 
     limits = ([-np.inf, 0.0, 0.0], [np.inf, 1.0, 1.0])
     tried = []
@@ -88,7 +88,7 @@ def fit(points: Sequence[tuple[float, float]]) -> Scaling | None:
         # The rate that fits the first point, if these were the other two.
         rate = float(-residuals(np.array([0.0, contention, coherence]))[0])
         tried.append(least_squares(residuals, [rate, contention, coherence], bounds=limits, x_scale="jac"))
-    best = min(tried, key=lambda one: float(one.cost))
+    best = min(tried, key=lambda item: float(item.cost))
     rate, contention, coherence = (float(value) for value in best.x)
     deviation = math.sqrt(2 * float(best.cost) / len(known))
     return Scaling(math.exp(rate), contention, coherence, deviation, (float(n.min()), float(n.max())))

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import Counters, cpu_counters
+from pgdyno.analysis.counters import CounterSamples, cpu_counters
 from pgdyno.analysis.events import Event, events_of
 from pgdyno.analysis.volume_figures import DATA, volume_counters, volume_roles
 from pgdyno.analysis.waits import CLIENT, CLIENT_BACKEND
@@ -17,7 +17,7 @@ from pgdyno.analysis.waits import CLIENT, CLIENT_BACKEND
 if TYPE_CHECKING:
     import numpy as np
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 BINS_MAX = 240
 """Points of a line at most: more than a page has room for, and few enough to keep the page small."""
@@ -32,7 +32,7 @@ _ENDS = ("executed", "failed_as_recorded", "newly_failed", "no_longer_failed")
 
 
 @dataclass(frozen=True)
-class Series:
+class TimeSeries:
     """Columns over time; a value is None where nothing was recorded."""
 
     bin_seconds: float
@@ -49,7 +49,7 @@ class Series:
     """What happened to volumes and server."""
 
 
-def series_of(run: Run) -> Series:
+def series_of(run: StoredRun) -> TimeSeries:
     """The lines of one run."""
     import numpy as np
 
@@ -62,7 +62,7 @@ def series_of(run: Run) -> Series:
     for role in volume_roles(run):
         prefix = "" if role == DATA else f"{role}."
         columns |= {prefix + name: values for name, values in _volume(volume_counters(run, role), edges).items()}
-    return Series(
+    return TimeSeries(
         bin_seconds=float(width),
         t_s=tuple(width * (place + 0.5) for place in range(count)),
         columns={
@@ -85,7 +85,7 @@ def _bins(t_begin_ns: np.ndarray[Any, Any], t_end_ns: np.ndarray[Any, Any], edge
     return np.searchsorted(edges, middle, side="right") - 1
 
 
-def _tps(run: Run, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
+def _tps(run: StoredRun, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
     import numpy as np
 
     table = run.table("workload/throughput")
@@ -98,7 +98,7 @@ def _tps(run: Run, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
     return tuple((transactions / (np.diff(edges) / _SECOND_NS)).tolist())
 
 
-def _latency(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
+def _latency(run: StoredRun, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
     """Mean, p50 and p99 of each bin, ms."""
     import numpy as np
 
@@ -108,23 +108,23 @@ def _latency(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | N
     value, count = table["latency_us"].to_numpy(), table["count"].to_numpy()
     order = np.lexsort((value, place))
     place, value, count = place[order], value[order], count[order]
-    found: dict[str, list[float | None]] = {f"latency_ms_{name}": [] for name in ("mean", "p50", "p99")}
+    document: dict[str, list[float | None]] = {f"latency_ms_{name}": [] for name in ("mean", "p50", "p99")}
     for bin_ in range(bins):
         begin, end = np.searchsorted(place, [bin_, bin_ + 1])
         below = np.cumsum(count[begin:end])
         if len(below) == 0:
-            for into in found.values():
+            for into in document.values():
                 into.append(None)
             continue
-        found["latency_ms_mean"].append(float(value[begin:end] @ count[begin:end]) / float(below[-1]) / 1e3)
+        document["latency_ms_mean"].append(float(value[begin:end] @ count[begin:end]) / float(below[-1]) / 1e3)
         for share in (0.50, 0.99):
             rank = max(1, math.ceil(float(below[-1]) * share - 1e-9))
             at = begin + int(np.searchsorted(below, rank))
-            found[f"latency_ms_p{share * 100:.0f}"].append(float(value[at]) / 1e3)
-    return {name: tuple(values) for name, values in found.items()}
+            document[f"latency_ms_p{share * 100:.0f}"].append(float(value[at]) / 1e3)
+    return {name: tuple(values) for name, values in document.items()}
 
 
-def _behind(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
+def _behind(run: StoredRun, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
     """How late the latest statement of a replay was sent; nothing of other workloads."""
     if run.record.replay is None:
         return {}
@@ -138,7 +138,7 @@ def _behind(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | No
     return {"behind_s": tuple(late_s)}
 
 
-def _active(run: Run, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
+def _active(run: StoredRun, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
     """Mean number of the clients' sessions that had something to do, of the looks in each bin."""
     import numpy as np
 
@@ -157,7 +157,7 @@ def _active(run: Run, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
     return tuple(float(seen[at] / count[at]) if count[at] else None for at in range(bins))
 
 
-def _cpu(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
+def _cpu(run: StoredRun, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
     """Share of the machine's CPU time that the server took, and that was busy at all."""
     cores = max(1, run.record.world.host.cores) * run.record.world.dilation
     counters = cpu_counters(run)
@@ -171,7 +171,7 @@ def _cpu(run: Run, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None,
     }
 
 
-def _volume(counters: Counters, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
+def _volume(counters: CounterSamples, edges: np.ndarray[Any, Any]) -> dict[str, tuple[float | None, ...]]:
     """Rates of the volume's counters between the edges, and the mean latency of what was completed there."""
     wanted = {"iops": ("ops", 1.0), "mib_per_s": ("bytes", 2.0**20), "queue_length": ("queue_time_ns", 1e9)}
     columns = {
@@ -187,7 +187,7 @@ def _volume(counters: Counters, edges: np.ndarray[Any, Any]) -> dict[str, tuple[
     return columns
 
 
-def _rates(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
+def _rates(counters: CounterSamples, name: str, edges: np.ndarray[Any, Any]) -> tuple[float | None, ...]:
     """Growth of a counter per second between the edges; None in a bin that no two samples reach."""
     bins = len(edges) - 1
     t_ns = counters.t_ns
@@ -202,12 +202,12 @@ def _rates(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> tuple[
     )
 
 
-def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...] | None:
+def _checkpoints(run: StoredRun) -> tuple[tuple[float, float | None], ...] | None:
     """Starts and ends, as the cumulative counters showed them from one sample to the next."""
     table = run.table("probe/checkpointer")
     if table.num_rows < 2:
         return None
-    counters = Counters.of_server(table)
+    counters = CounterSamples.of_server(table)
     measure = run.record.measure
     ends = sorted(_growth(counters, _DONE)) if _DONE in counters.columns else []
     spans: list[tuple[float, float | None]] = []
@@ -225,16 +225,16 @@ def _checkpoints(run: Run) -> tuple[tuple[float, float | None], ...] | None:
     return tuple(spans)
 
 
-def checkpoint_starts(run: Run) -> list[int]:
+def checkpoint_starts(run: StoredRun) -> list[int]:
     """Instants at which checkpoints of the whole run had begun, in order, to the resolution of the probe."""
     table = run.table("probe/checkpointer")
     if table.num_rows < 2:
         return []
-    counters = Counters.of_server(table)
+    counters = CounterSamples.of_server(table)
     return sorted(t for name in _STARTED if name in counters.columns for t in _growth(counters, name))
 
 
-def _growth(counters: Counters, name: str) -> list[int]:
+def _growth(counters: CounterSamples, name: str) -> list[int]:
     """Instants of the samples in which a counter was larger than in the one before."""
     values = counters.columns[name]
     return [int(counters.t_ns[place]) for place in range(1, len(values)) if values[place] > values[place - 1]]

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import Counters, continued
+from pgdyno.analysis.counters import CounterSamples, continued
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 MIB = 2**20
 BLOCK_BYTES = 8192
@@ -51,7 +51,7 @@ class ServerFigures:
     """Sessions that ordinary roles may have at a time; None when the settings were not seen."""
 
 
-def server_figures(run: Run) -> ServerFigures:
+def server_figures(run: StoredRun) -> ServerFigures:
     """Read the server's tables and reduce them to its figures."""
     settings = _settings(run)
     deltas = io_growth(run)
@@ -77,20 +77,20 @@ def _connections_max(settings: Mapping[str, str | None]) -> int | None:
     return int(whole) - sum(int(settings.get(name) or 0) for name in reserved)
 
 
-def _settings(run: Run) -> dict[str, str | None]:
+def _settings(run: StoredRun) -> dict[str, str | None]:
     table = run.table("postgres/settings")
     return dict(zip(table["name"].to_pylist(), table["setting"].to_pylist(), strict=True))
 
 
-def growth_of(run: Run, name: str, counter_names: tuple[str, ...]) -> dict[str, float]:
+def growth_of(run: StoredRun, name: str, counter_names: tuple[str, ...]) -> dict[str, float]:
     """Growth of the counters of a table with one row per sample; those that are unknown are absent."""
-    counters = Counters.of_server(run.table(name))
+    counters = CounterSamples.of_server(run.table(name))
     measure = run.record.measure
-    found = {each: counters.delta(each, measure.begin_ns, measure.end_ns) for each in counter_names}
-    return {each: value for each, value in found.items() if value is not None and math.isfinite(value)}
+    values = {each: counters.delta(each, measure.begin_ns, measure.end_ns) for each in counter_names}
+    return {each: value for each, value in values.items() if value is not None and math.isfinite(value)}
 
 
-def _database(run: Run, block_bytes: int) -> dict[str, float]:
+def _database(run: StoredRun, block_bytes: int) -> dict[str, float]:
     grown = growth_of(run, "probe/database", ("blks_read", "blks_hit", "temp_bytes", "deadlocks"))
     seconds = run.record.measure.seconds
     rates = {}
@@ -105,7 +105,7 @@ def _database(run: Run, block_bytes: int) -> dict[str, float]:
     return rates
 
 
-def _wal(run: Run) -> dict[str, float]:
+def _wal(run: StoredRun) -> dict[str, float]:
     grown = growth_of(run, "probe/wal", ("wal_bytes", "wal_fpi", "wal_sync", "wal_buffers_full"))
     seconds, succeeded = run.record.measure.seconds, run.record.account.succeeded
     rates = {}
@@ -123,7 +123,7 @@ def _wal(run: Run) -> dict[str, float]:
     return rates
 
 
-def _checkpoints(run: Run) -> dict[str, float]:
+def _checkpoints(run: StoredRun) -> dict[str, float]:
     grown = growth_of(run, "probe/checkpointer", ("num_timed", "num_requested", "buffers_written"))
     rates = {}
     if grown.keys() >= {"num_timed", "num_requested"}:
@@ -147,7 +147,7 @@ def _io(deltas: Mapping[tuple[str, str, str], Mapping[str, float]], seconds: flo
     return tuple(sorted(rates, key=lambda rate: -(rate.read_mib_per_s + rate.write_mib_per_s)))
 
 
-def io_growth(run: Run, further: tuple[str, ...] = ("fsyncs",)) -> dict[tuple[str, str, str], dict[str, float]]:
+def io_growth(run: StoredRun, further: tuple[str, ...] = ("fsyncs",)) -> dict[tuple[str, str, str], dict[str, float]]:
     """Growth of each row of pg_stat_io by (process, object, context), in bytes and in ``further`` counters.
 
     A row is sampled from when it first counts anything on, so before its first sample it was 0.
@@ -161,15 +161,15 @@ def io_growth(run: Run, further: tuple[str, ...] = ("fsyncs",)) -> dict[tuple[st
     t_ns = np.unique(table["t_end_ns"].to_numpy()).astype(np.int64)
     keys = list(zip(*(table[name].to_pylist() for name in ("backend_type", "object", "context")), strict=True))
     place = np.searchsorted(t_ns, table["t_end_ns"].to_numpy())
-    found = {}
+    io_growth = {}
     names = [name for name in (*_IO_COUNTERS, *further) if name in table.column_names]
     for key in dict.fromkeys(keys):
         rows = np.array([row for row, each in enumerate(keys) if each == key])
         columns = {name: _from_zero(table, name, rows, place[rows], len(t_ns)) for name in names}
-        counters = Counters(t_ns, columns)
+        counters = CounterSamples(t_ns, columns)
         grown = {name: counters.delta(name, measure.begin_ns, measure.end_ns) for name in names}
-        found[key] = {name: value for name, value in grown.items() if value is not None}
-    return found
+        io_growth[key] = {name: value for name, value in grown.items() if value is not None}
+    return io_growth
 
 
 def _from_zero(

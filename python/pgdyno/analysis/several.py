@@ -27,7 +27,7 @@ MAIN = "main figure"
 
 
 @dataclass(frozen=True)
-class Row:
+class ArmRow:
     """One figure of one arm against the first arm."""
 
     arm: str
@@ -38,7 +38,7 @@ class Row:
     @property
     def mean(self) -> float | None:
         """The geometric mean over the experiments that have it; None where none does."""
-        known = [math.log(one.mean) for one in self.gains if one is not None]
+        known = [math.log(gain.mean) for gain in self.gains if gain is not None]
         return math.exp(math.fsum(known) / len(known)) if known else None
 
 
@@ -50,15 +50,15 @@ class Several:
     """The arm that the others are compared with."""
     names: tuple[str, ...]
     """The experiments."""
-    rows: tuple[Row, ...]
+    rows: tuple[ArmRow, ...]
     invalid: tuple[str, ...]
     """Arms with runs that must not be used, each with its experiment."""
 
 
-def several(found: Sequence[Comparison]) -> Several:
+def several(comparisons: Sequence[Comparison]) -> Several:
     """Put experiments beside each other. :class:`InputError` where they have not two arms in common."""
-    arms = [{arm.volume: arm for arm in one.arms} for one in found]
-    common = [name for name in arms[0] if all(name in one for one in arms)]
+    arms = [{arm.volume: arm for arm in comparison.arms} for comparison in comparisons]
+    common = [name for name in arms[0] if all(name in arm for arm in arms)]
     if len(common) < 2:
         raise InputError(
             "these experiments have no two arms in common, so there is nothing to sum up",
@@ -71,18 +71,21 @@ def several(found: Sequence[Comparison]) -> Several:
         row
         for name in others
         for row in (
-            Row(name, main, tuple(_main(one[name], one[first]) for one in arms)),
-            *(Row(name, title, tuple(_time(one[name], one[first], time) for one in arms)) for time, title in _titles()),
+            ArmRow(name, main, tuple(_main(arm[name], arm[first]) for arm in arms)),
+            *(
+                ArmRow(name, title, tuple(_time(arm[name], arm[first], time) for arm in arms))
+                for time, title in _titles()
+            ),
         )
         if row.mean is not None
     ]
     invalid = [
         f"{name} of {each.experiment.name}"
-        for each, of in zip(found, arms, strict=True)
+        for each, of in zip(comparisons, arms, strict=True)
         for name in common
         if not of[name].valid
     ]
-    return Several(first, tuple(one.experiment.name for one in found), tuple(rows), tuple(invalid))
+    return Several(first, tuple(comparison.experiment.name for comparison in comparisons), tuple(rows), tuple(invalid))
 
 
 def _titles() -> list[tuple[str, str]]:

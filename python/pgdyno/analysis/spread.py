@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Unpaired:
+class UnpairedRuns:
     """Runs of a block that is not whole."""
 
     host: str
@@ -42,14 +42,16 @@ class SpreadHost:
     """Its headline over that of the first host; None for the first itself, and where no arm has a figure on both."""
 
 
-def paired(figures: Sequence[RunFigures], arms: int) -> tuple[list[RunFigures], tuple[Unpaired, ...]]:
+def paired(figures: Sequence[RunFigures], arms: int) -> tuple[list[RunFigures], tuple[UnpairedRuns, ...]]:
     """The runs that are compared, and those that are left out because their block is not whole."""
     blocks: dict[tuple[str, int], list[RunFigures]] = {}
     for run in figures:
         blocks.setdefault((run.record.experiment_id, run.record.block), []).append(run)
     left = [runs for runs in blocks.values() if runs[0].record.world.host.label is not None and len(runs) < arms]
     out = {id(run) for runs in left for run in runs}
-    unpaired = (Unpaired(str(runs[0].record.world.host.label), runs[0].record.block, len(runs), arms) for runs in left)
+    unpaired = (
+        UnpairedRuns(str(runs[0].record.world.host.label), runs[0].record.block, len(runs), arms) for runs in left
+    )
     return [run for run in figures if id(run) not in out], tuple(unpaired)
 
 
@@ -58,8 +60,8 @@ def hosts_of(arms: Sequence[ArmSummary]) -> tuple[SpreadHost, ...]:
     records = {
         host.label: host
         for arm in arms
-        for one in arm.replicates
-        if (host := one.figures.record.world.host).label is not None
+        for replicate in arm.replicates
+        if (host := replicate.figures.record.world.host).label is not None
     }
     logs = {name: [_logs(arm, name) for arm in arms] for name in sorted(records)}
     first = next(iter(logs), None)
@@ -67,8 +69,15 @@ def hosts_of(arms: Sequence[ArmSummary]) -> tuple[SpreadHost, ...]:
         SpreadHost(
             name,
             records[name],
-            len({one.block for arm in arms for one in arm.replicates if one.figures.record.world.host.label == name}),
-            sum(one.figures.record.world.host.label == name for arm in arms for one in arm.replicates),
+            len(
+                {
+                    replicate.block
+                    for arm in arms
+                    for replicate in arm.replicates
+                    if replicate.figures.record.world.host.label == name
+                }
+            ),
+            sum(replicate.figures.record.world.host.label == name for arm in arms for replicate in arm.replicates),
             None if first is None or name == first else _ratio(of_arms, logs[first]),
         )
         for name, of_arms in logs.items()
@@ -77,19 +86,19 @@ def hosts_of(arms: Sequence[ArmSummary]) -> tuple[SpreadHost, ...]:
 
 def _logs(arm: ArmSummary, name: str) -> list[float]:
     """Logarithms of the headlines of an arm on a host."""
-    here = [one for one in arm.replicates if one.figures.record.world.host.label == name]
-    return [math.log(one.headline) for one in here if one.headline > 0]
+    here = [replicate for replicate in arm.replicates if replicate.figures.record.world.host.label == name]
+    return [math.log(replicate.headline) for replicate in here if replicate.headline > 0]
 
 
 def _ratio(over: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> Estimate | None:
     """Paired by arm: each was run on both. A single arm leaves nothing to pair, and is compared by its blocks."""
-    both = [(one, other) for one, other in zip(over, under, strict=True) if one and other]
+    both = [(values, other) for values, other in zip(over, under, strict=True) if values and other]
     if not both:
         return None
     if len(both) == 1:
-        one, other = ([math.exp(log) for log in side] for side in both[0])
-        return unpaired_ratio(one, other)
-    return ratio_interval([(_mean(one), _mean(other)) for one, other in both])
+        results, other = ([math.exp(log) for log in side] for side in both[0])
+        return unpaired_ratio(results, other)
+    return ratio_interval([(_mean(item), _mean(other)) for item, other in both])
 
 
 def _mean(logs: Sequence[float]) -> float:

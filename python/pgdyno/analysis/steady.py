@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno.analysis.finding import Finding
+from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.interval import t_quantile
 from pgdyno.analysis.series import checkpoint_starts
 from pgdyno.analysis.series_mean import FREQUENCIES, SeriesMean, series_mean
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.analysis.credit import Regime
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 State = Literal["steady", "not steady", "too short"]
 
@@ -85,7 +85,7 @@ class Steady:
     """The part of the run that this is about, where its credits went or came back; None: all of it."""
 
 
-def steady_of(run: Run, values: np.ndarray[Any, Any], regimes: Sequence[Regime] = ()) -> Steady:
+def steady_of(run: StoredRun, values: np.ndarray[Any, Any], regimes: Sequence[Regime] = ()) -> Steady:
     """Whether a recorded run was steady; ``values`` are the transactions of each of its seconds."""
     begin_ns = run.record.measure.begin_ns
     starts = [round((t_ns - begin_ns) / _NS) for t_ns in checkpoint_starts(run)]
@@ -96,37 +96,37 @@ def steady_within(values: np.ndarray[Any, Any], checkpoint_begins: Sequence[int]
     """Whether the longest of several regimes was steady, the latest of equal ones; seconds are counted from the begin of the run."""
     if len(regimes) < 2:
         return steady_state(values, checkpoint_begins)
-    part = max(regimes, key=lambda one: (one.end_s - one.begin_s, one.begin_s))
+    part = max(regimes, key=lambda regime: (regime.end_s - regime.begin_s, regime.begin_s))
     inside = [second - part.begin_s for second in checkpoint_begins if part.begin_s <= second < part.end_s]
-    found = steady_state(values[part.begin_s : part.end_s], inside)
-    moved = part.begin_s if found.end_s else 0
-    return replace(found, begin_s=found.begin_s + moved, end_s=found.end_s + moved, part=part)
+    steady = steady_state(values[part.begin_s : part.end_s], inside)
+    moved = part.begin_s if steady.end_s else 0
+    return replace(steady, begin_s=steady.begin_s + moved, end_s=steady.end_s + moved, part=part)
 
 
-def steadiness(steady: Steady, tps: float) -> Finding:
+def steadiness(steady: Steady, tps: float) -> CheckResult:
     """What to tell of it; ``tps`` is the figure of the run, over its whole measure phase."""
     part = steady.part
     if part is not None:
         whole = steadiness(replace(steady, part=None), part.tps)
         return replace(whole, figure=f"{whole.figure}; in seconds {part.begin_s + 1} to {part.end_s}, {part.words}")
-    check, found = "steady state", steady.tps
+    check, mean = "steady state", steady.tps
     if steady.state == "too short":
-        return Finding(check, "unknown", steady.why)
-    if found is None:
-        return Finding(check, "warn", f"none: {steady.why}")
-    if steady.warm_up_s and found.mean > 0 and not found.low <= tps <= found.high:
-        off = tps / found.mean - 1
+        return CheckResult(check, "unknown", steady.why)
+    if mean is None:
+        return CheckResult(check, "warn", f"none: {steady.why}")
+    if steady.warm_up_s and mean.mean > 0 and not mean.low <= tps <= mean.high:
+        off = tps / mean.mean - 1
         figure = (
             f"the first {steady.warm_up_s} of {steady.seconds} s were still warm-up, which makes the transactions per second"
             f" of all of them {percent(abs(off))} {'more' if off > 0 else 'fewer'} than those of the rest"
         )
-        return Finding(check, "warn", figure)
+        return CheckResult(check, "warn", figure)
     unit = f"{steady.cycles} whole checkpoint cycles" if steady.cycles else f"{steady.end_s - steady.begin_s} s"
-    figure = f"{number(found.mean)} transactions per second over {unit} (95 % interval {number(found.low)} to {number(found.high)})"
-    return Finding(check, "ok", figure)
+    figure = f"{number(mean.mean)} transactions per second over {unit} (95 % interval {number(mean.low)} to {number(mean.high)})"
+    return CheckResult(check, "ok", figure)
 
 
-def per_second(run: Run) -> np.ndarray[Any, Any]:
+def per_second(run: StoredRun) -> np.ndarray[Any, Any]:
     """Transactions per second of each whole second of the measure phase, all scripts together."""
     import numpy as np
 
@@ -167,15 +167,15 @@ def _judged(values: np.ndarray[Any, Any], seconds: int, borders: Sequence[int], 
         rest = values[begin:]
         if not _wanders(rest):
             mean = _mean(rest, cycles=cycles)
-            found = Steady("steady", seconds, borders[begin], borders[-1], borders[begin] if begin else 0)
+            steady = Steady("steady", seconds, borders[begin], borders[-1], borders[begin] if begin else 0)
             if cycles and len(rest) < CYCLES_MIN:
                 why = f"{len(rest)} checkpoint cycles are left behind its warm-up, and {CYCLES_MIN} are needed"
-                return replace(found, state="too short", why=why)
+                return replace(steady, state="too short", why=why)
             least = EFFECTIVE_PER_FREQUENCY * mean.degrees
             if not cycles and mean.n_effective < least:
                 why = f"its {len(rest)} s are worth {mean.n_effective:.0f} independent ones, and {least:.0f} are needed"
-                return replace(found, state="too short", why=why)
-            return replace(found, cycles=len(rest) if cycles else 0, tps=mean)
+                return replace(steady, state="too short", why=why)
+            return replace(steady, cycles=len(rest) if cycles else 0, tps=mean)
     return Steady("not steady", seconds, why=_course(values))
 
 
@@ -189,8 +189,8 @@ def _cycle_values(values: np.ndarray[Any, Any], begins: Sequence[int]) -> np.nda
     length = np.diff(np.array(begins))
     total = np.add.reduceat(values[: begins[-1]], begins[:-1])
     rate = total.sum() / length.sum()
-    found: np.ndarray[Any, Any] = rate + (total - rate * length) / length.mean()
-    return found
+    cycle_values: np.ndarray[Any, Any] = rate + (total - rate * length) / length.mean()
+    return cycle_values
 
 
 def _warm_up_end(values: np.ndarray[Any, Any], batch: int) -> int:

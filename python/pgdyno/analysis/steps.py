@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.arm import ArmBinding
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.remedy import Remedy
-    from pgdyno.analysis.choice import Choice, Option
+    from pgdyno.analysis.choice import BestOption, Option
 
 STEPS_MAX: Final = 6
 """Measured steps that are named; of more the last ones."""
 
 
 @dataclass(frozen=True)
-class Step:
+class StepResult:
     """One step."""
 
     label: str
@@ -45,7 +45,7 @@ class Step:
     """Of what was not measured."""
 
 
-def steps_of(choice: Choice, bindings: Mapping[int, ArmBinding]) -> tuple[Step, ...]:
+def steps_of(choice: BestOption, bindings: Mapping[int, ArmBinding]) -> tuple[StepResult, ...]:
     """The steps of a set; empty without a valid arm."""
     climbed: list[Option] = []
     for option in sorted(choice.options, key=_price):
@@ -66,7 +66,7 @@ def steps_of(choice: Choice, bindings: Mapping[int, ArmBinding]) -> tuple[Step, 
     remedy = bindings[top.arm.index].remedy
     if remedy is not None and not _is_measured(remedy, choice):
         steps.append(
-            Step(
+            StepResult(
                 label=remedy.action,
                 arm=None,
                 spec=remedy.spec,
@@ -92,10 +92,10 @@ def _is_faster(option: Option, than: Option) -> bool:
     return gain is not None and gain.mean < NEARLY_AS_FAST
 
 
-def _measured(option: Option, before: Option | None, bindings: Mapping[int, ArmBinding]) -> Step:
+def _measured(option: Option, before: Option | None, bindings: Mapping[int, ArmBinding]) -> StepResult:
     gain = None if before is None else option.gain(before)
     verdict = bindings[option.arm.index].verdict
-    return Step(
+    return StepResult(
         label=option.label,
         arm=option.arm.index,
         spec=None,
@@ -107,7 +107,7 @@ def _measured(option: Option, before: Option | None, bindings: Mapping[int, ArmB
     )
 
 
-def _is_measured(remedy: Remedy, choice: Choice) -> bool:
+def _is_measured(remedy: Remedy, choice: BestOption) -> bool:
     """Whether what a remedy would buy is an arm of the set already."""
     specs = {
         volume.resolved.get("spec")

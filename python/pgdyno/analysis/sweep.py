@@ -66,7 +66,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Variant:
+class SweepGroup:
     """Arms that differ in the axes alone: of a sweep over two volumes, those of one volume."""
 
     index: int
@@ -112,7 +112,7 @@ class Sweep:
 
     x: Axis
     along: Axis | None
-    variants: tuple[Variant, ...]
+    variants: tuple[SweepGroup, ...]
 
     @cached_property
     def laws(self) -> tuple[Scaling | None, ...]:
@@ -146,7 +146,9 @@ class Sweep:
         if not shared:
             return None
         sign = 1 if self.variants[0].metric.better == "more" else -1
-        return max(sorted(shared), key=lambda at: sign * sum(one.arms[at].headline.mean for one in self.variants))
+        return max(
+            sorted(shared), key=lambda at: sign * sum(variant.arms[at].headline.mean for variant in self.variants)
+        )
 
     def words(self, at: tuple[int, int]) -> str:
         """A place in words: ``16 clients``, ``16 clients and 100 transactions``."""
@@ -194,25 +196,27 @@ def _has_both(levels: Sequence[str]) -> bool:
 
 def number_of(level: str) -> float | None:
     """The number that a level is, in its base unit; None for anything else."""
-    found = _NUMBER.fullmatch(level.strip())
-    if found is None or found[2] not in _UNITS:
+    match = _NUMBER.fullmatch(level.strip())
+    if match is None or match[2] not in _UNITS:
         return None
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _variants(
     factors: Sequence[Factor], arms: Sequence[ArmSummary], x: Axis, along: Axis | None
-) -> tuple[Variant, ...]:
+) -> tuple[SweepGroup, ...]:
     """Those that have a course: in a design of one factor at a time only one has."""
     swept = {axis.factor for axis in (x, along) if axis is not None}
-    found: dict[tuple[int, ...], dict[tuple[int, int], ArmSummary]] = {}
+    summaries: dict[tuple[int, ...], dict[tuple[int, int], ArmSummary]] = {}
     for arm in arms:
         rest = tuple(level for place, level in enumerate(arm.levels) if place not in swept)
         second = 0 if along is None else along.place[arm.levels[along.factor]]
-        found.setdefault(rest, {})[x.place[arm.levels[x.factor]], second] = arm
+        summaries.setdefault(rest, {})[x.place[arm.levels[x.factor]], second] = arm
     others = [factor for place, factor in enumerate(factors) if place not in swept]
-    with_course = [(rest, each) for rest, each in sorted(found.items()) if len({at for at, _ in each}) >= LEVELS_MIN]
+    with_course = [
+        (rest, each) for rest, each in sorted(summaries.items()) if len({at for at, _ in each}) >= LEVELS_MIN
+    ]
     return tuple(
-        Variant(index, " · ".join(factor.labels[level] for factor, level in zip(others, rest, strict=True)), each)
+        SweepGroup(index, " · ".join(factor.labels[level] for factor, level in zip(others, rest, strict=True)), each)
         for index, (rest, each) in enumerate(with_course)
     )

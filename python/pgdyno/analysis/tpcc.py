@@ -94,8 +94,8 @@ def tpm_of_server(run: RunFigures) -> float | None:
 
 def _of_checks(run: RunFigures, name: str) -> float | None:
     """A figure of the run's checks; None where no server was asked."""
-    found = (check.figures[name] for check in run.record.checks if name in check.figures)
-    return next(found, None)
+    results = (check.figures[name] for check in run.record.checks if name in check.figures)
+    return next(results, None)
 
 
 def _other_share(run: RunFigures) -> float | None:

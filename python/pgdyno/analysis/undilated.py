@@ -79,46 +79,46 @@ def undilated(
     for arm in arms:
         alike.setdefault((*arm.levels[:place], *arm.levels[place + 1 :]), []).append(arm)
     others = [factor for at, factor in enumerate(factors) if at != place]
-    found = []
+    results = []
     for levels, same in alike.items():
         label = ", ".join(factor.labels[level] for factor, level in zip(others, levels, strict=True)) or "all"
         slowed = sorted((arm for arm in same if arm.dilation > 1), key=lambda arm: arm.dilation)
         if len(slowed) >= LEVELS_MIN:
             truth = next((arm for arm in same if arm.dilation == 1), None)
-            found.append(_taken(label, tuple(slowed), truth, limits))
-    return tuple(found)
+            results.append(_taken(label, tuple(slowed), truth, limits))
+    return tuple(results)
 
 
 def _taken(
     label: str, arms: tuple[ArmSummary, ...], truth: ArmSummary | None, limits: Mapping[int, Limit | None]
 ) -> Undilated:
     times = [{block: _time(arm, value) for block, value in arm.by_block.items()} for arm in arms]
-    blocks = [block for block in times[0] if all(block in one for one in times)]
+    blocks = [block for block in times[0] if all(block in time_ for time_ in times)]
     because = _refused(arms, limits)
     if not because and not blocks:
         because = "no block has a run at each dilation"
     if not because:
         because = _curved(
-            [arm.dilation for arm in arms], [[one[block] for one in times] for block in blocks]
+            [arm.dilation for arm in arms], [[time_[block] for time_ in times] for block in blocks]
         ) or _unalike(arms[0], arms[-1], blocks)
     if because:
         return Undilated(label, arms, truth, {}, None, because)
     weights = weights_at_one([arm.dilation for arm in arms])
-    at_one = {block: math.fsum(w * one[block] for w, one in zip(weights, times, strict=True)) for block in blocks}
+    at_one = {block: math.fsum(w * time_[block] for w, time_ in zip(weights, times, strict=True)) for block in blocks}
     if min(at_one.values()) <= 0:
         return Undilated(label, arms, truth, {}, None, "the difference between the dilations is smaller than the noise")
-    means = [math.fsum(one[block] for block in blocks) / len(blocks) for one in times]
+    means = [math.fsum(time_[block] for block in blocks) / len(blocks) for time_ in times]
     middle = math.fsum(at_one.values()) / len(blocks)
     noise = math.sqrt(math.fsum((w * mean) ** 2 for w, mean in zip(weights, means, strict=True))) / middle
-    return Undilated(label, arms, truth, {block: _time(arms[0], one) for block, one in at_one.items()}, noise)
+    return Undilated(label, arms, truth, {block: _time(arms[0], item) for block, item in at_one.items()}, noise)
 
 
 def weights_at_one(dilations: Sequence[int]) -> list[float]:
     """What each dilation's time counts for in the time at dilation 1: least squares in the inverse of the dilation."""
-    inverse = [1 / one for one in dilations]
+    inverse = [1 / dilation for dilation in dilations]
     middle = math.fsum(inverse) / len(inverse)
-    squares = math.fsum((one - middle) ** 2 for one in inverse)
-    return [1 / len(inverse) + (1 - middle) * (one - middle) / squares for one in inverse]
+    squares = math.fsum((number - middle) ** 2 for number in inverse)
+    return [1 / len(inverse) + (1 - middle) * (number - middle) / squares for number in inverse]
 
 
 def _time(arm: ArmSummary, headline: float) -> float:
@@ -132,16 +132,16 @@ def _refused(arms: Sequence[ArmSummary], limits: Mapping[int, Limit | None]) -> 
         record = arm.replicates[0].figures.record
         if record.workload.get("closed") is False:
             return "the rate is given, so throughput says nothing of response times"
-        if any(bound_by_cpu(one.figures) is not None for one in arm.replicates):
+        if any(bound_by_cpu(replicate.figures) is not None for replicate in arm.replicates):
             return f"the cores are full at dilation {arm.dilation}"
     of_caps = {limits.get(arm.index) if limits.get(arm.index) in CAPS else None for arm in arms}
     if len(of_caps) > 1:
         named = {arm.dilation: limits.get(arm.index) for arm in arms}
-        told = " and ".join(
+        text = " and ".join(
             f"{'no limit of storage' if limit is None or limit not in CAPS else TITLES[limit]} at {dilation}"
             for dilation, limit in named.items()
         )
-        return f"not the same binds: {told}"
+        return f"not the same binds: {text}"
     return ""
 
 
@@ -150,7 +150,7 @@ def _curved(dilations: Sequence[int], times: Sequence[Sequence[float]]) -> str:
     first, last = 1 / dilations[0], 1 / dilations[-1]
     for place, dilation in enumerate(dilations[1:-1], 1):
         part = (1 / dilation - last) / (first - last)
-        off = t_interval([one[place] / (one[-1] + part * (one[0] - one[-1])) - 1 for one in times])
+        off = t_interval([time_[place] / (time_[-1] + part * (time_[0] - time_[-1])) - 1 for time_ in times])
         sure = off.low is not None and off.high is not None and not off.low <= 0 <= off.high
         if sure and abs(off.mean) > CURVED_SHARE:
             return f"dilation {dilation} contradicts the line of the others by {off.mean:+.1%}".replace("%", " %")
@@ -159,17 +159,17 @@ def _curved(dilations: Sequence[int], times: Sequence[Sequence[float]]) -> str:
 
 def _unalike(first: ArmSummary, last: ArmSummary, blocks: Sequence[Block]) -> str:
     """Whether a transaction's reads or its CPU time differ between dilations; empty where they do not, or were not counted."""
-    of = [{one.block: host_time(one.figures) for one in arm.replicates} for arm in (first, last)]
-    pairs = [(one, other) for one, other in ((of[0][block], of[1][block]) for block in blocks) if one and other]
-    read = [(one.reads_ms, other.reads_ms, one.response_ms) for one, other in pairs]
-    if told := _differs(read, READING_SHARE):
+    of = [{replicate.block: host_time(replicate.figures) for replicate in arm.replicates} for arm in (first, last)]
+    pairs = [(item, other) for item, other in ((of[0][block], of[1][block]) for block in blocks) if item and other]
+    read = [(item.reads_ms, other.reads_ms, item.response_ms) for item, other in pairs]
+    if differs := _differs(read, READING_SHARE):
         return (
-            f"a transaction reads for {number(told[0])} ms at dilation {first.dilation} and for {number(told[1])} ms at {last.dilation}, so the"
+            f"a transaction reads for {number(differs[0])} ms at dilation {first.dilation} and for {number(differs[1])} ms at {last.dilation}, so the"
             " volumes' part is not one figure: the memory was warmer, or reads waited longer, at one of them"
         )
-    if told := _differs([(one.cpu_ms, other.cpu_ms, one.cpu_ms) for one, other in pairs], CPU_SHARE):
+    if differs := _differs([(item.cpu_ms, other.cpu_ms, item.cpu_ms) for item, other in pairs], CPU_SHARE):
         return (
-            f"a transaction takes {number(told[0])} ms of this host's CPU at dilation {first.dilation} and {number(told[1])} ms at {last.dilation}, so the"
+            f"a transaction takes {number(differs[0])} ms of this host's CPU at dilation {first.dilation} and {number(differs[1])} ms at {last.dilation}, so the"
             " host's part is not one figure: caches lose more in longer waits"
         )
     return ""
@@ -182,7 +182,9 @@ def _differs(
 
     No interval: that they are the same is what the line rests on, and a few runs that scatter do not show it.
     """
-    known = [(one, other, whole) for one, other, whole in times if one is not None and other is not None and whole]
-    if not known or abs(math.fsum((one - other) / whole for one, other, whole in known)) <= share * len(known):
+    known = [
+        (value, other, whole) for value, other, whole in times if value is not None and other is not None and whole
+    ]
+    if not known or abs(math.fsum((item - other) / whole for item, other, whole in known)) <= share * len(known):
         return None
-    return math.fsum(one for one, _, _ in known) / len(known), math.fsum(other for _, other, _ in known) / len(known)
+    return math.fsum(item for item, _, _ in known) / len(known), math.fsum(other for _, other, _ in known) / len(known)

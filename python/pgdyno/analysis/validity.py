@@ -17,7 +17,7 @@ from pgdyno.analysis.dilated import dilated
 from pgdyno.analysis.distance import distance
 from pgdyno.analysis.driven import driven
 from pgdyno.analysis.events import events_of
-from pgdyno.analysis.finding import Finding, Level, graded, why_invalid
+from pgdyno.analysis.finding import CheckResult, Level, graded, why_invalid
 from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.queries import parallel_workers
 from pgdyno.analysis.replay import replayed
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 LABORATORY_SHARE_WARN = 0.25
 """A quarter of the machine taken by the measurement is CPU that a server on a real volume would have had."""
@@ -63,7 +63,7 @@ DEVICE_QUEUE_FULL_WARN = 0.05
 """Above this share of samples at the device's limit, the queue length is 'at least'."""
 
 
-def findings(run: RunFigures) -> list[Finding]:
+def findings(run: RunFigures) -> list[CheckResult]:
     """Every check of a run, in the order in which a reader should see them."""
     if is_watched(run.record):
         # The load is not pgdyno's, and a host that is busy with something else is what was to be found out.
@@ -95,7 +95,7 @@ def findings(run: RunFigures) -> list[Finding]:
     ]
 
 
-def judge(run: Run) -> tuple[str, ...]:
+def judge(run: StoredRun) -> tuple[str, ...]:
     """The verdict on a recorded run: :func:`why_invalid` of its findings. A run that cannot be read is invalid.
 
     The table, the page, `pgdyno runs` and `pgdyno query` call a run valid by this and by nothing else.
@@ -106,57 +106,57 @@ def judge(run: Run) -> tuple[str, ...]:
         return (error.message,)
 
 
-def _recorded(run: RunFigures) -> Iterator[Finding]:
+def _recorded(run: RunFigures) -> Iterator[CheckResult]:
     """What the run itself already knew to be wrong when it ended."""
     if run.record.world.made_up:
-        yield Finding("while running", "warn", "nothing was measured: the figures of a fake world are made up")
+        yield CheckResult("while running", "warn", "nothing was measured: the figures of a fake world are made up")
     validity = run.record.validity
     for reason in validity.reasons:
-        yield Finding("while running", "warn" if validity.valid else "invalid", reason)
+        yield CheckResult("while running", "warn" if validity.valid else "invalid", reason)
 
 
-def _invariants(run: RunFigures) -> Iterator[Finding]:
+def _invariants(run: RunFigures) -> Iterator[CheckResult]:
     checks = run.record.checks
     for check in checks:
         if not check.ok:
-            yield Finding("workload's invariants", "invalid", f"{check.name.replace('_', ' ')}: {check.detail}")
+            yield CheckResult("workload's invariants", "invalid", f"{check.name.replace('_', ' ')}: {check.detail}")
     if checks and all(check.ok for check in checks):
-        yield Finding(
+        yield CheckResult(
             "workload's invariants", "ok", f"{len(checks)} hold ({', '.join(c.name for c in checks).replace('_', ' ')})"
         )
     if not checks:
-        yield Finding("workload's invariants", "unknown", "none was checked")
+        yield CheckResult("workload's invariants", "unknown", "none was checked")
 
 
-def _steadiness(run: RunFigures) -> Iterator[Finding]:
+def _steadiness(run: RunFigures) -> Iterator[CheckResult]:
     """Of what ends with its work nothing has to be steady, and what events change is not."""
     if events := events_of(run.run):
         words = "; ".join(f"{event.words} after {event.begin_s:.1f} s" for event in events)
-        yield Finding("events", "ok", f"this run is not steady, on purpose: {words}")
+        yield CheckResult("events", "ok", f"this run is not steady, on purpose: {words}")
     elif not run.record.ends_with_its_work:
         yield steadiness(run.steady, run.work_per_s)
 
 
-def _failed(run: RunFigures) -> Finding:
+def _failed(run: RunFigures) -> CheckResult:
     account = run.record.account
     unit = unit_of(run.record)
     tried = account.succeeded + account.rolled_back + account.failed
     if account.succeeded == 0:
-        return Finding(unit.many, "invalid", f"no {unit.one} succeeded")
+        return CheckResult(unit.many, "invalid", f"no {unit.one} succeeded")
     share = account.failed / tried
     figure = f"{account.failed:,} of {tried:,} failed ({percent(share)})"
-    return Finding(unit.many, graded(share, 0.0, FAILED_SHARE_INVALID), figure)
+    return CheckResult(unit.many, graded(share, 0.0, FAILED_SHARE_INVALID), figure)
 
 
-def _skipped(run: RunFigures) -> Finding:
+def _skipped(run: RunFigures) -> CheckResult:
     account = run.record.account
     share = account.skipped / account.scheduled if account.scheduled else 0.0
     # Skipped transactions are what the subject could not take: a result, not a fault of pgdyno.
     level: Level = "warn" if account.skipped else "ok"
-    return Finding("account", level, f"{account.skipped:,} of {account.scheduled:,} skipped ({percent(share)})")
+    return CheckResult("account", level, f"{account.skipped:,} of {account.scheduled:,} skipped ({percent(share)})")
 
 
-def _row_locks(run: RunFigures) -> Iterator[Finding]:
+def _row_locks(run: RunFigures) -> Iterator[CheckResult]:
     """Whether clients of transactions derived from TPC-C share warehouses: each writes the row of its own."""
     workload = run.record.workload
     clients, warehouses = workload.get("clients"), workload.get("warehouses")
@@ -166,57 +166,57 @@ def _row_locks(run: RunFigures) -> Iterator[Finding]:
     if clients > warehouses:
         wait = "they wait for each other's rows, and a faster volume changes little"
         figure += f": {wait}; use more warehouses, fewer clients or all_warehouses = true"
-    yield Finding("row locks", "warn" if clients > warehouses else "ok", figure)
+    yield CheckResult("row locks", "warn" if clients > warehouses else "ok", figure)
 
 
-def _laboratory(run: RunFigures) -> Finding:
+def _laboratory(run: RunFigures) -> CheckResult:
     share = run.laboratory_share
     if share is None:
-        return Finding("test harness", "unknown", "its CPU was not recorded")
+        return CheckResult("test harness", "unknown", "its CPU was not recorded")
     parts = ", ".join(f"{role} {percent(run.cpu_share[role])}" for role in LABORATORY_ROLES if role in run.cpu_share)
     figure = f"{percent(share)} of the machine's CPU ({parts})"
     idle = run.cpu_share.get("host_idle", 0.0)
     if share > LABORATORY_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
-        return Finding("test harness", "invalid", f"{figure}, with {percent(idle)} idle")
-    return Finding("test harness", "warn" if share > LABORATORY_SHARE_WARN else "ok", figure)
+        return CheckResult("test harness", "invalid", f"{figure}, with {percent(idle)} idle")
+    return CheckResult("test harness", "warn" if share > LABORATORY_SHARE_WARN else "ok", figure)
 
 
-def _host(run: RunFigures) -> Finding:
+def _host(run: RunFigures) -> CheckResult:
     """CPU that went to processes which are neither the server nor pgdyno's: a noisy host."""
     share = run.cpu_share.get("other")
     if share is None:
-        return Finding("host", "unknown", "what else ran on it was not recorded")
+        return CheckResult("host", "unknown", "what else ran on it was not recorded")
     figure = f"other processes and the kernel took {percent(share)} of its CPU"
     idle = run.cpu_share.get("host_idle", 0.0)
     if share > OTHER_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
-        return Finding("host", "invalid", f"{figure}, with {percent(idle)} idle")
-    return Finding("host", "warn" if share > OTHER_SHARE_WARN else "ok", figure)
+        return CheckResult("host", "invalid", f"{figure}, with {percent(idle)} idle")
+    return CheckResult("host", "warn" if share > OTHER_SHARE_WARN else "ok", figure)
 
 
-def _steal(run: RunFigures) -> Finding:
+def _steal(run: RunFigures) -> CheckResult:
     share = run.cpu_share.get("host_steal")
     if share is None:
-        return Finding("steal", "unknown", "not recorded")
+        return CheckResult("steal", "unknown", "not recorded")
     figure = f"the hypervisor kept {percent(share)} of the CPU time"
-    return Finding("steal", graded(share, STEAL_SHARE_WARN, STEAL_SHARE_INVALID), figure)
+    return CheckResult("steal", graded(share, STEAL_SHARE_WARN, STEAL_SHARE_INVALID), figure)
 
 
-def _samples(run: RunFigures, role: str) -> Iterator[Finding]:
+def _samples(run: RunFigures, role: str) -> Iterator[CheckResult]:
     """Missing samples of a volume (or of its block device when there is no emulated one)."""
     lost = lost_samples(run.run, role)
     if lost is not None:
         share, expected = lost
         figure = f"{percent(share)} of {expected:,} samples of the volume are missing"
-        yield Finding(of(role, "samples"), graded(share, LOST_SAMPLES_WARN, LOST_SAMPLES_INVALID), figure)
+        yield CheckResult(of(role, "samples"), graded(share, LOST_SAMPLES_WARN, LOST_SAMPLES_INVALID), figure)
     elif run.record.world.existed:
         why = next((row.why for row in run.record.visibility if not row.seen and "device" in row.what), "")
         figure = "the volume was not sampled" + (f": {why}" if why else "")
-        yield Finding(of(role, "samples"), "unknown", figure)
+        yield CheckResult(of(role, "samples"), "unknown", figure)
     else:
-        yield Finding(of(role, "samples"), "invalid", "no counters of the volume in the measure phase")
+        yield CheckResult(of(role, "samples"), "invalid", "no counters of the volume in the measure phase")
 
 
-def lost_samples(run: Run, role: str = DATA) -> tuple[float, int] | None:
+def lost_samples(run: StoredRun, role: str = DATA) -> tuple[float, int] | None:
     """Share of a volume's samples that are missing from the measure phase, and how many were expected.
 
     The interval is the median gap, so that the figure does not depend on what interval was asked for. None when there
@@ -248,7 +248,7 @@ def _holes(t_ns: NDArray[np.int64], begin_ns: int, end_ns: int) -> int:
     return missing
 
 
-def _probes(run: RunFigures) -> Iterator[Finding]:
+def _probes(run: RunFigures) -> Iterator[CheckResult]:
     """What each probe lost and what it cost. Their samples are statistics: losing some makes no figure wrong."""
     for row in run.run.table("probe/cost").to_pylist():
         due = (row["samples"] or 0) + (row["lost_samples"] or 0)
@@ -261,10 +261,10 @@ def _probes(run: RunFigures) -> Iterator[Finding]:
         cost = f", {percent(sum(used) / 1e9 / seconds)} of a core" if used else ""
         level: Level = "warn" if lost > LOST_SAMPLES_WARN else "ok"
         words = f"{row['probe'].replace('_', ' ')}: {percent(lost)} of {due:,} samples lost{cost}"
-        yield Finding("probes", level, words)
+        yield CheckResult("probes", level, words)
 
 
-def _gaps(run: RunFigures) -> Iterator[Finding]:
+def _gaps(run: RunFigures) -> Iterator[CheckResult]:
     """What the probes themselves noted that they could not sample, one finding for each thing."""
     measure = run.record.measure
     missing: dict[str, tuple[float, str]] = {}
@@ -274,10 +274,10 @@ def _gaps(run: RunFigures) -> Iterator[Finding]:
             seconds, why = missing.get(row["what"], (0.0, row["why"]))
             missing[row["what"]] = (seconds + inside_ns / 1e9, why)
     for what, (seconds, why) in missing.items():
-        yield Finding("probes", "warn", f"{what} was not sampled for {seconds:.1f} s: {why}")
+        yield CheckResult("probes", "warn", f"{what} was not sampled for {seconds:.1f} s: {why}")
 
 
-def _device_queue(run: RunFigures, role: str) -> Iterator[Finding]:
+def _device_queue(run: RunFigures, role: str) -> Iterator[CheckResult]:
     """Whether the kernel's loop device, not the volume, bounded how many requests were in flight."""
     measure = run.record.measure
     table = of_role(run.run.table("probe/disk"), role)
@@ -289,14 +289,14 @@ def _device_queue(run: RunFigures, role: str) -> Iterator[Finding]:
         return
     share = float((in_flight >= DEVICE_QUEUE_FULL).mean())
     if share > DEVICE_QUEUE_FULL_WARN:
-        yield Finding(
+        yield CheckResult(
             of(role, "device's queue"),
             "warn",
             f"full ({DEVICE_QUEUE_FULL} in flight) in {percent(share)} of samples: queue length is 'at least'",
         )
 
 
-def _instance(run: RunFigures) -> Iterator[Finding]:
+def _instance(run: RunFigures) -> Iterator[CheckResult]:
     """Whether the CPU was the instance's: an instance that is larger than the host is emulated in its storage only."""
     instance, cores = run.record.world.instance, run.record.world.host.cores
     if instance.storage_only:
@@ -304,4 +304,4 @@ def _instance(run: RunFigures) -> Iterator[Finding]:
         has = "" if instance.vcpus is None else f" has {instance.vcpus} vCPUs,"
         stands = "" if run.record.world.dilation == 1 else f" that stand for {cores * run.record.world.dilation}"
         figure = f"storage only: {name}{has} this host {cores} cores{stands}, so what the CPU bounds is the host's"
-        yield Finding("instance", "unknown", figure)
+        yield CheckResult("instance", "unknown", figure)

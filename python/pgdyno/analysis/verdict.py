@@ -45,12 +45,12 @@ def sentence(arms: Sequence[ArmSummary], ratios: Sequence[Ratio], pairs: Sequenc
 
 def of_replays(arms: Sequence[ArmSummary]) -> str:
     """Whether each arm kept up with the captured load, before a verdict; empty of other workloads."""
-    found = [(arm, replay) for arm in arms if arm.valid and (replay := replay_of(arm)) is not None]
-    in_time = [arm.label for arm, replay in found if replay.kept_up]
-    late = [(arm, replay) for arm, replay in found if not replay.kept_up]
+    summaries = [(arm, replay) for arm in arms if arm.valid and (replay := replay_of(arm)) is not None]
+    in_time = [arm.label for arm, replay in summaries if replay.kept_up]
+    late = [(arm, replay) for arm, replay in summaries if not replay.kept_up]
     words = []
-    if len(found) > SENTENCES_MAX + 1:
-        return f"{len(in_time)} of {len(found)} arms kept up with the captured load. "
+    if len(summaries) > SENTENCES_MAX + 1:
+        return f"{len(in_time)} of {len(summaries)} arms kept up with the captured load. "
     if in_time:
         words.append(f"{listed(in_time)} kept up with the captured load")
     words += [
@@ -90,14 +90,14 @@ def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: S
     if (refusal := _invalid(arms)) is not None:
         return refusal
     known = [effect for effect in effects if effect.estimate is not None]
-    told = sorted((effect for effect in known if effect.distinguishable), key=lambda e: -distance(e.estimate))
+    results = sorted((effect for effect in known if effect.distinguishable), key=lambda e: -distance(e.estimate))
     same = [effect for effect in known if not effect.distinguishable]
     if known and all(effect.estimate is None or effect.estimate.low is None for effect in known):
         metric = arms[0].metric
         parts = [f"{sides(factors, e)[0]} {metric.did} {times(e.estimate.mean)} times the {metric.counts} of {sides(factors, e)[1]}"
                  for e in known if e.estimate is not None]  # fmt: skip
         return f"In a single run of each arm {', '.join(parts)}. {NO_INTERVAL}"
-    sentences = [effect_sentence(factors, effect, arms[0].metric) for effect in told]
+    sentences = [effect_sentence(factors, effect, arms[0].metric) for effect in results]
     if same:
         pairs = ", ".join(" and ".join(sides(factors, effect)) for effect in same)
         sentences.append(f"Not distinguishable: {pairs}.")
@@ -110,14 +110,14 @@ def of_sweep(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: Seq
         return refusal
     swept = {axis.factor for axis in sweep.axes}
     others = [effect for effect in effects if effect.factor not in swept]
-    told, metric = [of_effects(arms, factors, others)] if others else [], arms[0].metric
+    texts, metric = [of_effects(arms, factors, others)] if others else [], arms[0].metric
     for variant in sweep.variants[:SENTENCES_MAX]:
         (most_at, most), (least_at, least) = variant.most, variant.least
-        told.append(
+        texts.append(
             f"{variant.label or 'It'} {metric.does} {number(least.headline.mean)} to {number(most.headline.mean)} {metric.title}:"
             f" the most with {sweep.words(most_at)}, the {metric.fewest} with {sweep.words(least_at)}."
         )
-    return " ".join(told)
+    return " ".join(texts)
 
 
 def _invalid(arms: Sequence[ArmSummary]) -> str | None:
@@ -161,24 +161,24 @@ def interval(estimate: Estimate) -> str:
 def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
     base = by_index[ratios[0].to_index]
     metric = base.metric
-    told = [
+    results = [
         ratio
         for ratio in ratios
         if ratio.estimate is not None and ratio.distinguishable and by_index[ratio.index].valid and base.valid
     ]
     invalid = [ratio for ratio in ratios if not by_index[ratio.index].valid or not base.valid]
-    more = [ratio for ratio in told if ratio.estimate is not None and ratio.estimate.mean > 1]
+    more = [ratio for ratio in results if ratio.estimate is not None and ratio.estimate.mean > 1]
     known = [ratio for ratio in ratios if ratio not in invalid]
     if known and all(ratio.estimate is None or not ratio.has_interval for ratio in known):
         return _in_single_runs(by_index, base, known)
     parts = [
         f"{len(more)} {metric.do} more {metric.counts} than {base.label}",
-        f"{len(told) - len(more)} {metric.do} {metric.fewer}",
-        f"{len(ratios) - len(told) - len(invalid)} are not distinguishable from it",
+        f"{len(results) - len(more)} {metric.do} {metric.fewer}",
+        f"{len(ratios) - len(results) - len(invalid)} are not distinguishable from it",
         *([f"{len(invalid)} have no verdict because runs are invalid"] if invalid else []),
     ]
     sentence = f"Of {len(ratios)} arms {', '.join(parts[:-1])} and {parts[-1]}."
-    better = [ratio for ratio in told if (ratio in more) is (metric.better == "more")]
+    better = [ratio for ratio in results if (ratio in more) is (metric.better == "more")]
     if better:
         best = max(better, key=lambda ratio: distance(ratio.estimate))
         sentence += " " + _against(by_index[best.index], base, best)
@@ -217,14 +217,14 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
     ratio_text = times(estimate.mean)
     if estimate.low is None or estimate.high is None:
         return f"In a single run of each {arm.label} {arm.metric.did} {ratio_text} times the {arm.metric.counts} of {base.label}. {NO_INTERVAL}"
-    told = f"{interval(estimate)}, {estimate.n} replicates"
+    text = f"{interval(estimate)}, {estimate.n} replicates"
     money = _prices(arm, base)
     if not ratio.distinguishable:
         return (
-            f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the {arm.metric.counts} ({told}"
+            f"{arm.label} and {base.label} are not distinguishable: {ratio_text} times the {arm.metric.counts} ({text}"
             f"{_ruled_out(ratio)}){money}."
         )
-    return f"{arm.label} {arm.metric.does} {ratio_text} times the {arm.metric.counts} of {base.label} ({told}){money}."
+    return f"{arm.label} {arm.metric.does} {ratio_text} times the {arm.metric.counts} of {base.label} ({text}){money}."
 
 
 def inverse(estimate: Estimate) -> Estimate:

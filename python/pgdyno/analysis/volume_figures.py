@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import Counters
-from pgdyno.analysis.distribution import Distribution, volume_latency_ms
+from pgdyno.analysis.counters import CounterSamples
+from pgdyno.analysis.distribution import ValueCounts, volume_latency_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from pgdyno.store import Load, Run
+    from pgdyno.store import StoredLoad, StoredRun
 
 DATA = "data"
 """Role of the volume that holds the data directory. Others (``wal``, ``temp``, ...) are there when they were asked for."""
@@ -46,19 +46,19 @@ class VolumeFigures:
     read_ms_mean: float | None
     """Mean latency of its reads, by its counters; None where there were none."""
     write_ms_mean: float | None
-    read_ms: Distribution
+    read_ms: ValueCounts
     """Latency of the volume's reads, as the volume gave it."""
-    write_ms: Distribution
-    read_lateness_ms: Distribution
+    write_ms: ValueCounts
+    read_lateness_ms: ValueCounts
     """How much later than its modelled instant each read was answered."""
-    write_lateness_ms: Distribution
+    write_lateness_ms: ValueCounts
     time_above_limit: Mapping[str, float]
     """Limit (``iops``, ``throughput``) -> share of the phase in which requests waited for it."""
     members: tuple[MemberFigures, ...] = ()
     """The members of an array, in their order; empty without an array, and in runs that did not record it."""
 
 
-def volume_roles(run: Run) -> tuple[str, ...]:
+def volume_roles(run: StoredRun) -> tuple[str, ...]:
     """Roles of the run's volumes, the data's first: those of its record, and those that were sampled."""
     sampled = [
         role for name in ("probe/volume", "probe/disk") for role in run.table(name)["volume"].unique().to_pylist()
@@ -67,7 +67,7 @@ def volume_roles(run: Run) -> tuple[str, ...]:
     return (DATA, *(role for role in known if role not in (DATA, None)))
 
 
-def volume_spec(run: Run, role: str = DATA) -> dict[str, Any]:
+def volume_spec(run: StoredRun, role: str = DATA) -> dict[str, Any]:
     """The resolved specification of a volume; empty when it is a device that was there."""
     world = run.record.world
     if role in world.volumes and world.volumes[role].spec:
@@ -75,7 +75,7 @@ def volume_spec(run: Run, role: str = DATA) -> dict[str, Any]:
     return world.volume if role == DATA else {}
 
 
-def volume_attach(run: Run, role: str = DATA) -> dict[str, Any]:
+def volume_attach(run: StoredRun, role: str = DATA) -> dict[str, Any]:
     """What the volume's daemon said when it was ready."""
     world = run.record.world
     if role in world.volumes and world.volumes[role].attach:
@@ -93,13 +93,13 @@ def path_us(attach: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
+def volume_figures(run: StoredRun, role: str = DATA) -> VolumeFigures:
     """Read the tables of one volume and reduce them to its figures."""
     measure = run.record.measure
     span = (measure.begin_ns, measure.end_ns)
     counters = volume_counters(run, role)
     by_operation = volume_latency_ms(run, role)
-    nothing = Distribution.of(())
+    nothing = ValueCounts.of(())
     queue_ns = counters.mean_rate("queue_time_ns", *span)
     size = counters.mean_rate("bytes", *span)
     return VolumeFigures(
@@ -118,10 +118,10 @@ def volume_figures(run: Run, role: str = DATA) -> VolumeFigures:
     )
 
 
-def _members(run: Run, role: str, span: tuple[int, int]) -> tuple[MemberFigures, ...]:
+def _members(run: StoredRun, role: str, span: tuple[int, int]) -> tuple[MemberFigures, ...]:
     table = of_role(run.table("probe/member"), role)
     numbers = sorted(set(table["member"].to_pylist()))
-    each = (_ops(Counters.of(_rows(table, "member", number))) for number in numbers)
+    each = (_ops(CounterSamples.of(_rows(table, "member", number))) for number in numbers)
     return tuple(
         MemberFigures(
             iops=counters.mean_rate("ops", *span),
@@ -133,13 +133,13 @@ def _members(run: Run, role: str, span: tuple[int, int]) -> tuple[MemberFigures,
     )
 
 
-def mean_ms(counters: Counters, operation: str, span: tuple[int, int]) -> float | None:
+def mean_ms(counters: CounterSamples, operation: str, span: tuple[int, int]) -> float | None:
     """Mean latency of a volume's ``read``s or ``write``s over [begin, end); None where there were none."""
     time_ns, count = counters.delta(f"{operation}_time_ns", *span), counters.delta(f"{operation}s", *span)
     return time_ns / count / 1e6 if time_ns is not None and count else None
 
 
-def volume_counters(run: Run | Load, role: str = DATA) -> Counters:
+def volume_counters(run: StoredRun | StoredLoad, role: str = DATA) -> CounterSamples:
     """Cumulative ``ops``, ``reads``, ``writes``, ``bytes``, ``read_time_ns``, ``write_time_ns`` and ``queue_time_ns`` of a volume,
     and every counter of an emulated one.
 
@@ -147,7 +147,7 @@ def volume_counters(run: Run | Load, role: str = DATA) -> Counters:
     """
     table = of_role(run.table("probe/volume"), role)
     if table.num_rows:
-        counters = _ops(Counters.of(table))
+        counters = _ops(CounterSamples.of(table))
         derived = {}
     else:
         counters = device_counters(run, role)
@@ -160,18 +160,18 @@ def volume_counters(run: Run | Load, role: str = DATA) -> Counters:
         }
     columns = counters.columns
     derived["bytes"] = columns["read_bytes"] + columns["write_bytes"]
-    return Counters(counters.t_ns, {**columns, **derived})
+    return CounterSamples(counters.t_ns, {**columns, **derived})
 
 
-def _ops(counters: Counters) -> Counters:
+def _ops(counters: CounterSamples) -> CounterSamples:
     """The counters of an emulated volume or a member, with those that are derived from them: ``ops``, ``reads``, ``writes``."""
     reads, writes = counters.columns["read_ops"], counters.columns["write_ops"]
-    return Counters(counters.t_ns, {**counters.columns, "ops": reads + writes, "reads": reads, "writes": writes})
+    return CounterSamples(counters.t_ns, {**counters.columns, "ops": reads + writes, "reads": reads, "writes": writes})
 
 
-def device_counters(run: Run | Load, role: str = DATA) -> Counters:
+def device_counters(run: StoredRun | StoredLoad, role: str = DATA) -> CounterSamples:
     """The kernel's own cumulative counters of a volume's block device."""
-    return Counters.of(of_role(run.table("probe/disk"), role))
+    return CounterSamples.of(of_role(run.table("probe/disk"), role))
 
 
 def of_role(table: pa.Table, role: str) -> pa.Table:
@@ -185,7 +185,7 @@ def _rows(table: pa.Table, column: str, value: str | int) -> pa.Table:
     return table.filter(pc.equal(table[column], value))
 
 
-def time_above_limit(counters: Counters, begin_ns: int, end_ns: int) -> dict[str, float]:
+def time_above_limit(counters: CounterSamples, begin_ns: int, end_ns: int) -> dict[str, float]:
     """Limit -> share of [begin, end) in which requests waited for it, of whatever counts that: a volume, an instance."""
     shares = {}
     for name in counters.columns:

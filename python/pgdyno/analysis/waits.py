@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 CLIENT_BACKEND = "client backend"
 """``backend_type`` of a session that a client connected."""
@@ -30,7 +30,7 @@ class Wait(NamedTuple):
         return f"{self.type}: {self.event}" if self.event and self.event != self.type else self.type
 
 
-def waits_of(run: Run) -> dict[Wait, float]:
+def waits_of(run: StoredRun) -> dict[Wait, float]:
     """Mean number of the clients' sessions in each state over the measure phase, the most frequent first.
 
     Every sample has a row, also one in which all sessions were idle, so the samples are the distinct instants of the table.

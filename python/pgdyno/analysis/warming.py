@@ -27,7 +27,7 @@ FACTORS = ("world.restored", "world.volume", "world.volumes")
 
 
 @dataclass(frozen=True)
-class Warming:
+class WarmingEffect:
     """A cold arm beside its warm one."""
 
     cold: ArmSummary
@@ -38,18 +38,18 @@ class Warming:
     """How long was measured."""
 
 
-def warmings(factors: Sequence[Factor], arms: Sequence[ArmSummary]) -> tuple[Warming, ...]:
+def warmings(factors: Sequence[Factor], arms: Sequence[ArmSummary]) -> tuple[WarmingEffect, ...]:
     """Each arm whose volumes were made from snapshots, and that has a warm one beside it: the same in all else that was varied."""
     of = [place for place, factor in enumerate(factors) if factor.name.split(".tablespace")[0] not in FACTORS]
     warm = [arm for arm in arms if not _is_cold(arm)]
-    found = []
+    results = []
     for arm in arms:
-        alike = [one for one in warm if all(one.levels[place] == arm.levels[place] for place in of)]
+        alike = [summary for summary in warm if all(summary.levels[place] == arm.levels[place] for place in of)]
         if not alike or not _is_cold(arm) or arm.metric is not TPS:
             continue
-        beside = next((one for one in alike if _bought(one) == _bought(arm)), alike[0])
-        found.append(_warming(arm, beside))
-    return tuple(found)
+        beside = next((item for item in alike if _bought(item) == _bought(arm)), alike[0])
+        results.append(_warming(arm, beside))
+    return tuple(results)
 
 
 def settles(tps: Sequence[float | None], warm_tps: float, bin_seconds: float) -> float | None:
@@ -64,13 +64,13 @@ def settles(tps: Sequence[float | None], warm_tps: float, bin_seconds: float) ->
     return None
 
 
-def _warming(cold: ArmSummary, warm: ArmSummary) -> Warming:
+def _warming(cold: ArmSummary, warm: ArmSummary) -> WarmingEffect:
     seconds = []
     for replicate in cold.replicates:
         if replicate.block in warm.by_block:
             series = series_of(replicate.figures.run)
             seconds.append(settles(series.columns["tps"], warm.by_block[replicate.block], series.bin_seconds))
-    return Warming(cold, warm, tuple(seconds), cold.replicates[0].figures.record.measure.seconds)
+    return WarmingEffect(cold, warm, tuple(seconds), cold.replicates[0].figures.record.measure.seconds)
 
 
 def _is_cold(arm: ArmSummary) -> bool:

@@ -106,7 +106,7 @@ _ERRORS = ("debug5", "debug4", "debug3", "debug2", "debug1", "info", "notice", "
 
 
 @dataclass(frozen=True)
-class Setting:
+class ServerSetting:
     """A setting as the server has it."""
 
     value: str
@@ -120,12 +120,12 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """A setting to change, and what undoes it."""
 
     name: str
     wanted: str
-    before: Setting
+    before: ServerSetting
 
     @property
     def apply(self) -> str:
@@ -143,11 +143,11 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CapturePlan:
     """What to do for a capture."""
 
     service: Service
-    changes: tuple[Change, ...]
+    changes: tuple[SettingChange, ...]
     prefix: str | None
     """log_line_prefix that `capture read` is given; None for a csvlog."""
     statements_per_s: float | None
@@ -173,9 +173,11 @@ class Plan:
         """As JSON."""
         return {
             "service": self.service,
-            "apply": [one.apply for one in self.changes],
-            "undo": [one.undo for one in self.changes],
-            "settings": [{"name": one.name, "before": one.before.value, "wanted": one.wanted} for one in self.changes],
+            "apply": [change.apply for change in self.changes],
+            "undo": [change.undo for change in self.changes],
+            "settings": [
+                {"name": change.name, "before": change.before.value, "wanted": change.wanted} for change in self.changes
+            ],
             "prefix": self.prefix,
             "statements_per_s": self.statements_per_s,
             "log_bytes_per_s": self.log_bytes_per_s,
@@ -184,7 +186,7 @@ class Plan:
         }
 
 
-def plan(dsn: str, service: Service = "server", share: float = 1.0) -> Plan:
+def plan(dsn: str, service: Service = "server", share: float = 1.0) -> CapturePlan:
     """Ask a server what a capture needs there. ``share`` of transactions is logged.
 
     :class:`InputError` or :class:`~pgdyno.errors.HostError` when it cannot be asked.
@@ -205,12 +207,12 @@ def plan(dsn: str, service: Service = "server", share: float = 1.0) -> Plan:
         )
     prefix = _prefix(there, service)
     changes = tuple(
-        Change(name, wanted, there[name])
+        SettingChange(name, wanted, there[name])
         for name, wanted in _wanted(there, service, share, prefix).items()
         if name in there and (there[name].value != wanted or there[name].hidden)
     )
     notes = [*_unseen(changes), *_notes(own, service, share, hidden=hidden)]
-    return Plan(service, changes, prefix, rate, share, tuple(notes))
+    return CapturePlan(service, changes, prefix, rate, share, tuple(notes))
 
 
 def _in_files(connection: psycopg.Connection[tuple[Any, ...]]) -> dict[str, tuple[str, bool]] | None:
@@ -223,19 +225,19 @@ def _in_files(connection: psycopg.Connection[tuple[Any, ...]]) -> dict[str, tupl
     return None
 
 
-def _setting(row: tuple[Any, ...], in_files: Mapping[str, tuple[str, bool]] | None) -> Setting:
+def _setting(row: tuple[Any, ...], in_files: Mapping[str, tuple[str, bool]] | None) -> ServerSetting:
     """The server's own setting, whatever the session has."""
     name, value, by_alter_system, _, source, boot_value, kind = row
     fixed = f"the server's {source}" if source in _FIXED else ""
     if in_files is not None and not fixed:
         written, by_alter_system = in_files.get(name, (str(boot_value), False))
         # As the session has it where that is the server's: `on` and not `yes`.
-        return Setting(
+        return ServerSetting(
             str(value) if source in _OF_SERVER and not by_alter_system else _plain(written, kind), by_alter_system
         )
     if source in _OF_SERVER:
-        return Setting(str(value), bool(by_alter_system), fixed)
-    return Setting(str(value), by_alter_system=False, hidden=f"it has {value} by its {source}")
+        return ServerSetting(str(value), bool(by_alter_system), fixed)
+    return ServerSetting(str(value), by_alter_system=False, hidden=f"it has {value} by its {source}")
 
 
 def _plain(value: str, kind: str) -> str:
@@ -259,12 +261,12 @@ def _rate(connection: psycopg.Connection[tuple[Any, ...]]) -> float | None:
     return None if row is None or row[0] is None else float(row[0]) * STATEMENTS_PER_TRANSACTION
 
 
-def _prefix(there: Mapping[str, Setting], service: Service) -> str | None:
+def _prefix(there: Mapping[str, ServerSetting], service: Service) -> str | None:
     """The prefix for a server that writes no csvlog: that would need a start of the logging collector."""
     return None if service == "rds" or there["logging_collector"].value == "on" else STDERR_PREFIX
 
 
-def _wanted(there: Mapping[str, Setting], service: Service, share: float, prefix: str | None) -> dict[str, str]:
+def _wanted(there: Mapping[str, ServerSetting], service: Service, share: float, prefix: str | None) -> dict[str, str]:
     sampled = share < 1
     wanted = {
         "log_statement": "none" if sampled else "all",
@@ -296,12 +298,12 @@ def _wanted(there: Mapping[str, Setting], service: Service, share: float, prefix
     if prefix is not None:
         wanted["log_line_prefix"] = prefix
     elif "csvlog" not in there["log_destination"].value:
-        kept = [one.strip() for one in there["log_destination"].value.split(",") if one.strip()]
+        kept = [part.strip() for part in there["log_destination"].value.split(",") if part.strip()]
         wanted["log_destination"] = "csvlog" if service == "rds" else ",".join([*kept, "csvlog"])
     return wanted
 
 
-def _unseen(changes: Sequence[Change]) -> Iterator[str]:
+def _unseen(changes: Sequence[SettingChange]) -> Iterator[str]:
     """Which settings cannot be changed by ALTER SYSTEM, or not be seen."""
     for change in changes:
         if change.before.fixed:

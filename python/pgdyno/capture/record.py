@@ -67,7 +67,7 @@ def record(
         return summary
 
 
-def _failure(spawned: _engine.Spawned, output: Path) -> PgdynoError:
+def _failure(spawned: _engine.EngineProcess, output: Path) -> PgdynoError:
     """Why there is no summary, and what there is of the recording."""
     code = spawned.process.returncode
     error = spawned.failure()
@@ -82,7 +82,7 @@ def _failure(spawned: _engine.Spawned, output: Path) -> PgdynoError:
 
 
 def _follow(
-    spawned: _engine.Spawned,
+    spawned: _engine.EngineProcess,
     progress: Callable[[Mapping[str, Any]], None],
     full: Callable[[str], None],
     short: Callable[[str], None],
@@ -101,13 +101,13 @@ def _follow(
     return summary
 
 
-def _said(spawned: _engine.Spawned) -> Iterator[dict[str, Any]]:
+def _said(spawned: _engine.EngineProcess) -> Iterator[dict[str, Any]]:
     assert spawned.process.stdout is not None
     for line in spawned.process.stdout:
         yield json.loads(line)
 
 
-def _close(spawned: _engine.Spawned) -> None:
+def _close(spawned: _engine.EngineProcess) -> None:
     """No engine stays, and no pipe."""
     if spawned.process.poll() is None:
         spawned.process.kill()
@@ -123,13 +123,13 @@ def target(to: str) -> str:
     if sign and port.isdecimal() and "=" not in host and "/" not in host:
         return _address(host.strip("[]"), port, "--to")
     endpoint.refuse_secrets(to, "--to", "capture record")
-    found = _named(to)
-    hosts = found.get("hostaddr") or found.get("host", "")
-    if "," in hosts or "," in found.get("port", ""):
+    document = _named(to)
+    hosts = document.get("hostaddr") or document.get("host", "")
+    if "," in hosts or "," in document.get("port", ""):
         raise InputError(
             f"{endpoint.public_dsn(to)} names several hosts", remedy="name the one to record: --to HOST:PORT"
         )
-    port = found.get("port") or "5432"
+    port = document.get("port") or "5432"
     if not hosts or hosts.startswith("/"):
         folder = hosts or _socket_folder(port)
         return str(Path(folder) / f".s.PGSQL.{port}")
@@ -153,12 +153,12 @@ def listening(listen: str) -> tuple[str, int]:
 def _address(host: str, port: str, flag: str) -> str:
     """A name as the first of its addresses."""
     try:
-        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+        getaddrinfo = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     except (OSError, OverflowError, UnicodeError) as error:
         raise InputError(
             f"{flag}: {host}:{port} is not known: {error}", remedy="name another host, or its address"
         ) from None
-    number = str(found[0][4][0])
+    number = str(getaddrinfo[0][4][0])
     plain = number.partition("%")[0]
     return f"[{plain}]:{port}" if ipaddress.ip_address(plain).version == 6 else f"{plain}:{port}"
 
@@ -170,12 +170,12 @@ def _named(dsn: str) -> dict[str, str]:
     # Beginning to connect is what reads service files; the session is given up at once.
     pgconn = pq.PGconn.connect_start(dsn.encode())
     try:
-        found = {one.keyword.decode(): one.val.decode() for one in pgconn.info if one.val}
-        if pgconn.status == pq.ConnStatus.BAD and not (found.get("host") or found.get("hostaddr")):
-            said = pgconn.error_message.decode(errors="replace").strip()
-            if "service" in said:
-                raise InputError(f"--to: {said}", remedy="name a service of your service file, or --to HOST:PORT")
-        return found
+        document = {item.keyword.decode(): item.val.decode() for item in pgconn.info if item.val}
+        if pgconn.status == pq.ConnStatus.BAD and not (document.get("host") or document.get("hostaddr")):
+            text = pgconn.error_message.decode(errors="replace").strip()
+            if "service" in text:
+                raise InputError(f"--to: {text}", remedy="name a service of your service file, or --to HOST:PORT")
+        return document
     finally:
         pgconn.finish()
 

@@ -12,7 +12,7 @@ from pgdyno.analysis import reading
 from pgdyno.analysis.replay import reasons
 from pgdyno.errors import InputError
 from pgdyno.postgres import remote
-from pgdyno.workload.replay.asked import NEWER, WAIT_MAX_S, Asked, Keys, Pace, require_known
+from pgdyno.workload.replay.asked import NEWER, WAIT_MAX_S, Keys, Pace, ReplaySelection, require_known
 from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.counted import counted
 from pgdyno.workload.replay.identity import require_other
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from pgdyno.store.work_record import LikenessRecord, ReplayRecord
     from pgdyno.workload.replay.asked import Place
-    from pgdyno.workload.replay.likeness import Compared
+    from pgdyno.workload.replay.likeness import ProductionWork
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayResult:
     """What came of a replay."""
 
     summary: Mapping[str, Any]
@@ -49,8 +49,8 @@ class Replay:
     @cached_property
     def record(self) -> ReplayRecord:
         """As a run would record it."""
-        found = record_of(self.summary, self.speed, accept_losses=self.accept_losses)
-        return found.model_copy(update={"likeness": self.likeness})
+        result = record_of(self.summary, self.speed, accept_losses=self.accept_losses)
+        return result.model_copy(update={"likeness": self.likeness})
 
     def reasons(self) -> list[str]:
         """Why it was not the captured load; empty if it was."""
@@ -59,8 +59,8 @@ class Replay:
     @property
     def remedy(self) -> str:
         """What to do where it was not."""
-        found = self.record
-        of_capture = list(reading.reasons(found.reading)) if found.reading is not None else []
+        result = self.record
+        of_capture = list(reading.reasons(result.reading)) if result.reading is not None else []
         if of_capture == self.reasons():
             return f"read its log again as `pgdyno capture show` says, or {reading.ACCEPT}"
         return "restore the database of the time when the capture began, with its roles and settings"
@@ -72,11 +72,11 @@ class Replay:
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        found = self.reasons()
+        reasons = self.reasons()
         likeness = None if self.likeness is None else self.likeness.model_dump(mode="json")
-        said = {"clock_ahead_s": self.clock_ahead_s, "likeness": likeness}
+        document = {"clock_ahead_s": self.clock_ahead_s, "likeness": likeness}
         account = {"reading": self.record.model_dump(mode="json")["reading"], "remarks": self.remarks()}
-        return {**self.summary, **said, **account, "valid": not found, "reasons": found}
+        return {**self.summary, **document, **account, "valid": not reasons, "reasons": reasons}
 
 
 def replay(
@@ -96,7 +96,7 @@ def replay(
     progress: Callable[[float, str], None] | None = None,
     started: Callable[[int], None] | None = None,
     note: Callable[[str], None] | None = None,
-) -> Replay:
+) -> ReplayResult:
     """Send the statements of ``capture`` to the server of ``dsn``, as their users and in their databases.
 
     ``users`` and ``databases`` give others in their places. ``stats`` are production's counters of before and after the capture: then
@@ -112,39 +112,39 @@ def replay(
             remedy="name two files of `pgdyno capture stats`, or omit --copy",
         )
     made = production(stats).work(set()) if copied == "made" and stats is not None else None
-    asked = Asked(capture, speed, pace, keys=keys, wait_max_s=wait_max_s, made=made)
-    planned = asked.planned()
+    selection = ReplaySelection(capture, speed, pace, keys=keys, wait_max_s=wait_max_s, made=made)
+    planned = selection.planned()
     places = planned.places
-    found = list(_endpoints(places, dsn, users or {}, databases or {}))
+    results = list(_endpoints(places, dsn, users or {}, databases or {}))
     known = None if stats is None else production(stats).server
-    for place, (_, own) in zip(places, found, strict=True):
+    for place, (_, own) in zip(places, results, strict=True):
         with remote.connect(own) as connection:
             require_other(connection, place, planned.recorded_at, databases or {}, known)
-    require_inside(_sessions(found), allowed)
+    require_inside(_sessions(results), allowed)
     # A database is asked by the first of its roles: what that may not see is not exchanged.
-    first = {endpoint["server"]["dbname"]: own for endpoint, own in reversed(found)}
+    first = {endpoint["server"]["dbname"]: own for endpoint, own in reversed(results)}
     with contextlib.ExitStack() as ending:
         connections = [ending.enter_context(remote.connect(own)) for own in first.values()]
-        about_keys, about_copies = asked.keys_document(connections), asked.copies_document(connections)
-    with remote.connect(found[0][1]) as connection:
+        about_keys, about_copies = selection.keys_document(connections), selection.copies_document(connections)
+    with remote.connect(results[0][1]) as connection:
         clock_ahead_s = _unix_s(connection) - planned.begin_unix_us / 1e6
-    order = asked.document() | {
-        "endpoints": [endpoint for endpoint, _ in found],
+    order = selection.document() | {
+        "endpoints": [endpoint for endpoint, _ in results],
         "keys": about_keys,
         "copies": about_copies,
         "speed": speed,
-        "limit_s": asked.limit_s,
+        "limit_s": selection.limit_s,
         "newer": NEWER,
     }
-    counting: Compared | None = None
+    counting: ProductionWork | None = None
     before: list[dict[str, Any]] = []
     if stats is not None:
-        names = [(str(one["server"]["user"]), str(one["server"]["dbname"])) for one, _ in found]
+        names = [(str(document["server"]["user"]), str(document["server"]["dbname"])) for document, _ in results]
         counting = compared(stats, [(place, *here) for place, here in zip(places, names, strict=True)], whole=True)
         before = _counted(dsn, counting.database)
     summary: Mapping[str, Any] = {}
     with contextlib.ExitStack() as ending:
-        waits = Waits(ending.enter_context(remote.connect(found[0][1])))
+        waits = Waits(ending.enter_context(remote.connect(results[0][1])))
         for line in ending.enter_context(
             contextlib.closing(_engine.lines(["capture", "replay"], order, on_start=started))
         ):
@@ -155,16 +155,16 @@ def replay(
                 progress(line["progress"]["share"], f"replay: {line['progress']['answered']:,} statements")
             summary = line.get("summary", summary)
     if counting is None:
-        return Replay(summary, speed, clock_ahead_s, accept_losses=accept_losses)
+        return ReplayResult(summary, speed, clock_ahead_s, accept_losses=accept_losses)
     likeness = counting.with_rows(before, _counted(dsn, counting.database), summary["left_out_statements"])
-    return Replay(summary, speed, clock_ahead_s, likeness, accept_losses=accept_losses)
+    return ReplayResult(summary, speed, clock_ahead_s, likeness, accept_losses=accept_losses)
 
 
-def _sessions(found: Sequence[tuple[dict[str, Any], str]]) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
+def _sessions(result: Sequence[tuple[dict[str, Any], str]]) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
     """A session of each role in its database, one after the other: there may be more of them than the server takes sessions."""
-    for one, own in found:
+    for document, own in result:
         with remote.connect(own) as connection:
-            yield str(one["server"]["user"]), connection
+            yield str(document["server"]["user"]), connection
 
 
 def _unix_s(connection: psycopg.Connection[Any]) -> float:

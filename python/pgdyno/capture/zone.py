@@ -23,12 +23,12 @@ def offsets(name: str) -> dict[str, int]:
             code="capture.zone.unknown",
             data={"zone": name},
         ) from None
-    found: dict[str, int] = {}
+    offsets: dict[str, int] = {}
     at = datetime(_FIRST_YEAR, 1, 15, tzinfo=UTC)
     while at.year < _LAST_YEAR:
         there = at.astimezone(zone)
         offset, letters = there.utcoffset(), there.tzname()
         if offset is not None and letters is not None and letters[:1].isalpha():
-            found[letters] = int(offset.total_seconds())
+            offsets[letters] = int(offset.total_seconds())
         at += timedelta(days=30)
-    return found
+    return offsets

@@ -64,14 +64,14 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, log_timezone:
     from pgdyno.cli.progress import Bar
 
     zones = {} if log_timezone is None else offsets(log_timezone)
-    asked = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones}
+    document = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones}
     account: Mapping[str, Any] = {}
     reading: Mapping[str, Any] = {}
-    with Bar() as bar, contextlib.closing(_engine.lines(["capture", "read"], asked)) as lines:
+    with Bar() as bar, contextlib.closing(_engine.lines(["capture", "read"], document)) as lines:
         for line in lines:
             if "progress" in line:
-                found = line["progress"]
-                bar.show(found["share"], f"read: {found['entries']:,} entries, {found['calls']:,} statements")
+                progress = line["progress"]
+                bar.show(progress["share"], f"read: {progress['entries']:,} entries, {progress['calls']:,} statements")
             account, reading = line.get("summary", account), line.get("reading", reading)
     owner.give(output)
     if as_json:
@@ -106,39 +106,39 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
     """
     from pgdyno import owner
     from pgdyno.capture.record import record as run_record
-    from pgdyno.cli.capture_recorded import Recording, print_recorded
+    from pgdyno.cli.capture_recorded import RecordingView, print_recorded
     from pgdyno.cli.output import print_json
     from pgdyno.errors import OutputError
     from pgdyno.quantity import parse_seconds
 
     seconds = None if run_for is None else parse_seconds(run_for, "--for")
-    with Recording(seconds) as shown:
-        told: dict[str, Any] = {
+    with RecordingView(seconds) as shown:
+        document: dict[str, Any] = {
             "ready": shown.ready,
             "progress": shown.progress,
             "full": shown.full,
             "short": shown.short,
         }
         try:
-            found = run_record(listen, to, output, seconds=seconds, **told)
+            result = run_record(listen, to, output, seconds=seconds, **document)
         except OutputError:
             owner.give(output)  # what there is of it
             raise
     owner.give(output)
     if as_json:
-        print_json(dict(found) | {"capture": str(output)})
+        print_json(dict(result) | {"capture": str(output)})
     else:
-        print_recorded(found)
+        print_recorded(result)
         click.echo(
-            f"{output} holds {found['account']['calls']:,} statements with their values; only its owner may read it",
+            f"{output} holds {result['account']['calls']:,} statements with their values; only its owner may read it",
             err=True,
         )
-    if found["ended_early"] is not None:
+    if result["ended_early"] is not None:
         raise OutputError(
-            f"{output} has only the beginning of the recording ({found['ended_early']}); it can be used as it is",
+            f"{output} has only the beginning of the recording ({result['ended_early']}); it can be used as it is",
             remedy="record again into a file on a disk with more room",
             code="capture.record.full",
-            data={"path": str(output), "calls": found["account"]["calls"]},
+            data={"path": str(output), "calls": result["account"]["calls"]},
         )
 
 
@@ -165,16 +165,16 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
     from pgdyno.cli.capture_result import print_capture, print_session
     from pgdyno.cli.output import print_json
 
-    found = _engine.run_json(
+    json = _engine.run_json(
         ["capture", "show"], {"capture": str(capture), "values": values, "session": session}, timeout_s=_SHOW_S
     )
     if as_json:
-        print_json(found)
+        print_json(json)
         return
     if session is None:
-        print_capture(str(capture), found, limit)
+        print_capture(str(capture), json, limit)
     else:
-        print_session(found)
+        print_session(json)
 
 
 @command.command()
@@ -271,7 +271,7 @@ def replay(
     require_names(allow_outside or (), "--allow-outside")
     shared.require_consent(f"the statements of {capture}, those that write too,", dsn, yes_write=yes_write)
     with Bar() as bar:
-        found = run_replay(
+        replay = run_replay(
             str(capture),
             dsn,
             speed=speed,
@@ -288,13 +288,13 @@ def replay(
             note=lambda notice: click.echo(f"note: {notice}", err=True),
         )
     if as_json:
-        print_json(found.document())
+        print_json(replay.document())
     else:
-        print_replay(found)
-    if reasons := found.reasons():
+        print_replay(replay)
+    if reasons := replay.reasons():
         raise RunInvalid(
             f"this was not the captured load: {'; '.join(reasons)}",
-            remedy=found.remedy,
+            remedy=replay.remedy,
             code="replay.invalid",
             data={"reasons": reasons},
         )
@@ -305,10 +305,10 @@ def _pairs(written: tuple[str, ...], flag: str) -> dict[str, str]:
     from pgdyno.errors import InputError
 
     pairs = {}
-    for one in written:
-        before, sign, after = one.partition("=")
+    for text in written:
+        before, sign, after = text.partition("=")
         if not sign or not after:
-            raise InputError(f"{flag}: {one} is not a pair", remedy=f"write {flag} CAPTURED=HERE")
+            raise InputError(f"{flag}: {text} is not a pair", remedy=f"write {flag} CAPTURED=HERE")
         pairs[before] = after
     return pairs
 
@@ -344,11 +344,11 @@ def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
     from pgdyno.endpoint import refuse_secrets
 
     refuse_secrets(dsn, "DSN", "capture plan")
-    found = make_plan(dsn, service, sample)
+    result = make_plan(dsn, service, sample)
     if as_json:
-        print_json(found.document())
+        print_json(result.document())
         return
-    print_plan(found, dsn)
+    print_plan(result, dsn)
 
 
 @command.command()

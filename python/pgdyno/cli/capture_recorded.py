@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Recording:
+class RecordingView:
     """What is said during a recording: on a terminal one line that is drawn again, elsewhere where clients connect."""
 
     def __init__(self, seconds: float | None) -> None:
@@ -82,24 +82,26 @@ def _words(counted: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def print_recorded(found: Mapping[str, Any]) -> None:
+def print_recorded(document: Mapping[str, Any]) -> None:
     """What was recorded, and what of it cannot be used."""
-    account = found["account"]
-    cpu_us = 1e6 * found["cpu_s"] / account["calls"]
+    account = document["account"]
+    cpu_us = 1e6 * document["cpu_s"] / account["calls"]
     click.echo(
-        f"{account['calls']:,} statements of {found['connections']:,} connections, {found['connections_max']:,} at a time, in"
-        f" {found['took_s']:,.1f} s; {cpu_us:,.0f} us of CPU a statement"
+        f"{account['calls']:,} statements of {document['connections']:,} connections, {document['connections_max']:,} at a time, in"
+        f" {document['took_s']:,.1f} s; {cpu_us:,.0f} us of CPU a statement"
     )
-    if found["tls_refused"]:
+    if document["tls_refused"]:
         click.echo(
-            f"{found['tls_refused']:,} connections were refused: they wanted TLS, and only clear text can be recorded;"
+            f"{document['tls_refused']:,} connections were refused: they wanted TLS, and only clear text can be recorded;"
             " set sslmode=disable or prefer there"
         )
-    if found["replication"]:
-        click.echo(f"{found['replication']:,} sessions of replication passed; they are not in the capture")
-    if found["unreachable"]:
-        click.echo(f"{found['unreachable']:,} connections were not taken by the server")
-    if found["short"]:
-        click.echo(f"{found['short']:,} times clients waited to be let in, for lack of descriptors; raise `ulimit -n`")
+    if document["replication"]:
+        click.echo(f"{document['replication']:,} sessions of replication passed; they are not in the capture")
+    if document["unreachable"]:
+        click.echo(f"{document['unreachable']:,} connections were not taken by the server")
+    if document["short"]:
+        click.echo(
+            f"{document['short']:,} times clients waited to be let in, for lack of descriptors; raise `ulimit -n`"
+        )
     for line in lacking(account):
         click.echo(line)

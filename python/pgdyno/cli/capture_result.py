@@ -14,8 +14,8 @@ from pgdyno.quantity import duration_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pgdyno.capture.plan import Plan
-    from pgdyno.capture.replay import Replay
+    from pgdyno.capture.plan import CapturePlan
+    from pgdyno.capture.replay import ReplayResult
     from pgdyno.store.work_record import LikenessRecord
 
 RELAYED = "relayed"
@@ -131,16 +131,16 @@ def lacking(account: Mapping[str, Any]) -> Iterator[str]:
         yield f"the first number that cannot be is the {what} at line {place:,} of {name}"
 
 
-def print_losses(found: Mapping[str, Any]) -> None:
+def print_losses(document: Mapping[str, Any]) -> None:
     """A capture that is not its source's load."""
     from pgdyno.analysis import reading
     from pgdyno.store.work_record import ReadingRecord
 
-    for loss in reading.losses(ReadingRecord(**found)):
+    for loss in reading.losses(ReadingRecord(**document)):
         click.echo(f"warning: {loss}: a replay is not valid without --accept-losses", err=True)
 
 
-def print_plan(plan: Plan, dsn: str) -> None:
+def print_plan(plan: CapturePlan, dsn: str) -> None:
     """What to do for a capture, in order."""
     from pgdyno.endpoint import public_dsn
 
@@ -156,7 +156,9 @@ def print_plan(plan: Plan, dsn: str) -> None:
     click.echo()
     click.echo("1. Keep what the server has counted, and let it log:")
     click.echo(f"     pgdyno capture stats '{where}' > before.json")
-    _print_changes(plan, [one.apply for one in plan.changes], [(one.name, one.wanted) for one in plan.changes])
+    _print_changes(
+        plan, [change.apply for change in plan.changes], [(change.name, change.wanted) for change in plan.changes]
+    )
     click.echo("2. While it logs, dump the database; a capture is compared with it from the dump's snapshot on:")
     click.echo(
         f"     pg_dump -Fc -d '{where}' -f shop.dump; pg_dumpall -d '{where}' --globals-only --no-role-passwords -f globals.sql"
@@ -165,8 +167,8 @@ def print_plan(plan: Plan, dsn: str) -> None:
     click.echo(f"     pgdyno capture stats '{where}' > after.json")
     _print_changes(
         plan,
-        [one.undo for one in plan.changes],
-        [(one.name, one.before.value) for one in plan.changes if not one.before.hidden],
+        [change.undo for change in plan.changes],
+        [(change.name, change.before.value) for change in plan.changes if not change.before.hidden],
     )
     click.echo("4. Read the log:")
     prefix = "" if plan.prefix is None else f" --prefix '{plan.prefix}'"
@@ -176,7 +178,7 @@ def print_plan(plan: Plan, dsn: str) -> None:
     click.echo(f"     pgdyno compare gp3 io2bx {files}")
 
 
-def _print_changes(plan: Plan, statements: Sequence[str], values: Sequence[tuple[str, str]]) -> None:
+def _print_changes(plan: CapturePlan, statements: Sequence[str], values: Sequence[tuple[str, str]]) -> None:
     if not plan.changes:
         click.echo("     (every setting is as a capture needs it)")
     elif plan.service == "rds":
@@ -191,43 +193,43 @@ def _print_changes(plan: Plan, statements: Sequence[str], values: Sequence[tuple
         click.echo("     SELECT pg_reload_conf();")
 
 
-def print_capture(path: str, found: Mapping[str, Any], limit: int) -> None:
+def print_capture(path: str, document: Mapping[str, Any], limit: int) -> None:
     """A capture: what it is of, its statements, its load, its errors, and what is missing."""
-    seconds = (found["last_us"] - found["first_us"]) / 1e6
-    begin = datetime.fromtimestamp(found["first_us"] / 1e6, UTC)
+    seconds = (document["last_us"] - document["first_us"]) / 1e6
+    begin = datetime.fromtimestamp(document["first_us"] / 1e6, UTC)
     click.echo(f"{path}: {seconds:,.1f} s from {begin:%Y-%m-%d %H:%M:%S} by the log's clock")
     click.echo(
-        f"{found['calls']:,} statements in {found['transactions']:,} transactions of {found['sessions']:,} sessions,"
-        f" at most {found['sessions_at_once']:,} at a time"
+        f"{document['calls']:,} statements in {document['transactions']:,} transactions of {document['sessions']:,} sessions,"
+        f" at most {document['sessions_at_once']:,} at a time"
     )
     for what in ("users", "databases", "protocols", "errors"):
-        if found[what]:
-            counts = ", ".join(f"{name or '(not logged)'} {count:,}" for name, count in found[what].items())
+        if document[what]:
+            counts = ", ".join(f"{name or '(not logged)'} {count:,}" for name, count in document[what].items())
             click.echo(f"{what}: {counts}")
     click.echo()
-    _print_statements(found["statements"], limit)
+    _print_statements(document["statements"], limit)
     click.echo()
-    load = found["calls_by_part"]
+    load = document["calls_by_part"]
     click.echo(f"statements in each {load['part_s']} s, at most {max(load['calls']):,}: {_bars(load['calls'])}")
-    for line in lacking(found["account"]):
+    for line in lacking(document["account"]):
         click.echo(line)
-    print_losses(found["reading"])
-    if found["exposed"]:
+    print_losses(document["reading"])
+    if document["exposed"]:
         click.echo(f"warning: others than its owner may read it: chmod 600 {path}", err=True)
 
 
-def print_session(found: Mapping[str, Any]) -> None:
+def print_session(document: Mapping[str, Any]) -> None:
     """The statements of a session, in milliseconds since it began."""
-    session = found["session"]
+    session = document["session"]
     who = f"{session['user'] or '(not logged)'} in {session['database'] or '(not logged)'}"
     click.echo(f"{who}, from {session['host'] or '(not logged)'} as {session['application'] or '(no name)'}")
     rows = []
-    for call in found["calls"]:
+    for call in document["calls"]:
         took = call["error"] or ("" if call["us"] is None else f"{call['us'] / 1e3:,.2f}")
         at = f"{(call['due_us'] - session['begin_us']) / 1e3:,.1f}"
         rows.append([at, str(call["transaction"]), call["protocol"], took, _short(call["shape"])])
     print_rows(["AT MS", "TRANSACTION", "PROTOCOL", "MS", "STATEMENT"], rows, right=["AT MS", "TRANSACTION", "MS"])
-    for call in found["calls"]:
+    for call in document["calls"]:
         _print_values(call)
 
 
@@ -242,18 +244,18 @@ def _short(shape: str) -> str:
     return shape if len(shape) <= _SHAPE_LETTERS else shape[: _SHAPE_LETTERS - 1] + "…"
 
 
-def print_replay(replay: Replay) -> None:
+def print_replay(replay: ReplayResult) -> None:
     """What came of the statements, how late they were, and how long they took beside production."""
-    found = replay.summary
+    summary = replay.summary
     account = {
-        "executed": found["executed"],
-        "failed as recorded": found["failed_as_recorded"],
-        "newly failed": found["newly_failed"],
-        "failed in production alone": found["no_longer_failed"],
-        **{f"left out: {why}": count for why, count in found["left_out"].items()},
-        "not begun": found["not_begun"],
+        "executed": summary["executed"],
+        "failed as recorded": summary["failed_as_recorded"],
+        "newly failed": summary["newly_failed"],
+        "failed in production alone": summary["no_longer_failed"],
+        **{f"left out: {why}": count for why, count in summary["left_out"].items()},
+        "not begun": summary["not_begun"],
     }
-    share = {name: f"{count / max(1, found['statements']):.2%}" for name, count in account.items()}
+    share = {name: f"{count / max(1, summary['statements']):.2%}" for name, count in account.items()}
     print_rows(
         ["STATEMENTS", "NUMBER", "SHARE"],
         [[name, f"{count:,}", share[name]] for name, count in account.items()],
@@ -261,14 +263,14 @@ def print_replay(replay: Replay) -> None:
     )
     click.echo()
     click.echo(
-        f"{found['captured_s']:,.1f} captured seconds took {found['took_s']:,.1f} s, in {found['lanes']:,} places for sessions"
+        f"{summary['captured_s']:,.1f} captured seconds took {summary['took_s']:,.1f} s, in {summary['lanes']:,} places for sessions"
     )
-    behind, late = found["behind_us"], found["late_us"]
+    behind, late = summary["behind_us"], summary["late_us"]
     click.echo(
         f"statements were sent {behind['p50'] / 1e3:,.1f} ms (median), {behind['p99'] / 1e3:,.1f} ms (99 %),"
         f" at most {behind['max'] / 1e3:,.0f} ms after their time; the driver's own part: {late['p99'] / 1e3:,.2f} ms (99 %)"
     )
-    here, there = found["service_us"], found["recorded_service_us"]
+    here, there = summary["service_us"], summary["recorded_service_us"]
     if here["count"]:
         click.echo(
             f"a statement took {here['mean'] / 1e3:,.3f} ms here, {there['mean'] / 1e3:,.3f} ms in production (mean);"
@@ -276,9 +278,9 @@ def print_replay(replay: Replay) -> None:
         )
     for remark in replay.remarks():
         click.echo(remark)
-    if found["copies_made"]:
-        click.echo(f"rows of {found['copies_made']:,} COPYs were made by the statistics of their columns")
-    if (keys := found["keys"]) is not None:
+    if summary["copies_made"]:
+        click.echo(f"rows of {summary['copies_made']:,} COPYs were made by the statistics of their columns")
+    if (keys := summary["keys"]) is not None:
         _print_keys(keys)
     if abs(replay.clock_ahead_s) > _CLOCK_TOLD_S:
         where = "after" if replay.clock_ahead_s > 0 else "before"
@@ -287,10 +289,12 @@ def print_replay(replay: Replay) -> None:
         )
     if replay.likeness is not None:
         _print_likeness(replay.likeness)
-    errors = sorted(found["errors"], key=lambda one: -one["count"])
+    errors = sorted(summary["errors"], key=lambda error: -error["count"])
     if errors:
         click.echo()
-        rows = [[f"{one['count']:,}", one["sqlstate"], _short(one["statement"])] for one in errors[:_ERRORS_SHOWN]]
+        rows = [
+            [f"{error['count']:,}", error["sqlstate"], _short(error["statement"])] for error in errors[:_ERRORS_SHOWN]
+        ]
         print_rows(["NEWLY FAILED", "SQLSTATE", "STATEMENT"], rows, right=["NEWLY FAILED"])
 
 
@@ -305,7 +309,7 @@ def _print_keys(keys: Mapping[str, Any]) -> None:
     if keys["doubtful"]:
         click.echo(f"at {keys['doubtful']:,} nothing proves whether it is a key: sent as captured")
         places = keys["doubtful_places"][:_ERRORS_SHOWN]
-        rows = [[f"{one['count']:,}", one["place"], _short(one["statement"]), one["why"]] for one in places]
+        rows = [[f"{place['count']:,}", place["place"], _short(place["statement"]), place["why"]] for place in places]
         print_rows(["TIMES", "PLACE", "STATEMENT", "WHY"], rows, right=["TIMES"])
     if keys["waited"]:
         vain = f"; {keys['given_up']:,} in vain, as long as --wait-max allows" if keys["given_up"] else ""
@@ -315,34 +319,38 @@ def _print_keys(keys: Mapping[str, Any]) -> None:
         )
 
 
-def _print_likeness(found: LikenessRecord) -> None:
+def _print_likeness(record: LikenessRecord) -> None:
     """How many statements did production's work, and which did other work."""
     from pgdyno.analysis.likeness import unlike
 
-    beyond = unlike(found)
+    beyond = unlike(record)
     click.echo(
-        f"{len(found.statements) - len(beyond):,} of {len(found.statements):,} statements did the work that they did in production"
+        f"{len(record.statements) - len(beyond):,} of {len(record.statements):,} statements did the work that they did in production"
     )
     if beyond:
         click.echo()
         rows = [
             [
-                f"{one.calls:,}",
-                ", ".join(f"{ratio:.2f} x {name}" for name, ratio in one.ratios.items()),
-                _short(one.statement),
+                f"{unlike.calls:,}",
+                ", ".join(f"{ratio:.2f} x {name}" for name, ratio in unlike.ratios.items()),
+                _short(unlike.statement),
             ]
-            for one in beyond[:_ERRORS_SHOWN]
+            for unlike in beyond[:_ERRORS_SHOWN]
         ]
         print_rows(["CALLS", "HERE", "OTHER WORK THAN IN PRODUCTION"], rows, right=["CALLS"])
 
 
 def _print_statements(statements: Sequence[Mapping[str, Any]], limit: int) -> None:
     rows = []
-    total_us = sum(one["total_us"] for one in statements) or 1
-    for one in statements[:limit]:
-        mean = f"{one['total_us'] / one['timed'] / 1e3:,.2f}" if one["timed"] else ""
-        calls, failed, share = f"{one['calls']:,}", f"{one['failed']:,}", f"{one['total_us'] / total_us:.1%}"
-        rows.append([calls, failed, share, mean, f"{one['max_us'] / 1e3:,.2f}", _short(one["shape"])])
+    total_us = sum(statement["total_us"] for statement in statements) or 1
+    for statement in statements[:limit]:
+        mean = f"{statement['total_us'] / statement['timed'] / 1e3:,.2f}" if statement["timed"] else ""
+        calls, failed, share = (
+            f"{statement['calls']:,}",
+            f"{statement['failed']:,}",
+            f"{statement['total_us'] / total_us:.1%}",
+        )
+        rows.append([calls, failed, share, mean, f"{statement['max_us'] / 1e3:,.2f}", _short(statement["shape"])])
     print_rows(
         ["CALLS", "FAILED", "TIME", "MEAN MS", "MAX MS", "STATEMENT"],
         rows,
@@ -350,8 +358,8 @@ def _print_statements(statements: Sequence[Mapping[str, Any]], limit: int) -> No
     )
     if len(statements) > limit:
         click.echo(f"and {len(statements) - limit:,} others (--limit)")
-    for one in statements[:limit]:
-        _print_values(one.get("example", {}))
+    for statement in statements[:limit]:
+        _print_values(statement.get("example", {}))
 
 
 def _bars(counts: Sequence[int]) -> str:

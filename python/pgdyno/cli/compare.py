@@ -144,8 +144,10 @@ def _apart(arguments: tuple[str, ...], options: dict[str, Any]) -> tuple[tuple[s
     """Volumes, and the options with the scripts that followed the first one of --files."""
     if not options["files"]:
         return arguments, options
-    scripts = tuple(one for one in arguments if one.rpartition("@")[0].endswith(".sql") or one.endswith(".sql"))
-    volumes = tuple(one for one in arguments if one not in scripts)
+    scripts = tuple(
+        argument for argument in arguments if argument.rpartition("@")[0].endswith(".sql") or argument.endswith(".sql")
+    )
+    volumes = tuple(argument for argument in arguments if argument not in scripts)
     return volumes, options | {"files": (*options["files"], *scripts)}
 
 
@@ -207,7 +209,7 @@ def _own(options: dict[str, Any], document: dict[str, Any], flags: dict[tuple[st
         return {*_OF_PGBENCH, *_OF_CLIENTS}
     if not options["files"]:
         return set()
-    document["workload"] = {"kind": "script", "files": [read_script(one, Path()) for one in options["files"]]}
+    document["workload"] = {"kind": "script", "files": [read_script(file, Path()) for file in options["files"]]}
     flags["workload", "files"] = "--files"
     return {"script"} if options["restore"] is None else set(_OF_PGBENCH)
 

@@ -21,7 +21,11 @@ def volume_types(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
 
     with contextlib.suppress(PgdynoError, OSError):
         types = _engine.run_json(["volume", "types"])["types"]
-        return [CompletionItem(one["type"], help=one["summary"]) for one in types if one["type"].startswith(incomplete)]
+        return [
+            CompletionItem(type_["type"], help=type_["summary"])
+            for type_ in types
+            if type_["type"].startswith(incomplete)
+        ]
     return []
 
 
@@ -31,8 +35,8 @@ def attached_volumes(_ctx: click.Context, _parameter: click.Parameter, incomplet
     from pgdyno.host import volume
 
     with contextlib.suppress(PgdynoError, OSError):
-        found = [one for one in volume.list_volumes() if one.name.startswith(incomplete)]
-        return [CompletionItem(one.name, help=str(one.spec["spec"])) for one in found]
+        volumes = [list_volume for list_volume in volume.list_volumes() if list_volume.name.startswith(incomplete)]
+        return [CompletionItem(volume.name, help=str(volume.spec["spec"])) for volume in volumes]
     return []
 
 
@@ -42,8 +46,10 @@ def snapshots(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     from pgdyno.host import snapshot
 
     with contextlib.suppress(PgdynoError, OSError):
-        found = [one for one in snapshot.list_snapshots() if one.name.startswith(incomplete)]
-        return [CompletionItem(one.name, help=f"{one.volume}, {one.spec}") for one in found]
+        snapshots = [
+            list_snapshot for list_snapshot in snapshot.list_snapshots() if list_snapshot.name.startswith(incomplete)
+        ]
+        return [CompletionItem(snapshot.name, help=f"{snapshot.volume}, {snapshot.spec}") for snapshot in snapshots]
     return []
 
 

@@ -13,8 +13,8 @@ from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
 if TYPE_CHECKING:
-    from pgdyno.crash.campaign import Result
-    from pgdyno.crash.recording import Asked, Kind, Recording
+    from pgdyno.crash.campaign import CampaignResult
+    from pgdyno.crash.recording import Kind, Recording, RecordingOptions
     from pgdyno.host.volume import Cache
 
 _ON_OFF = click.Choice(["on", "off"])
@@ -122,7 +122,7 @@ def _test(options: dict[str, Any], as_json: bool) -> None:
         recording = _recording(options, bar)
         cuts = int(options["cuts"])
 
-        def tell(result: Result) -> None:
+        def tell(result: CampaignResult) -> None:
             failed = f", {len(result.failed)} failed" if result.failed else ""
             bar.show(result.tried / cuts, f"cut the power: {result.tried} of {cuts}{failed}")
 
@@ -146,9 +146,9 @@ def _recording(options: dict[str, Any], bar: Any) -> Recording:
         return _recovery(options, bar)
     if options["recording"] is not None:
         return recording.load(options["recording"])
-    asked = _asked(options)
-    bar.show(0.0, f"record PostgreSQL on {asked.volume}: {asked.seconds:g} s")
-    return recording.record(asked, recording.new_folder(asked, options["results"]))
+    recording_options = _asked(options)
+    bar.show(0.0, f"record PostgreSQL on {recording_options.volume}: {recording_options.seconds:g} s")
+    return recording.record(recording_options, recording.new_folder(recording_options, options["results"]))
 
 
 def _recovery(options: dict[str, Any], bar: Any) -> Recording:
@@ -167,8 +167,8 @@ def _recovery(options: dict[str, Any], bar: Any) -> Recording:
         return record_recovery(book, name, new_folder(book.recording.asked, options["results"]))
 
 
-def _asked(options: dict[str, Any]) -> Asked:
-    from pgdyno.crash.recording import Asked
+def _asked(options: dict[str, Any]) -> RecordingOptions:
+    from pgdyno.crash.recording import RecordingOptions
     from pgdyno.errors import InputError
 
     settings = {}
@@ -180,7 +180,7 @@ def _asked(options: dict[str, Any]) -> Asked:
     refused = {name: str(options[name]) for name in ("fsync", "full_page_writes", "synchronous_commit")}
     kind: Kind = options["file_system"]
     cache: Cache = options["cache"]
-    return Asked(
+    return RecordingOptions(
         volume=options["volume"],
         file_system=kind,
         cache=cache,
@@ -192,12 +192,12 @@ def _asked(options: dict[str, Any]) -> Asked:
     )
 
 
-def _print(result: Result) -> None:
-    asked = result.recording.asked
-    given_up = "".join(f", {name} {value}" for name, value in asked.given_up.items())
+def _print(result: CampaignResult) -> None:
+    options = result.recording.asked
+    given_up = "".join(f", {name} {value}" for name, value in options.given_up.items())
     click.echo(
-        f"PostgreSQL {result.recording.postgres} on {asked.volume}, {asked.file_system}, cache {asked.cache}"
-        f"{', WAL apart' if asked.wal_apart else ''}{given_up}; read as {result.reading}"
+        f"PostgreSQL {result.recording.postgres} on {options.volume}, {options.file_system}, cache {options.cache}"
+        f"{', WAL apart' if options.wal_apart else ''}{given_up}; read as {result.reading}"
     )
     click.echo(result.verdict)
     if result.in_recovery:
@@ -218,8 +218,8 @@ def _print(result: Result) -> None:
     from pgdyno.crash import known
 
     for outcome in result.failed[:_SHOWN]:
-        for check, said in outcome.failures.items():
-            click.echo(f"{outcome.cut.name}  {check}: {said}")
+        for check, failure in outcome.failures.items():
+            click.echo(f"{outcome.cut.name}  {check}: {failure}")
         if (defect := known.defect(outcome.failures)) is not None:
             click.echo(f"{outcome.cut.name}  {defect.explained}")
     click.echo(f"recording: {result.recording.folder}", err=True)
@@ -248,12 +248,14 @@ def _replay(text: str, shrink: bool, keep: Path | None, as_json: bool) -> None:
             raise InputError(f"{text} names no cut: its instant has fewer contents", remedy="name one that was printed")
         document: dict[str, Any] = outcome.to_json()
         if shrink and outcome.failures:
-            found = shrinking.shrink(examiner, name, outcome, lambda left: print(f"{left} left", file=sys.stderr))
-            outcome = found.outcome
-            book.cut(name.reading, name.seed, name.number, examiner.files, again=True, whole=found.whole)
+            shrunk = shrinking.shrink(examiner, name, outcome, lambda left: print(f"{left} left", file=sys.stderr))
+            outcome = shrunk.outcome
+            book.cut(name.reading, name.seed, name.number, examiner.files, again=True, whole=shrunk.whole)
             whose = shrinking.owners(examiner.files, folder, outcome.cut.harmed)
             document = outcome.to_json()
-            document["shrunk"] = [one | {"owner": whose.get(one["request"])} for one in outcome.cut.harmed]
+            document["shrunk"] = [
+                document | {"owner": whose.get(document["request"])} for document in outcome.cut.harmed
+            ]
     if as_json:
         print_json(document)
     else:
@@ -269,12 +271,12 @@ def _print_outcome(document: dict[str, Any]) -> None:
         f"{document['id']}: {document['stratum']}, position {document['position']}, {document['undecided']} undecided writes,"
         f" {document['harmed']} of them lost or torn"
     )
-    for check, said in document["failures"].items():
-        click.echo(f"{check}: {said}")
+    for check, failure in document["failures"].items():
+        click.echo(f"{check}: {failure}")
     if (defect := known.defect(document["failures"])) is not None:
         click.echo(defect.explained)
     if not document["failures"]:
         click.echo("nothing is missing or damaged")
-    for one in document.get("shrunk", []):
-        kept = one["kept"] or "lost"
-        click.echo(f"volume {one['volume']}, byte {one['offset']:,}, {one['len']:,} bytes: {kept}; {one['owner']}")
+    for item in document.get("shrunk", []):
+        kept = item["kept"] or "lost"
+        click.echo(f"volume {item['volume']}, byte {item['offset']:,}, {item['len']:,} bytes: {kept}; {item['owner']}")

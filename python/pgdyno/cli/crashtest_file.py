@@ -11,7 +11,7 @@ from click.core import ParameterSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pgdyno.crash.campaign import Result
+    from pgdyno.crash.campaign import CampaignResult
 
 BESIDE = ("file", "results", "as_json")
 """What may be given with a file; it says the rest itself."""
@@ -30,7 +30,9 @@ def require_alone(ctx: click.Context) -> None:
             )
 
 
-def cut_arms(file: Path, results: Path | None, show: Callable[[float, str], None]) -> Iterator[tuple[str, Result]]:
+def cut_arms(
+    file: Path, results: Path | None, show: Callable[[float, str], None]
+) -> Iterator[tuple[str, CampaignResult]]:
     """Record and cut each arm of an experiment file; its label with what came of it, for each reading."""
     from pgdyno.crash import campaign, recording, recovery
     from pgdyno.errors import InputError
@@ -46,12 +48,12 @@ def cut_arms(file: Path, results: Path | None, show: Callable[[float, str], None
     campaign.require_ready()
     for resolved in arms:
         label = resolved.arm.label
-        asked = power_cuts.asked_of(resolved)
-        show(0.0, f"{label}: record PostgreSQL for {asked.seconds:g} s")
-        recorded = recording.record(asked, recording.new_folder(asked, results))
+        answer = power_cuts.asked_of(resolved)
+        show(0.0, f"{label}: record PostgreSQL for {answer.seconds:g} s")
+        recorded = recording.record(answer, recording.new_folder(answer, results))
         for reading in table.reading:
 
-            def tell(result: Result, what: str = f"{label}, {reading}") -> None:
+            def tell(result: CampaignResult, what: str = f"{label}, {reading}") -> None:
                 failed = f", {len(result.failed)} failed" if result.failed else ""
                 show(result.tried / table.cuts, f"{what}: {result.tried} of {table.cuts}{failed}")
 
@@ -67,14 +69,14 @@ def cut_and_print(file: Path, results: Path | None, as_json: bool, print_one: Ca
     from pgdyno.errors import CutFailed
 
     with Bar() as bar:
-        found = list(cut_arms(file, results, bar.show))
+        answer = list(cut_arms(file, results, bar.show))
     if as_json:
-        print_json({"schema_version": 1, "arms": [{"arm": label, **result.to_json()} for label, result in found]})
+        print_json({"schema_version": 1, "arms": [{"arm": label, **result.to_json()} for label, result in answer]})
     else:
-        for label, result in found:
+        for label, result in answer:
             click.echo(label)
             print_one(result)
-    for label, result in found:
+    for label, result in answer:
         if result.failed:
             raise CutFailed(
                 f"{label}: {result.verdict}",

@@ -24,8 +24,8 @@ def command(name: str | None) -> None:
 
     if name is None:
         for ending in ENDINGS:
-            for one in came_with.files("dashboards", ending):
-                click.echo(one)
+            for file in came_with.files("dashboards", ending):
+                click.echo(file)
         return
     both = [other for ending in ENDINGS for other in came_with.files("dashboards", ending)]
     if not any(name.removesuffix(ending) in both for ending in ENDINGS):

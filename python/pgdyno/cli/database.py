@@ -63,7 +63,7 @@ def add(source: str, name: str, as_json: bool, **options: Any) -> None:
     from pgdyno.postgres.binaries import find_binaries
     from pgdyno.quantity import parse_bytes
     from pgdyno.workload.database import table_of
-    from pgdyno.world.keep import Wanted, keep, require_keepable
+    from pgdyno.world.keep import KeepOptions, keep, require_keepable
 
     keys = {
         "from": source,
@@ -75,7 +75,7 @@ def add(source: str, name: str, as_json: bool, **options: Any) -> None:
         "allow": options["allow"],
     }
     tables = table_of({key: value for key, value in keys.items() if value is not None}).data_set()
-    wanted = Wanted(
+    wanted = KeepOptions(
         name,
         find_binaries(Path(options["pg_bin"]) if options["pg_bin"] else None),
         options["file_system"],
@@ -84,11 +84,11 @@ def add(source: str, name: str, as_json: bool, **options: Any) -> None:
     )
     require_keepable(tables, wanted)
     with Bar() as bar:
-        kept, said = keep(tables, wanted, bar.show)
+        kept, result = keep(tables, wanted, bar.show)
     if as_json:
         print_json(kept.model_dump(mode="json"))
         return
-    click.echo(said, err=True)
+    click.echo(result, err=True)
     click.echo(f"{name}: {kept.size_bytes / 2**20:,.0f} MiB, in {kept.folder}")
 
 
@@ -113,15 +113,15 @@ def list_(as_json: bool) -> None:
     """
     from pgdyno.store.kept_database import databases_dir, kept_databases
 
-    found = kept_databases()
+    databases = kept_databases()
     if as_json:
-        print_json({"databases": [one.model_dump(mode="json") for one in found]})
+        print_json({"databases": [database.model_dump(mode="json") for database in databases]})
         return
-    if not found:
+    if not databases:
         click.echo(f"no database is kept in {databases_dir()}; `pgdyno database add` keeps one", err=True)
         return
     header = ["NAME", "DATABASE", "SIZE", "POSTGRESQL", "VOLUMES", "KEPT", "FROM"]
-    print_rows(header, [_row(one) for one in found])
+    print_rows(header, [_row(database) for database in databases])
 
 
 @command.command()
@@ -138,20 +138,28 @@ def remove(name: str, yes: bool) -> None:
     from pgdyno.store.kept_database import kept_databases
     from pgdyno.world.keep import remove as remove_kept
 
-    found = next((one for one in kept_databases() if one.name == name), None)
-    if found is None:
+    database = next((kept_database for kept_database in kept_databases() if kept_database.name == name), None)
+    if database is None:
         raise InputError(f"no database called `{name}` is kept", remedy="`pgdyno database list` shows their names")
-    what = f"{found.folder} ({found.size_bytes / 2**20:,.0f} MiB, of {found.source})"
+    what = f"{database.folder} ({database.size_bytes / 2**20:,.0f} MiB, of {database.source})"
     if not yes:
         raise InputError(f"this would remove {what}", remedy=f"pgdyno database remove {name} --yes")
-    remove_kept(found)
+    remove_kept(database)
     click.echo(f"removed {what}")
 
 
-def _row(one: KeptDatabase) -> list[str]:
+def _row(database: KeptDatabase) -> list[str]:
     from datetime import UTC, datetime
 
-    when = datetime.fromtimestamp(one.created_unix_ns / 1e9, UTC)
-    volumes = ", ".join(f"{role} {size_bytes / 2**30:.0f} GiB" for role, size_bytes in one.volume_bytes.items())
-    size = f"{one.size_bytes / 2**20:,.0f} MiB"
-    return [one.name, one.database, size, one.postgres_version, volumes, f"{when:%Y-%m-%d %H:%M}", one.source]
+    when = datetime.fromtimestamp(database.created_unix_ns / 1e9, UTC)
+    volumes = ", ".join(f"{role} {size_bytes / 2**30:.0f} GiB" for role, size_bytes in database.volume_bytes.items())
+    size = f"{database.size_bytes / 2**20:,.0f} MiB"
+    return [
+        database.name,
+        database.database,
+        size,
+        database.postgres_version,
+        volumes,
+        f"{when:%Y-%m-%d %H:%M}",
+        database.source,
+    ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pgdyno.diagnose.bought import Purchase
     from pgdyno.diagnose.calendar import Calendar
     from pgdyno.diagnose.diagnosis import Diagnosis
-    from pgdyno.diagnose.source import Source
+    from pgdyno.diagnose.source import VolumeSource
 
 WATCH = "60s"
 """How long a server is watched by default."""
@@ -116,21 +116,21 @@ def command(
     with _folder(keep) as root:
         path = _watched(target, watch_for or WATCH, bought, instance, root, texts=texts)
         with _kept(path) if files else contextlib.nullcontext():
-            found = diagnose(path, None, _sources(files, device, begin_s(path)) if files else ())
-        _show(found, None if keep is None else str(path), as_json, html)
+            diagnosis = diagnose(path, None, _sources(files, device, begin_s(path)) if files else ())
+        _show(diagnosis, None if keep is None else str(path), as_json, html)
     if keep is not None:
         click.echo(f"kept: {path}", err=True)
-    _refuse_unanswered(found)
+    _refuse_unanswered(diagnosis)
 
 
-def _refuse_unanswered(found: Diagnosis | Calendar) -> None:
+def _refuse_unanswered(diagnosis: Diagnosis | Calendar) -> None:
     """A server that did not answer was not measured: :class:`~pgdyno.errors.RunInvalid`, once all is shown and kept."""
     from pgdyno.diagnose.calendar import Calendar
     from pgdyno.errors import RunInvalid
 
-    if isinstance(found, Calendar) or found.silence is None or not found.silence.binds:
+    if isinstance(diagnosis, Calendar) or diagnosis.silence is None or not diagnosis.silence.binds:
         return
-    silence = found.silence
+    silence = diagnosis.silence
     raise RunInvalid(
         silence.title,
         remedy=silence.action,
@@ -190,8 +190,8 @@ def _repeat(
     schedule = repeat.schedule_of(every, until, parse_seconds(watch_for, "--for"), time.time())
 
     def once() -> None:
-        found = diagnose(_watched(target, watch_for, bought, instance, root, texts=texts))
-        click.echo(f"{datetime.now().astimezone():%a %H:%M}  {words.summary(found)}")
+        diagnosis = diagnose(_watched(target, watch_for, bought, instance, root, texts=texts))
+        click.echo(f"{datetime.now().astimezone():%a %H:%M}  {words.summary(diagnosis)}")
 
     made = repeat.repeated(schedule, once, root, _tell_next, lambda text: click.echo(text, err=True))
     click.echo(f"kept: {made:,} watches in {root}; `pgdyno diagnose {keep}` shows them by the hour", err=True)
@@ -229,7 +229,9 @@ def _purchase(bought: tuple[str, ...], instance: str | None) -> Purchase | None:
     return purchase_of(bought, instance) if bought or instance is not None else None
 
 
-def _sources(files: dict[str, tuple[str, ...]], device: tuple[str, ...], near_s: float | None) -> tuple[Source, ...]:
+def _sources(
+    files: dict[str, tuple[str, ...]], device: tuple[str, ...], near_s: float | None
+) -> tuple[VolumeSource, ...]:
     from pgdyno.diagnose.source import sources_of
 
     return sources_of(files, device, near_s)
@@ -350,25 +352,27 @@ def _tell_next(unix_s: float) -> None:
         click.echo(f"next watch at {at:%H:%M:%S}; Ctrl-C ends it, and what was seen is kept", err=True)
 
 
-def _show(found: Diagnosis | Calendar, directory: str | None, as_json: bool, html: Path | None) -> None:
+def _show(diagnosis: Diagnosis | Calendar, directory: str | None, as_json: bool, html: Path | None) -> None:
     from pgdyno.diagnose.calendar import Calendar
 
     if html is not None:
         from pgdyno.diagnose.page import write_page
 
-        write_page(found, html)
+        write_page(diagnosis, html)
     if as_json:
         # What writes documents takes half a second of CPU to import.
         from pgdyno.diagnose.calendar_document import calendar_document
         from pgdyno.diagnose.document import document
 
-        text = calendar_document(found) if isinstance(found, Calendar) else document(found, directory)
+        text = calendar_document(diagnosis) if isinstance(diagnosis, Calendar) else document(diagnosis, directory)
         click.echo(text.model_dump_json(indent=2))
     else:
         from pgdyno.diagnose import calendar_words, words
 
         width = shutil.get_terminal_size((words.WIDTH_MAX, 24)).columns
-        lines = calendar_words.lines(found, width) if isinstance(found, Calendar) else words.lines(found, width)
+        lines = (
+            calendar_words.lines(diagnosis, width) if isinstance(diagnosis, Calendar) else words.lines(diagnosis, width)
+        )
         for line in lines:
             click.echo(line)
     if html is not None:

@@ -12,7 +12,7 @@ from pgdyno.cli.streams import drawn
 from pgdyno.text import printable
 
 if TYPE_CHECKING:
-    from pgdyno.host.doctor import Check
+    from pgdyno.host.doctor import HostCheck
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -108,7 +108,7 @@ def _remove_all(as_json: bool) -> None:
     click.echo(f"{'' if done else 'nothing to remove; '}to remove the package, {then}", err=True)
 
 
-def _print(checks: list[Check]) -> None:
+def _print(checks: list[HostCheck]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         status = click.style(check.status.ljust(4), fg=_COLOURS[check.status])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.cli.progress import Bar
     from pgdyno.postgres.remote import RemoteServer
     from pgdyno.workload.kind.clients import Clients
-    from pgdyno.workload.native_record import Said
+    from pgdyno.workload.native_record import DriverOutput
     from pgdyno.workload.server import Server
 
 _SCALE_DEFAULT = 10
@@ -159,8 +159,8 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
         drive_tpch.run(options, as_json=as_json, keep_invalid=keep_invalid)
         return
     _refuse_options_of_tpch()
-    spec, said, interrupted = _drive(_spec(scripts, options), options)
-    result = drive_result.of(spec, said, interrupted=interrupted)
+    spec, output, interrupted = _drive(_spec(scripts, options), options)
+    result = drive_result.of(spec, output, interrupted=interrupted)
     drive_result.show(result, as_json)
     if interrupted:
         raise Interrupted(
@@ -186,7 +186,7 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     from pgdyno.workload.kind.clients import clients_of
     from pgdyno.workload.kind.registry import kind_of, workload_of
 
-    asked = {
+    document = {
         **_kind(scripts, options),
         "engine": "native",
         "clients": options["clients"],
@@ -197,22 +197,22 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
         "late_max_ms": options["late_max_ms"],
         "seed": options["seed"],
     }
-    asked |= {name: options[name] for name in ("arrivals", "tries_max") if options[name] is not None}
-    kind = kind_of(asked)
-    _refuse_foreign(asked, options)
-    if "capture" in asked:
+    document |= {name: options[name] for name in ("arrivals", "tries_max") if options[name] is not None}
+    kind = kind_of(document)
+    _refuse_foreign(document, options)
+    if "capture" in document:
         _refuse_of_capture(options)
-        asked = {name: value for name, value in asked.items() if name not in _NOT_OF_CAPTURE}
+        document = {name: value for name, value in document.items() if name not in _NOT_OF_CAPTURE}
     elif kind is None or not kind.asks_server:
         _refuse_server(options)
-    elif "warehouses" not in asked:
-        asked["scale"] = _SCALE_DEFAULT if options["scale"] is None else options["scale"]
+    elif "warehouses" not in document:
+        document["scale"] = _SCALE_DEFAULT if options["scale"] is None else options["scale"]
     try:
-        spec = clients_of(workload_of(**asked))
+        spec = clients_of(workload_of(**document))
     except InputError as error:
         raise InputError(error.message, remedy="see `pgdyno drive --help`", code=error.code, data=error.data) from error
     assert spec is not None
-    if "capture" in asked:
+    if "capture" in document:
         spec.require()
         return spec
     native.require(spec)
@@ -271,11 +271,11 @@ def _refuse_of_capture(options: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_foreign(asked: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def _refuse_foreign(document: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Refuse options about other tables than the workload's."""
     from pgdyno.errors import InputError
 
-    has_warehouses = "warehouses" in asked
+    has_warehouses = "warehouses" in document
     given = [f"--{name}" for name in (_OF_SCRIPTS if has_warehouses else _OF_TPCC) if options[name] not in (None, ())]
     if given:
         tables = "tables of warehouses" if has_warehouses else "no warehouses"
@@ -340,7 +340,7 @@ def _variables(definitions: tuple[str, ...]) -> dict[str, str]:
     return variables
 
 
-def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bool]:
+def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, DriverOutput, bool]:
     """Run the scripts: the workload as it was driven, the driver's output, and whether it was interrupted."""
     import tempfile
 
@@ -348,7 +348,7 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bo
     from pgdyno.errors import InputError
     from pgdyno.quantity import parse_seconds
     from pgdyno.workload import native
-    from pgdyno.workload.driving import Driving
+    from pgdyno.workload.driving import DriverProcess
 
     warmup_ms = round(1000 * parse_seconds(options["warmup"], "--warmup"))
     duration_ms = round(1000 * parse_seconds(options["duration"], "--duration"))
@@ -358,28 +358,28 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, Said, bo
         )
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(Bar())
-        found = stack.enter_context(_server(spec, options, bar))
-        if found.scale is not None:
-            spec = spec.model_copy(update={"scale": found.scale})
+        enter_context = stack.enter_context(_server(spec, options, bar))
+        if enter_context.scale is not None:
+            spec = spec.model_copy(update={"scale": enter_context.scale})
         document = native.document(spec, warmup_ms, duration_ms, spec.seed)
         document["continue_on_error"] = options["continue_on_error"]
-        if found.server is not None:
-            document |= spec.order(found.server, 1)
+        if enter_context.server is not None:
+            document |= spec.order(enter_context.server, 1)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
-        driving = stack.enter_context(Driving(document, folder / "drive.err", command=spec.command))
-        heard = native.shown(native.span_of(driving.said.ready, warmup_ms, duration_ms), bar.show)
+        driving = stack.enter_context(DriverProcess(document, folder / "drive.err", command=spec.command))
+        shown = native.shown(native.span_of(driving.said.ready, warmup_ms, duration_ms), bar.show)
         interrupted = False
         try:
-            driving.follow(heard)
+            driving.follow(shown)
         except KeyboardInterrupt:
             interrupted = True
             driving.stop()
-            driving.follow(heard)
+            driving.follow(shown)
         return spec, driving.said, interrupted
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Server:
     """The server; None for idle clients."""
 
     server: Server | None
@@ -388,7 +388,7 @@ class _Found:
 
 
 @contextlib.contextmanager
-def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Found]:
+def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Server]:
     """The named server, or an embedded one that is removed afterwards."""
     from pgdyno.endpoint import refuse_secrets
     from pgdyno.postgres import settings
@@ -400,7 +400,7 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
     from pgdyno.world.existing_schema import require_schema_of
 
     if not spec.asks_server:
-        yield _Found(None)
+        yield _Server(None)
         return
     binaries = find_binaries(options["pg_bin"])
     if options["dsn"] is not None:
@@ -413,15 +413,15 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
         remote.require_engine()
         if spec.consent:
             spec.rehearse(remote)
-            yield _Found(remote)
+            yield _Server(remote)
             return
         needed = spec.needed_tables()
         if isinstance(needed, SchemaTables):
             require_schema_of(remote, needed)
-            yield _Found(remote)
+            yield _Server(remote)
             return
         _set_up(remote, options["setup"])
-        yield _Found(remote, _scale_of(remote, options["scale"], spec))
+        yield _Server(remote, _scale_of(remote, options["scale"], spec))
         return
     bar.show(0.0, "starting an embedded server")
     connections = {"max_connections": str(spec.clients + settings.CONNECTIONS_BESIDE)}
@@ -433,10 +433,10 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Fo
             tables = PgbenchTables(_SCALE_DEFAULT if options["scale"] is None else options["scale"])
             load(cluster, tables, lambda share, text: bar.show(share, f"fill: {text}"))
         _set_up(cluster, options["setup"])
-        yield _Found(cluster)
+        yield _Server(cluster)
 
 
-def _scale_of(remote: RemoteServer, asked: int | None, spec: Clients) -> int:
+def _scale_of(remote: RemoteServer, number: int | None, spec: Clients) -> int:
     """The scale of pgbench's tables on a server, determined as pgbench does; for a user's script the one given."""
     from pgdyno.errors import InputError
     from pgdyno.workload.tables import PgbenchTables
@@ -451,10 +451,10 @@ def _scale_of(remote: RemoteServer, asked: int | None, spec: Clients) -> int:
                 f"the database {remote.record.dbname} has no pgbench tables",
                 remedy=f"create them with `pgbench -i -s {needed.scale}`",
             )
-        return asked or 1
-    if asked is not None and asked != row[0] and needed is not None:
-        raise InputError(f"pgbench's tables there have scale {row[0]}, not {asked}", remedy="omit --scale")
-    return asked or max(1, int(row[0]))
+        return number or 1
+    if number is not None and number != row[0] and needed is not None:
+        raise InputError(f"pgbench's tables there have scale {row[0]}, not {number}", remedy="omit --scale")
+    return number or max(1, int(row[0]))
 
 
 def _set_up(server: Server, file: Path | None) -> None:

@@ -15,10 +15,10 @@ from pgdyno.text import number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pgdyno.analysis.finding import Finding, Level
+    from pgdyno.analysis.finding import CheckResult, Level
     from pgdyno.store.record import DriverRecord
     from pgdyno.workload.kind.clients import Clients
-    from pgdyno.workload.native_record import Said
+    from pgdyno.workload.native_record import DriverOutput
 
 PERCENTILES = (50, 95, 99)
 _DRIVER = "lower the load, or give the driver its own core"
@@ -40,7 +40,7 @@ Percentiles = dict[str, float | None]
 
 
 @dataclass(frozen=True)
-class Part:
+class ScriptPart:
     """One script, or all of them."""
 
     name: str
@@ -61,18 +61,18 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Result:
+class DriveResult:
     """Everything that a run came to after its warm-up."""
 
     spec: Clients
     seconds: float
-    whole: Part
-    scripts: tuple[Part, ...]
+    whole: ScriptPart
+    scripts: tuple[ScriptPart, ...]
     statements: tuple[dict[str, Any], ...]
     """``statement``, ``count`` and ``service_ms``, those that were sent."""
     driver: DriverRecord
     server_version: str | None
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckResult, ...]
     interrupted: bool
     ended_by: dict[str, Any] | None
     """What ended it before its time: ``message``, ``remedy``, ``code`` and ``data``; of a statement that the server refused
@@ -83,7 +83,7 @@ class Result:
     """What the last of them met."""
 
     @property
-    def invalid(self) -> Finding | None:
+    def invalid(self) -> CheckResult | None:
         """The first reason why the figures must not be used."""
         return next((finding for finding in self.findings if finding.level == "invalid"), None)
 
@@ -93,92 +93,96 @@ class Result:
         return self.invalid is None
 
 
-def of(spec: Clients, said: Said, *, interrupted: bool = False) -> Result:
+def of(spec: Clients, output: DriverOutput, *, interrupted: bool = False) -> DriveResult:
     """The result of what the driver said."""
     from pgdyno.analysis import driven
     from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.workload.native_record import SECOND_NS, driver_record, ending
 
-    summary = said.summary
+    summary = output.summary
     assert summary is not None
     seconds = max(0, summary["end_ns"] - summary["begin_ns"]) / SECOND_NS
-    driver = driver_record(spec, said, SubjectClock())
+    driver = driver_record(spec, output, SubjectClock())
     scripts = summary["scripts"]
     whole = _part({"name": "all", **summary, **_joined(scripts)}, None, seconds)
     threads = driven.cores_of(spec.threads, None, len(os.sched_getaffinity(0)))
     busy = driven.busy(driver, threads)
     settled = whole.succeeded + whole.rolled_back + whole.failed + whole.skipped - (driver.backlog or 0)
-    return Result(
+    return DriveResult(
         spec=spec,
         seconds=seconds,
         whole=whole,
-        scripts=tuple(_part(one, weight, seconds) for one, (_, weight) in zip(scripts, spec.mix, strict=True)),
+        scripts=tuple(_part(script, weight, seconds) for script, (_, weight) in zip(scripts, spec.mix, strict=True)),
         statements=tuple(
-            {"statement": one["name"], "count": one["count"], "service_ms": _percentiles([one["service_us"]])}
-            for one in summary["statements"]
-            if one["count"]
+            {
+                "statement": statement["name"],
+                "count": statement["count"],
+                "service_ms": _percentiles([statement["service_us"]]),
+            }
+            for statement in summary["statements"]
+            if statement["count"]
         ),
         driver=driver,
-        server_version=said.ready.get("server_version"),
+        server_version=output.ready.get("server_version"),
         findings=(
-            *_outcome(whole, spec.clients, said),
-            *_of_capture(spec, said, whole),
+            *_outcome(whole, spec.clients, output),
+            *_of_capture(spec, output, whole),
             *([busy] if busy is not None else []),
             *driven.on_schedule(driver, whole.service_ms["p50"] or 0.0),
             *driven.backlog(driver, settled),
         ),
         interrupted=interrupted,
-        ended_by=ending(said),
+        ended_by=ending(output),
         reconnects_failed=summary["reconnects_failed"],
         reconnect_error=summary["reconnect_error"],
     )
 
 
-def _outcome(whole: Part, clients: int, said: Said) -> Iterator[Finding]:
+def _outcome(whole: ScriptPart, clients: int, output: DriverOutput) -> Iterator[CheckResult]:
     """Whether there was something to measure until the end."""
-    from pgdyno.analysis.finding import Finding
+    from pgdyno.analysis.finding import CheckResult
     from pgdyno.workload.native_record import ending
 
-    assert said.summary is not None
-    refused, disconnected = ending(said), said.summary["clients_disconnected"]
+    assert output.summary is not None
+    refused, disconnected = ending(output), output.summary["clients_disconnected"]
     if refused is not None:
-        yield Finding("incomplete", "invalid", f"ended by {refused['message']}")
+        yield CheckResult("incomplete", "invalid", f"ended by {refused['message']}")
     if whole.succeeded == 0:
-        yield Finding("transactions", "invalid", f"none of {whole.failed + whole.skipped:,} transactions succeeded")
+        yield CheckResult("transactions", "invalid", f"none of {whole.failed + whole.skipped:,} transactions succeeded")
     if disconnected:
         level: Level = "invalid" if disconnected == clients else "warn"
-        why = said.summary["reconnect_error"]
+        why = output.summary["reconnect_error"]
         last = f"; the last attempt: {why}" if why else ""
-        yield Finding(
+        yield CheckResult(
             "connections", level, f"{disconnected:,} of {clients:,} clients had no connection at the end{last}"
         )
 
 
-def _of_capture(spec: Clients, said: Said, whole: Part) -> Iterator[Finding]:
+def _of_capture(spec: Clients, output: DriverOutput, whole: ScriptPart) -> Iterator[CheckResult]:
     """Whether transactions of a capture did what they had done in production: as for an experiment of kind `sample`."""
     from pgdyno.analysis import sampled
-    from pgdyno.analysis.finding import Finding, graded
+    from pgdyno.analysis.finding import CheckResult, graded
     from pgdyno.analysis.validity import FAILED_SHARE_INVALID
     from pgdyno.text import percent
-    from pgdyno.workload.kind.sample import Sample, keys_given
+    from pgdyno.workload.kind.sample import SampleKind, keys_given
     from pgdyno.workload.native_record import account_total
 
-    if not isinstance(spec, Sample):
+    if not isinstance(spec, SampleKind):
         return
-    assert said.summary is not None
+    assert output.summary is not None
     tried = whole.succeeded + whole.rolled_back + whole.failed
     if tried and whole.failed:
         share = whole.failed / tried
         figure = f"{whole.failed:,} of {tried:,} transactions failed otherwise than in production ({percent(share)})"
-        yield Finding("failed", graded(share, 0.0, FAILED_SHARE_INVALID), figure)
-    total, inputs = account_total(said), said.summary["inputs"]
+        yield CheckResult("failed", graded(share, 0.0, FAILED_SHARE_INVALID), figure)
+    total, inputs = account_total(output), output.summary["inputs"]
     keys = keys_given(inputs, total.succeeded + total.rolled_back + total.failed)
     if not keys.ok:
-        yield Finding("keys", "invalid", keys.detail)
+        yield CheckResult("keys", "invalid", keys.detail)
     yield from sampled.findings(spec.drawn_from(inputs))
 
 
-def show(result: Result, as_json: bool) -> None:
+def show(result: DriveResult, as_json: bool) -> None:
     """Print it."""
     if as_json:
         print_json(document(result))
@@ -190,7 +194,7 @@ def show(result: Result, as_json: bool) -> None:
         click.echo(line)
 
 
-def document(result: Result) -> dict[str, Any]:
+def document(result: DriveResult) -> dict[str, Any]:
     """The result as JSON: of the scripts their names, not their texts."""
     workload = {name: value for name, value in result.spec.record().items() if name != "files"}
     return {
@@ -211,7 +215,7 @@ def document(result: Result) -> dict[str, Any]:
     }
 
 
-def _tables(result: Result) -> Iterator[tuple[list[str], list[list[str]]]]:
+def _tables(result: DriveResult) -> Iterator[tuple[list[str], list[list[str]]]]:
     response = [f"{word}p{percent}" for word in ("RESPONSE ms ", "SERVICE ms ") for percent in PERCENTILES]
     header = ["SCRIPT", "TPS", "SUCCEEDED", "FAILED", "SKIPPED", *(_short(title) for title in response)]
     parts = [*result.scripts, *([result.whole] if len(result.scripts) > 1 else [])]
@@ -222,13 +226,13 @@ def _tables(result: Result) -> Iterator[tuple[list[str], list[list[str]]]]:
         yield (
             ["STATEMENT", "COUNT", *(f"p{percent} ms" for percent in PERCENTILES)],
             [
-                [brief(one["statement"], 60), f"{one['count']:,}", *_cells(one["service_ms"])]
-                for one in result.statements
+                [brief(statement["statement"], 60), f"{statement['count']:,}", *_cells(statement["service_ms"])]
+                for statement in result.statements
             ],
         )
 
 
-def new_orders_per_minute(result: Result) -> float | None:
+def new_orders_per_minute(result: DriveResult) -> float | None:
     """Where a workload is judged by them."""
     if not result.spec.counts_types:
         return None
@@ -240,7 +244,7 @@ def _short(title: str) -> str:
     return title if title.endswith("p50") else title.rpartition(" ")[2]
 
 
-def _row(part: Part) -> list[str]:
+def _row(part: ScriptPart) -> list[str]:
     counts = [f"{count:,}" for count in (part.succeeded, part.failed, part.skipped)]
     return [part.name, number(part.tps), *counts, *_cells(part.response_ms), *_cells(part.service_ms)]
 
@@ -249,7 +253,7 @@ def _cells(percentiles: Percentiles) -> list[str]:
     return [number(percentiles[f"p{percent}"]) for percent in PERCENTILES]
 
 
-def _remarks(result: Result) -> Iterator[str]:
+def _remarks(result: DriveResult) -> Iterator[str]:
     driver, clients = result.driver, result.spec.clients
     loop = "closed loop" if result.spec.closed else "open loop"
     server = f", PostgreSQL {result.server_version}" if result.server_version else ""
@@ -279,8 +283,8 @@ def _remarks(result: Result) -> Iterator[str]:
         yield f"{word}{finding.check}: {finding.figure}"
 
 
-def _part(counted: Mapping[str, Any], weight: int | None, seconds: float) -> Part:
-    return Part(
+def _part(counted: Mapping[str, Any], weight: int | None, seconds: float) -> ScriptPart:
+    return ScriptPart(
         name=counted["name"],
         weight=weight,
         succeeded=counted["succeeded"],
@@ -295,7 +299,7 @@ def _part(counted: Mapping[str, Any], weight: int | None, seconds: float) -> Par
 
 def _joined(scripts: list[Mapping[str, Any]]) -> dict[str, Any]:
     """The histograms of all scripts, to be added."""
-    return {name: [one[name] for one in scripts] for name in ("response_us", "service_us")}
+    return {name: [script[name] for script in scripts] for name in ("response_us", "service_us")}
 
 
 def _list(encoded: Any) -> list[str | None]:
@@ -304,10 +308,10 @@ def _list(encoded: Any) -> list[str | None]:
 
 def _percentiles(encoded: list[str | None]) -> Percentiles:
     """Of one or several encoded histograms of microseconds."""
-    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.analysis.distribution import ValueCounts
     from pgdyno.workload import histogram
 
-    found = [histogram.buckets(text) for text in encoded if text is not None]
-    pairs = [pair for value, count in found for pair in zip(value.tolist(), count.tolist(), strict=True)]
-    distribution = Distribution.of(pairs).scaled(1e-3)
+    results = [histogram.buckets(text) for text in encoded if text is not None]
+    pairs = [pair for value, count in results for pair in zip(value.tolist(), count.tolist(), strict=True)]
+    distribution = ValueCounts.of(pairs).scaled(1e-3)
     return {f"p{percent}": distribution.percentile(percent) for percent in PERCENTILES}

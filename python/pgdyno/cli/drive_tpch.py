@@ -72,7 +72,7 @@ def _spec(options: Mapping[str, Any]) -> Tpch:
             f"{' and '.join(foreign)} would have no effect: streams ask their next query when the last one has ended",
             remedy=f"omit {' and '.join(foreign)}",
         )
-    asked = {
+    document = {
         "kind": "tpch",
         "scale_factor": _SCALE_DEFAULT if options["scale_factor"] is None else options["scale_factor"],
         "profile": options["profile"] or "hammerdb",
@@ -84,7 +84,7 @@ def _spec(options: Mapping[str, Any]) -> Tpch:
         **({} if options["schema"] is None else {"schema": options["schema"]}),
     }
     try:
-        spec = workload_of(seed=options["seed"], **asked)
+        spec = workload_of(seed=options["seed"], **document)
     except InputError as error:
         raise InputError(error.message, remedy="see `pgdyno drive --help`") from error
     assert isinstance(spec, Tpch)
@@ -145,7 +145,7 @@ def _show(spec: Tpch, outcome: Outcome, wrong: list[str], *, as_json: bool) -> N
     from pgdyno.text import UNKNOWN, number
 
     assert outcome.streams is not None and outcome.query_rows is not None
-    found, account = outcome.streams, outcome.account
+    record, account = outcome.streams, outcome.account
     per_hour = 3600 * outcome.tps
     if as_json:
         print_json(
@@ -156,7 +156,7 @@ def _show(spec: Tpch, outcome: Outcome, wrong: list[str], *, as_json: bool) -> N
                 "why_invalid": wrong,
                 **account.model_dump(include={"scheduled", "succeeded", "failed", "skipped"}),
                 "queries_per_hour": per_hour,
-                **found.model_dump(mode="json"),
+                **record.model_dump(mode="json"),
                 "queries": outcome.query_rows.to_pylist(),
             }
         )
@@ -164,9 +164,9 @@ def _show(spec: Tpch, outcome: Outcome, wrong: list[str], *, as_json: bool) -> N
     rows = outcome.query_rows.to_pylist()
     header = ["QUERY", "SECONDS", "ROWS", "TEMP MiB"]
     table = []
-    for query, seconds in found.query_s.items():
+    for query, seconds in record.query_s.items():
         brought = {row["rows"] for row in rows if str(row["query"]) == query and not row["error"]}
-        spilled = found.temp_bytes.get(query)
+        spilled = record.temp_bytes.get(query)
         low, high = min(brought), max(brought)
         table.append(
             [
@@ -181,14 +181,14 @@ def _show(spec: Tpch, outcome: Outcome, wrong: list[str], *, as_json: bool) -> N
     click.echo(
         f"derived from TPC-H, not a TPC result: {spec.clients} stream{'s' if spec.clients > 1 else ''},"
         f" {account.succeeded:,} queries in {outcome.phases[-1].seconds:.1f} s, {number(per_hour)} queries per hour,"
-        f" geometric mean {number(found.geometric_mean_s)} s"
+        f" geometric mean {number(record.geometric_mean_s)} s"
     )
-    for one in found.refresh:
+    for refresh_record in record.refresh:
         click.echo(
-            f"refresh function, in none of these figures: {one.orders:,} orders {_DONE[one.function]} in"
-            f" {number(one.seconds)} s, {one.transactions:,} transactions"
+            f"refresh function, in none of these figures: {refresh_record.orders:,} orders {_DONE[refresh_record.function]} in"
+            f" {number(refresh_record.seconds)} s, {refresh_record.transactions:,} transactions"
         )
-    if found.temp_unseen:
-        click.echo(f"temporary files were not counted: {found.temp_unseen}")
+    if record.temp_unseen:
+        click.echo(f"temporary files were not counted: {record.temp_unseen}")
     for text in wrong:
         click.echo(f"invalid: {text}")

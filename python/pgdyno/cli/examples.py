@@ -51,12 +51,12 @@ def command(name: str | None, folder: Path | None, as_json: bool) -> None:
     elif name is not None:
         click.echo(came_with.named(_FOLDER, _ENDING, name).read_text(encoding="utf-8"), nl=False)
     else:
-        found = {one: (_document(path), path) for one, path in came_with.files(_FOLDER, _ENDING).items()}
+        documents = {item: (_document(path), path) for item, path in came_with.files(_FOLDER, _ENDING).items()}
         if as_json:
-            listed = [{"name": one, "title": of["title"], "path": str(path)} for one, (of, path) in found.items()]
+            listed = [{"name": text, "title": of["title"], "path": str(path)} for text, (of, path) in documents.items()]
             print_json({"examples": listed})
         else:
-            print_rows(("name", "what it measures"), [(one, str(of["title"])) for one, (of, _) in found.items()])
+            print_rows(("name", "what it measures"), [(text, str(of["title"])) for text, (of, _) in documents.items()])
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _scripts(path: Path) -> list[Path]:
     """The files that an experiment names, relative to it."""
     workload = _document(path).get("workload", {})
     named = [*workload.get("files", ()), *_of_database(workload.get("database", {}))]
-    return [Path(str(one["path"] if isinstance(one, dict) else one).partition("@")[0]) for one in named]
+    return [Path(str(text["path"] if isinstance(text, dict) else text).partition("@")[0]) for text in named]
 
 
 def _of_database(table: dict[str, Any]) -> list[str]:

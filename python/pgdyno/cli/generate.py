@@ -61,8 +61,8 @@ def imdb(
     from pgdyno.workload.imdb import SET
 
     _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
-    asked = [*SET.arguments(scale, out, files, seed=seed, gzip=gzip), *_threads(threads)]
-    _make(SET.name, asked, out, as_json=as_json)
+    texts = [*SET.arguments(scale, out, files, seed=seed, gzip=gzip), *_threads(threads)]
+    _make(SET.name, texts, out, as_json=as_json)
 
 
 @command.command()
@@ -124,19 +124,19 @@ def tpch(
         if updates is None:
             _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
         preflight.require_memory(SET.memory_bytes, "generating TPC-H's text")
-    asked = [*SET.arguments(scale, out, files, gzip=gzip), *_threads(threads)]
-    asked += [] if updates is None else [f"--updates={updates}"]
-    asked += [
+    texts = [*SET.arguments(scale, out, files, gzip=gzip), *_threads(threads)]
+    texts += [] if updates is None else [f"--updates={updates}"]
+    texts += [
         flag for flag, given in (("--for-copy", for_copy), ("--answers", answers), ("--overwrite", overwrite)) if given
     ]
-    _make(SET.name, asked, out, as_json=as_json)
+    _make(SET.name, texts, out, as_json=as_json)
 
 
 def _threads(threads: int | None) -> list[str]:
     return [] if threads is None else [f"--threads={threads}"]
 
 
-def _make(name: str, asked: list[str], out: Path, *, as_json: bool) -> None:
+def _make(name: str, texts: list[str], out: Path, *, as_json: bool) -> None:
     """Have the engine make the files, and print what was made."""
     import contextlib
 
@@ -145,11 +145,11 @@ def _make(name: str, asked: list[str], out: Path, *, as_json: bool) -> None:
     from pgdyno.cli.progress import Bar
 
     summary: dict[str, Any] = {}
-    with Bar() as bar, contextlib.closing(_engine.lines(["generate", name, *asked], {})) as lines:
+    with Bar() as bar, contextlib.closing(_engine.lines(["generate", name, *texts], {})) as lines:
         for line in lines:
             if "progress" in line:
-                found = line["progress"]
-                bar.show(found["share"], f"generate: {found['rows']:,} rows, {found['bytes'] / 2**30:.2f} GiB")
+                progress = line["progress"]
+                bar.show(progress["share"], f"generate: {progress['rows']:,} rows, {progress['bytes'] / 2**30:.2f} GiB")
             summary = line.get("summary", summary)
     if as_json:
         print_json(summary)
@@ -162,12 +162,12 @@ def _make(name: str, asked: list[str], out: Path, *, as_json: bool) -> None:
 def _rows(files: Sequence[dict[str, Any]]) -> list[list[str]]:
     return [
         [
-            Path(one["path"]).name,
-            f"{one['rows']:,}",
-            f"{one['bytes'] / 1e6:,.1f}",
-            f"{one['stored_bytes'] / 1e6:,.1f}",
+            Path(file["path"]).name,
+            f"{file['rows']:,}",
+            f"{file['bytes'] / 1e6:,.1f}",
+            f"{file['stored_bytes'] / 1e6:,.1f}",
         ]
-        for one in files
+        for file in files
     ]
 
 

@@ -44,12 +44,12 @@ def types(like: str | None, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
-    found = answer["types"]
-    if not found:
+    types = answer["types"]
+    if not types:
         click.echo(f"no instance type has `{like}` in its name; `pgdyno instance types` lists them all", err=True)
         return
     header = ["TYPE", "VCPUS", "MEMORY", "EBS MIB/S", "EBS IOPS", "USD/H"]
-    print_rows(header, [_row(one) for one in found])
+    print_rows(header, [_row(type_) for type_ in types])
 
 
 @command.command()
@@ -67,24 +67,24 @@ def show(instance: str, as_json: bool) -> None:
     """
     from pgdyno import _engine
 
-    found = _engine.run_json(["instance", "spec", instance])
+    json = _engine.run_json(["instance", "spec", instance])
     if as_json:
-        print_json(found)
+        print_json(json)
         return
-    for name, text in _facts(found):
+    for name, text in _facts(json):
         click.echo(f"{name:<12}{text}")
 
 
-def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     """What there is to say, name and text, without what is not known."""
-    ebs = found["ebs"]
+    ebs = document["ebs"]
     facts = [
-        ("instance", found["instance"]),
-        ("processors", f"{found['vcpus']} vCPUs" + (f", {found['arch']}" if found["arch"] else "")),
+        ("instance", document["instance"]),
+        ("processors", f"{document['vcpus']} vCPUs" + (f", {document['arch']}" if document["arch"] else "")),
     ]
-    if found["burstable"]:
-        facts.append(("", _baseline(found)))
-    facts.append(("memory", _size(found["memory_bytes"])))
+    if document["burstable"]:
+        facts.append(("", _baseline(document)))
+    facts.append(("memory", _size(document["memory_bytes"])))
     if ebs is not None:
         facts.append(
             ("to volumes", f"{_span(ebs, 'mib_per_s')} MiB/s, {_span(ebs, 'iops')} IOPS, all volumes together")
@@ -93,39 +93,41 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
             facts.append(("", "the higher figure for 30 minutes in 24 hours, the lower one always"))
         if not ebs["always"]:
             facts.append(("", "only if it is launched EBS-optimized"))
-        if found["volume_iops"]:
-            most = ", ".join(f"{name} {iops:,}" for name, iops in found["volume_iops"].items())
+        if document["volume_iops"]:
+            most = ", ".join(f"{name} {iops:,}" for name, iops in document["volume_iops"].items())
             facts.append(("", f"one volume at most: {most} IOPS; it is not a Nitro instance"))
-        if found["figures_of"] is not None:
+        if document["figures_of"] is not None:
             facts.append(
-                ("", f"limits of EC2's {found['figures_of']}: of db.* AWS publishes the maximum bandwidth alone")
+                ("", f"limits of EC2's {document['figures_of']}: of db.* AWS publishes the maximum bandwidth alone")
             )
-    elif found["source"] is not None:
+    elif document["source"] is not None:
         facts.append(("to volumes", "no bandwidth of its own: it shares the network's"))
     else:
         facts.append(("to volumes", "no limit: it is not a provider's type"))
-    if found["usd_per_hour"] is not None:
-        facts.append(("price", f"{found['usd_per_hour']:g} USD an hour, {found['price_region']}, Linux on demand"))
-        facts.append(("", f"{found['price_source']}, {found['price_date']}"))
-    if found["source"] is not None:
-        facts.append(("source", f"{found['source']}, {found['date']}"))
+    if document["usd_per_hour"] is not None:
+        facts.append(
+            ("price", f"{document['usd_per_hour']:g} USD an hour, {document['price_region']}, Linux on demand")
+        )
+        facts.append(("", f"{document['price_source']}, {document['price_date']}"))
+    if document["source"] is not None:
+        facts.append(("source", f"{document['source']}, {document['date']}"))
     return facts
 
 
-def _baseline(found: dict[str, Any]) -> str:
+def _baseline(document: dict[str, Any]) -> str:
     """What a burstable type may use without limit of time."""
-    baseline = found["sustained_vcpus"]
+    baseline = document["sustained_vcpus"]
     sustained = "its baseline is not known" if baseline is None else f"{baseline:g} vCPUs sustained"
     return f"burstable: {sustained}, more only while CPU credits last"
 
 
-def _row(one: dict[str, Any]) -> list[str]:
-    ebs, usd = one["ebs"], one["usd_per_hour"]
+def _row(document: dict[str, Any]) -> list[str]:
+    ebs, usd = document["ebs"], document["usd_per_hour"]
     limits = ["-", "-"] if ebs is None else [_span(ebs, "mib_per_s"), _span(ebs, "iops")]
     return [
-        one["instance"],
-        str(one["vcpus"]),
-        _size(one["memory_bytes"]),
+        document["instance"],
+        str(document["vcpus"]),
+        _size(document["memory_bytes"]),
         *limits,
         "-" if usd is None else f"{usd:g}",
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from pgdyno.loader import Asked
+    from pgdyno.loader import LoadOptions
 
 NEVER: dict[str, tuple[str, str]] = {
     "unlogged": (
@@ -142,20 +142,20 @@ def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_ru
             raise InputError("--restore does not load files", remedy="omit the files, --into and --dry-run")
         load_result.put_back(restore, as_json)
         return
-    asked = asked_of(sources, options)
+    result = asked_of(sources, options)
     if dry_run:
-        load_result.look(asked, options["volume"], _bytes(options["free"], "--free"), options["recommend"], as_json)
+        load_result.look(result, options["volume"], _bytes(options["free"], "--free"), options["recommend"], as_json)
         return
     for name in ("volume", "free", "recommend"):
         if options[name] is not None:
             raise InputError(f"--{name} is for --dry-run", remedy="add --dry-run, or omit it")
-    load_result.run(asked, as_json)
+    load_result.run(result, as_json)
 
 
-def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> Asked:
+def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> LoadOptions:
     """The options in the loader's form. :class:`InputError` for invalid ones."""
     from pgdyno.errors import InputError
-    from pgdyno.loader import Asked
+    from pgdyno.loader import LoadOptions
 
     if not options["into"]:
         raise InputError("--into is missing", remedy='name the database: --into "host=db.example dbname=app user=me"')
@@ -174,7 +174,7 @@ def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> Asked:
     )
     more = ("max_rejects", "connections", "connections_max", "indexes", "again", "abandon")
     elsewhere = ("s3_endpoint", "s3_anonymous", "via", "s3_region")
-    return Asked(
+    return LoadOptions(
         sources,
         options["into"],
         format=options["form"],

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.cli.progress import Bar
-    from pgdyno.loader import Asked, Loaded, Preflight
+    from pgdyno.loader import LoadOptions, LoadResult, Preflight
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def run(asked: Asked, as_json: bool) -> None:
+def run(result: LoadOptions, as_json: bool) -> None:
     """Load and show it. :class:`RowsRejected` when some rows were rejected."""
     from pgdyno.cli.progress import Bar
     from pgdyno.errors import RowsRejected
     from pgdyno.loader import load_as_asked
 
     with Bar() as bar:
-        loaded = load_as_asked(asked, Shown(bar, as_json))
+        loaded = load_as_asked(result, LoadView(bar, as_json))
     if as_json:
         _line({"event": "end", **loaded.document()})
     else:
@@ -44,7 +44,7 @@ def put_back(into: str, as_json: bool) -> None:
     from pgdyno.loader import restore
 
     with Bar() as bar:
-        done = restore(into, Shown(bar, as_json))
+        done = restore(into, LoadView(bar, as_json))
     if as_json:
         _line({"event": "end", "put_back": done})
         return
@@ -53,32 +53,34 @@ def put_back(into: str, as_json: bool) -> None:
     click.echo(f"{len(done)} changes restored" if done else "there was nothing to restore")
 
 
-def look(asked: Asked, volume: str | None, free_bytes: int | None, recommend: Path | None, as_json: bool) -> None:
+def look(
+    result: LoadOptions, volume: str | None, free_bytes: int | None, recommend: Path | None, as_json: bool
+) -> None:
     """What a load would be. :class:`HostError` when the disk would fill, after all the rest was shown."""
     from pgdyno.loader import preflight
     from pgdyno.loader.recommend import require_new
 
     if recommend is not None:
         require_new(recommend)
-    found = preflight(asked, volume=volume, free_bytes=free_bytes)
+    answer = preflight(result, volume=volume, free_bytes=free_bytes)
     if as_json:
-        _line({"event": "preflight", **found.document()})
+        _line({"event": "preflight", **answer.document()})
     else:
-        for line in found.lines():
+        for line in answer.lines():
             click.echo(line)
     if recommend is not None:
-        for path in _written(found, recommend):
+        for path in _written(answer, recommend):
             click.echo(f"written: {path}", err=True)
-    found.require_space()
+    answer.require_space()
 
 
-def _written(found: Preflight, folder: Path) -> list[Path]:
+def _written(preflight: Preflight, folder: Path) -> list[Path]:
     from pgdyno.loader.recommend import write
 
-    return write(found.settings, folder)
+    return write(preflight.settings, folder)
 
 
-class Shown:
+class LoadView:
     """Shows a load's events, in the way that was asked for."""
 
     def __init__(self, bar: Bar, as_json: bool) -> None:
@@ -102,7 +104,7 @@ class Shown:
             self._bar.show(event["share"] or 0.0, _progress(event))
 
 
-def lines(loaded: Loaded) -> list[str]:
+def lines(loaded: LoadResult) -> list[str]:
     """What a load came to, in words."""
     if loaded.already:
         count = loaded.rows_loaded
@@ -112,21 +114,21 @@ def lines(loaded: Loaded) -> list[str]:
     spent = loaded.steps_s.get("transfer", 0.0)
     rate = f", {size((loaded.bytes - loaded.bytes_before) / spent)}/s" if spent else ""
     earlier = f" ({size(loaded.bytes_before)} of them by earlier runs)" if loaded.bytes_before else ""
-    found = [f"{loaded.table}: {_counted(loaded.rows_loaded, 'row')} loaded, {loaded.rows_rejected:,} rejected"]
+    texts = [f"{loaded.table}: {_counted(loaded.rows_loaded, 'row')} loaded, {loaded.rows_rejected:,} rejected"]
     if loaded.rows_skipped is not None:
-        found.append(_skipped(loaded.rows_loaded, loaded.rows_skipped))
-    found.append(
+        texts.append(_skipped(loaded.rows_loaded, loaded.rows_skipped))
+    texts.append(
         f"{size(loaded.bytes)}{earlier} in {loaded.seconds:.1f} s: "
         + ", ".join(f"{name.replace('_', ' ')} {seconds:.1f} s" for name, seconds in loaded.steps_s.items())
         + f"; {_counted(loaded.chunks, 'chunk')}, {_counted(loaded.connections, 'connection')}{rate}"
     )
     if (limits := _limits(loaded.limits)) is not None:
-        found.append(limits)
+        texts.append(limits)
     if loaded.rows_merged is not None and loaded.rows_skipped is None:
-        found.append(_merged(loaded.rows_loaded, loaded.rows_merged, loaded.rows_replaced))
+        texts.append(_merged(loaded.rows_loaded, loaded.rows_merged, loaded.rows_replaced))
     if loaded.indexes:
-        found.append(f"indexes {loaded.indexes}")
-    return found + [_behind(line) for line in loaded.sequences_behind]
+        texts.append(f"indexes {loaded.indexes}")
+    return texts + [_behind(line) for line in loaded.sequences_behind]
 
 
 def _counted(count: int, noun: str) -> str:
@@ -190,14 +192,14 @@ def _plan(event: Mapping[str, Any]) -> str:
     return f"{names} into {event['table']}: {header}{amount}{job}"
 
 
-def _types_by(found: Mapping[str, Any]) -> str:
+def _types_by(document: Mapping[str, Any]) -> str:
     """Which rows have decided the types, as a comment behind the definition."""
-    if not found.get("is_whole"):
+    if not document.get("is_whole"):
         return ""
-    rows = _counted(found["rows"], "row")
-    if found["streams"]:
+    rows = _counted(document["rows"], "row")
+    if document["streams"]:
         return f"  -- types by the first {rows}; each later one is checked before it is sent"
-    return f"  -- types by {'its' if found['rows'] == 1 else 'all'} {rows}, read in {found['seconds']:.1f} s"
+    return f"  -- types by {'its' if document['rows'] == 1 else 'all'} {rows}, read in {document['seconds']:.1f} s"
 
 
 def _progress(event: Mapping[str, Any]) -> str:

@@ -149,8 +149,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return error.exit_code
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
-        asked = f"read `{context.command_path} --help`" if context is not None else ""
-        return print_error(PgdynoError(error.format_message(), remedy=asked, exit_code=error.exit_code))
+        text = f"read `{context.command_path} --help`" if context is not None else ""
+        return print_error(PgdynoError(error.format_message(), remedy=text, exit_code=error.exit_code))
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -213,7 +213,7 @@ def _gone() -> set[int]:
     poll = select.poll()
     for descriptor in (_OUTPUT, _ERROR):
         poll.register(descriptor, 0)
-    return {descriptor for descriptor, said in poll.poll(0) if said & (select.POLLERR | select.POLLHUP)}
+    return {descriptor for descriptor, item in poll.poll(0) if item & (select.POLLERR | select.POLLHUP)}
 
 
 def main() -> NoReturn:
@@ -223,13 +223,13 @@ def main() -> NoReturn:
     """
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        heard = []
+        results = []
         for number in _INTERRUPTING:
             # Under nohup SIGHUP is ignored, and SIGINT in the background of a shell without job control.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, _interrupt)
-                heard.append(number)
-        sys.unraisablehook = partial(_dropped, heard)
+                results.append(number)
+        sys.unraisablehook = partial(_dropped, results)
         streams.install()
         code = run()
     except KeyboardInterrupt:  # before the command began, or while its end was printed
@@ -238,17 +238,17 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def _dropped(heard: Sequence[signal.Signals], what: sys.UnraisableHookArgs) -> None:
+def _dropped(signals: Sequence[signal.Signals], what: sys.UnraisableHookArgs) -> None:
     """An interruption that met a destructor, or a generator that was being closed, where Python drops exceptions: it comes again."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
         return
     import threading
 
-    for number in heard:
+    for number in signals:
         signal.signal(number, _interrupt)
     # Not here: whatever is raised in this function is dropped as well.
-    again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), heard[0]))
+    again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), signals[0]))
     again.daemon = True
     again.start()
 

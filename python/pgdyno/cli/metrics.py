@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.metrics.periods import Period
-    from pgdyno.metrics.samples import Samples
+    from pgdyno.metrics.samples import CounterHistory
 
 _STATISTICS = ("Sum", "Average", "Minimum", "Maximum", "SampleCount")
 _LISTEN = "127.0.0.1:9273"
@@ -74,10 +74,10 @@ def cloudwatch(
 
     periods.require_period(period_s)
     wanted = datapoints.find_metrics(names)
-    found = _samples(source, volume, measured)
+    results = _samples(source, volume, measured)
     if not (as_json or names or stat or period_s != periods.MINUTE_S):
-        for samples, minutes in found:
-            _print_minutes(samples, minutes, titled=len(found) > 1)
+        for samples, minutes in results:
+            _print_minutes(samples, minutes, titled=len(results) > 1)
         return
     series = [
         datapoints.series(
@@ -88,7 +88,7 @@ def cloudwatch(
             statistic=stat or "",
             origin_s=minutes[0].unix_s if measured and minutes else 0,
         )
-        for samples, minutes in found
+        for samples, minutes in results
         for metric in wanted
     ]
     if as_json:
@@ -99,15 +99,15 @@ def cloudwatch(
         header,
         [
             [
-                one.volume,
-                one.metric.name,
-                one.statistic,
-                one.metric.unit,
+                other.volume,
+                other.metric.name,
+                other.statistic,
+                other.metric.unit,
                 _when(point.unix_s, point.whole),
                 _value(point.value),
             ]
-            for one in series
-            for point in one.points
+            for other in series
+            for point in other.points
         ],
         right=["VALUE"],
     )
@@ -129,18 +129,18 @@ def nvme(name: str, as_json: bool) -> None:
     from pgdyno.host import preflight, volume
     from pgdyno.metrics.detailed import statistics
 
-    found = volume.find(name)
+    result = volume.find(name)
     preflight.require_root("reading a volume's counters")
-    page = statistics(found.stats())
+    page = statistics(result.stats())
     if as_json:
         print_json(page)
         return
     rows = [[key, f"{value:,}"] for key, value in page.items() if isinstance(value, int)]
     print_rows(["STATISTIC", "VALUE"], rows)
     for operation in ("read", "write"):
-        bins = [one for one in page[f"{operation}_io_latency_histogram"]["bins"] if one["count"]]
+        bins = [other for other in page[f"{operation}_io_latency_histogram"]["bins"] if other["count"]]
         click.echo()
-        counts = [[f"{one['lower']:,} to {one['upper']:,}", f"{one['count']:,}"] for one in bins]
+        counts = [[f"{other['lower']:,} to {other['upper']:,}", f"{other['count']:,}"] for other in bins]
         print_rows([f"{operation.upper()} LATENCY us", "COUNT"], counts)
 
 
@@ -201,12 +201,12 @@ def names_command(as_json: bool) -> None:
 
     if as_json:
         keys = ("namespace", "name", "unit", "statistic", "meaning")
-        print_json({"metrics": [{key: getattr(one, key) for key in keys} for one in METRICS]})
+        print_json({"metrics": [{key: getattr(item, key) for key in keys} for item in METRICS]})
         return
     print_rows(["METRIC", "UNIT", "STATISTIC", "MEANING"], [[m.name, m.unit, m.statistic, m.meaning] for m in METRICS])
 
 
-def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Samples, list[Period]]]:
+def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[CounterHistory, list[Period]]]:
     """The volumes of a run or of the machine, each with its minutes."""
     from pgdyno.errors import InputError
     from pgdyno.host import preflight
@@ -216,7 +216,7 @@ def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Samp
 
     path = Path(source)
     # A directory beside which a volume has the same name, as `data`, is not meant unless it is a run's.
-    is_volume = not (path / "run.json").is_file() and any(one.name == source for one in list_volumes())
+    is_volume = not (path / "run.json").is_file() and any(list_volume.name == source for list_volume in list_volumes())
     if path.is_dir() and not is_volume:
         if (path / "experiment.json").is_file():
             raise InputError(
@@ -225,7 +225,7 @@ def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Samp
         run = open_run(path)
         measure = run.record.measure
         span = {"begin_ns": measure.begin_ns, "end_ns": measure.end_ns} if measured else {}
-        return [(one, periods.minutes(one, **span)) for one in samples.of_run(run, volume)]
+        return [(item, periods.minutes(item, **span)) for item in samples.of_run(run, volume)]
     if volume is not None or measured:
         raise InputError("--volume and --measured apply to runs", remedy="name the directory of a run, or omit them")
     attached = find(source)
@@ -234,14 +234,14 @@ def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Samp
     return [(live, periods.minutes(live))]
 
 
-def _print_minutes(samples: Samples, minutes: Sequence[Period], *, titled: bool) -> None:
+def _print_minutes(samples: CounterHistory, minutes: Sequence[Period], *, titled: bool) -> None:
     from pgdyno.metrics import table
 
     if titled:
         click.echo(f"{samples.volume}:")
-    found = [table.figures(samples, minute) for minute in minutes]
-    print_rows(table.HEADER, table.rows(found), right=table.HEADER[1:-1])
-    for remark in table.remarks(samples, found):
+    results = [table.figures(samples, minute) for minute in minutes]
+    print_rows(table.HEADER, table.rows(results), right=table.HEADER[1:-1])
+    for remark in table.remarks(samples, results):
         click.echo(f"  {remark}")
 
 

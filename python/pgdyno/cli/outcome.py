@@ -12,12 +12,12 @@ from pgdyno.cli.streams import drawn
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.flow.plan import Plan
+    from pgdyno.flow.plan import ExperimentPlan
     from pgdyno.goal import Goal
 
 
 def execute_and_show(
-    plan: Plan,
+    plan: ExperimentPlan,
     results: Path | None,
     as_json: bool,
     keep_invalid: bool,
@@ -68,7 +68,7 @@ def execute_and_show(
         )
 
 
-def _words(plan: Plan) -> list[str]:
+def _words(plan: ExperimentPlan) -> list[str]:
     """The command line as it may be recorded: a connection string is reduced to where the server is."""
     dsn = plan.experiment.arms[0].world.dsn
     if not dsn:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pgdyno import _build, owner
 from pgdyno.errors import HostError
 from pgdyno.host import cgroup, clean, dirty_limits, paths, preflight
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import matching, read_link
 from pgdyno.host.volume import list_volumes
 from pgdyno.loader import undo
@@ -63,7 +63,7 @@ def _refuse_while_in_use(state: Path) -> None:
         raise HostError(
             f"volumes are attached: {', '.join(attached)}", remedy=f"run `pgdyno volume detach {attached[0]}` first"
         )
-    running = sorted({entry.owner.pid for entry in Journal(state).entries() if entry.owner.alive()} - {os.getpid()})
+    running = sorted({entry.owner.pid for entry in HostJournal(state).entries() if entry.owner.alive()} - {os.getpid()})
     if running or dirty_limits.record().in_use():
         named = f": process {', '.join(map(str, running))}" if running else ""
         raise HostError(f"another pgdyno runs{named}", remedy="wait until it ends, or end it")
@@ -84,9 +84,9 @@ def _runs_from(program: str, copies: list[Path]) -> bool:
 
 def _things(state: Path) -> list[Path]:
     """Everything that is removed as a whole."""
-    found = publish.copies(publish.default_root())
-    found += [folder / name for folder in dict.fromkeys((state, paths.MACHINE_DIR)) for name in _STATE]
-    return [path for path in found if os.path.lexists(path)]
+    result = publish.copies(publish.default_root())
+    result += [folder / name for folder in dict.fromkeys((state, paths.MACHINE_DIR)) for name in _STATE]
+    return [path for path in result if os.path.lexists(path)]
 
 
 def _folders(state: Path) -> list[Path]:
@@ -101,9 +101,16 @@ def _folders(state: Path) -> list[Path]:
 
         with contextlib.suppress(KeyError):
             loads.append(Path(pwd.getpwuid(caller[0]).pw_dir) / ".local" / "state" / "pgdyno" / "load")
-    found = [*loads, publish.default_root(), paths.image_dir() / "layers", paths.image_dir(), state, paths.MACHINE_DIR]
+    results = [
+        *loads,
+        publish.default_root(),
+        paths.image_dir() / "layers",
+        paths.image_dir(),
+        state,
+        paths.MACHINE_DIR,
+    ]
     above = [folder.parent for folder in (paths.image_dir(), *loads) if folder.parent.name == "pgdyno"]
-    return list(dict.fromkeys([*found, *above]))
+    return list(dict.fromkeys([*results, *above]))
 
 
 def _groups() -> list[Path]:
@@ -112,7 +119,7 @@ def _groups() -> list[Path]:
         hierarchy = cgroup.find_hierarchy()
     except HostError:
         return []
-    return [hierarchy.group(one, "x").parent for one in cgroup.CONTROLLERS if hierarchy.offers(one)]
+    return [hierarchy.group(item, "x").parent for item in cgroup.CONTROLLERS if hierarchy.offers(item)]
 
 
 def _whose(names: list[str]) -> str:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pgdyno.experiment import Cell
-    from pgdyno.flow.listener import Step
-    from pgdyno.flow.plan import Plan
+    from pgdyno.flow.listener import ProgressStep
+    from pgdyno.flow.plan import ExperimentPlan
 
 
-class _Shown:
+class _ProgressBar:
     """Has a bar for the length of a ``with`` block, if standard error is a terminal."""
 
     def __init__(self) -> None:
@@ -36,10 +36,10 @@ class _Shown:
             self._bar.stop()
 
 
-class Display(_Shown):
+class Display(_ProgressBar):
     """Shows the steps of an experiment. What is left is estimated run by run, and corrected by how long finished runs took."""
 
-    def __init__(self, plan: Plan, left_s: float = math.inf) -> None:
+    def __init__(self, plan: ExperimentPlan, left_s: float = math.inf) -> None:
         """``left_s`` is what a budget leaves: then it ends, whatever there is to do."""
         super().__init__()
         self._budget_s, self._further = left_s, plan.further
@@ -60,7 +60,7 @@ class Display(_Shown):
         self._bar, self._task = _bar("load", min(self._total_s, self._budget_s))
         return self
 
-    def step(self, step: Step) -> None:
+    def step(self, step: ProgressStep) -> None:
         """Show where the experiment is."""
         # An arm may be called `load.sql`.
         loading = step.title == "load" or step.title in self._loads_s
@@ -87,7 +87,7 @@ class Display(_Shown):
         allowed_s = self._budget_s - (time.monotonic() - self._began)
         return max(0.0, allowed_s if self._further else min(self._total_s - done_s, allowed_s))
 
-    def _loaded_s(self, step: Step) -> float:
+    def _loaded_s(self, step: ProgressStep) -> float:
         """What is done of the estimate for loading: data sets are loaded one after the other, in the plan's order."""
         if len(self._loads_s) < 2:
             return step.share * self._load_s
@@ -126,7 +126,7 @@ class Display(_Shown):
             print(f"[{time.monotonic() - self._began:5.0f} s] {text}", file=sys.stderr, flush=True)
 
 
-class Bar(_Shown):
+class Bar(_ProgressBar):
     """Progress of a single thing: a bar on a terminal, elsewhere a line for each phase (the text before a colon)."""
 
     def __init__(self) -> None:

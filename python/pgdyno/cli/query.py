@@ -46,21 +46,21 @@ def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None
     if as_json and as_csv:
         raise InputError("--json and --csv exclude each other", remedy="use one of them")
     unreadable: dict[Path, str] = {}
-    found = query(results_root(results), sql, judge, unreadable)
+    result = query(results_root(results), sql, judge, unreadable)
     for path, why in unreadable.items():
         click.echo(f"omitted: {path}: {why}", err=True)
     if as_json:
-        _print_json(found)
+        _print_json(result)
     elif as_csv:
-        _print_csv(found)
+        _print_csv(result)
     else:
-        _print_table(found)
+        _print_table(result)
 
 
-def _print_json(found: QueryResult) -> None:
+def _print_json(result: QueryResult) -> None:
     import json
 
-    click.echo(json.dumps(_plain(found.dictionaries()), default=str, indent=1, allow_nan=False))
+    click.echo(json.dumps(_plain(result.dictionaries()), default=str, indent=1, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
@@ -69,43 +69,43 @@ def _plain(value: Any) -> Any:
     from math import isfinite
 
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _print_csv(found: QueryResult) -> None:
+def _print_csv(result: QueryResult) -> None:
     import csv
     import sys
 
     from pgdyno.cli.streams import exact
 
     writer = csv.writer(exact(sys.stdout), lineterminator="\n")
-    writer.writerow(found.columns)
-    writer.writerows(found.rows)
+    writer.writerow(result.columns)
+    writer.writerows(result.rows)
 
 
-def _print_table(found: QueryResult) -> None:
+def _print_table(result: QueryResult) -> None:
     """Columns side by side, numbers to the right; the number of rows on standard error."""
     from pgdyno.cli.terminal import columns
     from pgdyno.text import fitted
 
-    texts = [[_text(value) for value in row] for row in found.rows]
+    texts = [[_text(value) for value in row] for row in result.rows]
     numeric = [
         all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in column)
-        for column in zip(*found.rows, strict=True)
-    ] or [False] * len(found.columns)
-    widths = [max(map(len, column)) for column in zip(found.columns, *texts, strict=True)]
+        for column in zip(*result.rows, strict=True)
+    ] or [False] * len(result.columns)
+    widths = [max(map(len, column)) for column in zip(result.columns, *texts, strict=True)]
     within = columns()
     ruled = within is None or sum(widths) + 2 * (len(widths) - 1) <= within
     rule = [["-" * width for width in widths]] if ruled else []
     left = [place for place, number in enumerate(numeric) if not number]
-    for line in fitted([found.columns, *rule, *texts], within, left):
+    for line in fitted([result.columns, *rule, *texts], within, left):
         click.echo(line)
-    click.echo(f"({len(found.rows)} row{'s' * (len(found.rows) != 1)})", err=True)
+    click.echo(f"({len(result.rows)} row{'s' * (len(result.rows) != 1)})", err=True)
 
 
 def _text(value: Any) -> str:

@@ -103,7 +103,7 @@ def _sum_up(directories: list[Path]) -> None:
     from pgdyno.analysis.several import several
     from pgdyno.report.several import lines
 
-    for line in lines(several([summarise(one) for one in directories])):
+    for line in lines(several([summarise(directory) for directory in directories])):
         click.echo(line)
 
 
@@ -112,9 +112,9 @@ def _against(comparison: Comparison, other: Comparison, output: Path) -> None:
     from pgdyno.analysis.against import against
     from pgdyno.report.against import verdict, write_against
 
-    found = against(comparison, other)
-    click.echo(verdict(found))
-    click.echo(f"report: {write_against(found, output)}")
+    result = against(comparison, other)
+    click.echo(verdict(result))
+    click.echo(f"report: {write_against(result, output)}")
 
 
 def _export(comparison: Comparison, kind: str, output: Path | None, directory: Path) -> None:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pgdyno.flow.listener import Listener
-    from pgdyno.flow.plan import Plan
-    from pgdyno.published import Document
-    from pgdyno.reproduce.library import Library
-    from pgdyno.reproduce.results import Result
-    from pgdyno.reproduce.told import DocumentTold
-    from pgdyno.reproduce.work import Job
+    from pgdyno.flow.plan import ExperimentPlan
+    from pgdyno.published import PublishedDocument
+    from pgdyno.reproduce.library import DocumentLibrary
+    from pgdyno.reproduce.results import ExperimentResult
+    from pgdyno.reproduce.told import DocumentResult
+    from pgdyno.reproduce.work import ReproduceJob
 
 
 def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -69,17 +69,17 @@ def command(document: str | None, only_list: bool, as_json: bool, **options: Any
     """
     from pgdyno.reproduce.library import library
 
-    found = library()
-    chosen = found.chosen(document)
+    document_library = library()
+    chosen = document_library.chosen(document)
     if only_list:
-        _print_list(found, chosen, as_json)
+        _print_list(document_library, chosen, as_json)
     else:
-        _reproduce(found, chosen, as_json, **options)
+        _reproduce(document_library, chosen, as_json, **options)
 
 
 def _reproduce(
-    found: Library,
-    chosen: Sequence[Document],
+    library: DocumentLibrary,
+    chosen: Sequence[PublishedDocument],
     as_json: bool,
     *,
     quick: bool,
@@ -93,17 +93,17 @@ def _reproduce(
 
     if recorded is not None and (budget is not None or results is not None):
         raise InputError("--from runs nothing", remedy="omit --budget and --results")
-    jobs = [] if recorded is not None else _made(found, chosen, budget, results, full=not quick)
-    known = _recorded(found, chosen, recorded) if recorded is not None else {job.name: job.result for job in jobs}
-    told = _told(chosen, known)
-    _print(told, as_json)
+    jobs = [] if recorded is not None else _made(library, chosen, budget, results, full=not quick)
+    known = _recorded(library, chosen, recorded) if recorded is not None else {job.name: job.result for job in jobs}
+    output = _told(chosen, known)
+    _print(output, as_json)
     if html is not None:
         from pgdyno.reproduce.page import write_page
 
-        write_page(told, html)
+        write_page(output, html)
         click.echo(f"page: {html}", err=as_json)
     _require_all(jobs)
-    if not keep_invalid and any(one.invalid for document in told for one in document.comparisons):
+    if not keep_invalid and any(comparison.invalid for document in output for comparison in document.comparisons):
         raise RunInvalid(
             "some runs must not be used; the comparisons that rest on them say why",
             remedy="remove the cause and run again; --keep-invalid accepts them as they are",
@@ -112,8 +112,13 @@ def _reproduce(
 
 
 def _made(
-    found: Library, chosen: Sequence[Document], budget: str | None, results: Path | None, *, full: bool
-) -> list[Job]:
+    library: DocumentLibrary,
+    chosen: Sequence[PublishedDocument],
+    budget: str | None,
+    results: Path | None,
+    *,
+    full: bool,
+) -> list[ReproduceJob]:
     """The experiment files with the runs that were there or are made now."""
     from pgdyno.quantity import duration_words, parse_seconds
     from pgdyno.reproduce.work import carry_out, fitting, jobs_of
@@ -121,7 +126,7 @@ def _made(
 
     budget_s = math.inf if budget is None else parse_seconds(budget, "--budget")
     root = results_root(results).absolute()
-    jobs = jobs_of(found, chosen, root, full=full, to_run=True)
+    jobs = jobs_of(library, chosen, root, full=full, to_run=True)
     kept, left_out = fitting(jobs, budget_s)
     for job in jobs:
         if job.error is not None:
@@ -138,18 +143,19 @@ def _made(
     return [*done, *left_out]
 
 
-def _resting_on(chosen: Sequence[Document], experiment: str) -> list[str]:
+def _resting_on(chosen: Sequence[PublishedDocument], experiment: str) -> list[str]:
     """The comparisons that an experiment answers, or whose sensitivity it varies."""
     return [
-        one.name
+        comparison.name
         for document in chosen
-        for one in document.comparison
-        if one.answer and experiment in {one.answer.experiment, *(each.experiment for each in one.answer.varied)}
+        for comparison in document.comparison
+        if comparison.answer
+        and experiment in {comparison.answer.experiment, *(each.experiment for each in comparison.answer.varied)}
     ]
 
 
 @contextmanager
-def _watched(planned: Plan, left_s: float) -> Iterator[Listener]:
+def _watched(planned: ExperimentPlan, left_s: float) -> Iterator[Listener]:
     from pgdyno.cli.progress import Display
     from pgdyno.flow.listener import Listener
 
@@ -158,13 +164,15 @@ def _watched(planned: Plan, left_s: float) -> Iterator[Listener]:
         yield Listener(display.step, display.finished, display.say)
 
 
-def _recorded(found: Library, chosen: Sequence[Document], folder: Path) -> dict[str, Result]:
+def _recorded(
+    library: DocumentLibrary, chosen: Sequence[PublishedDocument], folder: Path
+) -> dict[str, ExperimentResult]:
     from pgdyno.reproduce.results import recorded_in
 
-    return recorded_in(folder, [found.experiment(run) for document in chosen for run in document.run])
+    return recorded_in(folder, [library.experiment(run) for document in chosen for run in document.run])
 
 
-def _told(chosen: Sequence[Document], known: dict[str, Result]) -> list[DocumentTold]:
+def _told(chosen: Sequence[PublishedDocument], known: dict[str, ExperimentResult]) -> list[DocumentResult]:
     from pgdyno.catalog import Catalog
     from pgdyno.errors import EngineMissing
     from pgdyno.reproduce.told import tell
@@ -176,21 +184,21 @@ def _told(chosen: Sequence[Document], known: dict[str, Result]) -> list[Document
         return [tell(document, known, None) for document in chosen]
 
 
-def _print(told: Sequence[DocumentTold], as_json: bool) -> None:
+def _print(results: Sequence[DocumentResult], as_json: bool) -> None:
     from pgdyno.reproduce import words
 
     if as_json:
         from pgdyno.reproduce.document import document_of
 
-        click.echo(document_of(told).model_dump_json(indent=2))
+        click.echo(document_of(results).model_dump_json(indent=2))
         return
-    for line in words.lines(told):
+    for line in words.lines(results):
         click.echo(line)
-    click.echo(words.headline(told))
+    click.echo(words.headline(results))
     click.echo(f"{words.NOT_FITTED} {words.INTERVAL}")
 
 
-def _require_all(jobs: Sequence[Job]) -> None:
+def _require_all(jobs: Sequence[ReproduceJob]) -> None:
     """Whether every experiment was run that should have been; what could be done without them is printed."""
     failed = [job for job in jobs if job.error is not None]
     if not failed:
@@ -202,13 +210,13 @@ def _require_all(jobs: Sequence[Job]) -> None:
     raise first
 
 
-def _print_list(found: Library, chosen: Sequence[Document], as_json: bool) -> None:
+def _print_list(library: DocumentLibrary, chosen: Sequence[PublishedDocument], as_json: bool) -> None:
     from pgdyno.cli.output import print_json
     from pgdyno.reproduce.work import jobs_of
 
     documents: list[dict[str, Any]] = []
     for document in chosen:
-        quick = {job.name: job for job in jobs_of(found, [document], None, full=False, to_run=False)}
+        quick = {job.name: job for job in jobs_of(library, [document], None, full=False, to_run=False)}
         experiments = [
             {
                 "name": job.name,
@@ -217,15 +225,15 @@ def _print_list(found: Library, chosen: Sequence[Document], as_json: bool) -> No
                 "full_only": job.name not in quick,
                 "why_not": "" if job.error is None else job.error.message,
             }
-            for job in jobs_of(found, [document], None, full=True, to_run=False)
+            for job in jobs_of(library, [document], None, full=True, to_run=False)
         ]
         comparisons = [
             {
-                "name": one.name,
-                "ratio": float(document.ratio(one)[0]),
-                "experiment": one.answer.experiment if one.answer else None,
+                "name": comparison.name,
+                "ratio": float(document.ratio(comparison)[0]),
+                "experiment": comparison.answer.experiment if comparison.answer else None,
             }
-            for one in document.comparison
+            for comparison in document.comparison
         ]
         documents.append(
             {"name": document.name, "title": document.title, "experiments": experiments, "comparisons": comparisons}
@@ -240,15 +248,15 @@ def _print_listed(documents: Sequence[dict[str, Any]]) -> None:
     from pgdyno.text import times
 
     totals = {False: 0.0, True: 0.0}
-    for one in documents:
+    for document in documents:
         takes = {
-            full: sum(each["seconds" if full else "quick_seconds"] or 0.0 for each in one["experiments"])
+            full: sum(each["seconds" if full else "quick_seconds"] or 0.0 for each in document["experiments"])
             for full in (False, True)
         }
-        click.echo(f"{one['name']}: {one['title']}; {_times(takes)}")
-        for each in one["experiments"]:
+        click.echo(f"{document['name']}: {document['title']}; {_times(takes)}")
+        for each in document["experiments"]:
             click.echo(f"  runs {each['name']}: {each['why_not'] or _takes(each)}")
-        for each in one["comparisons"]:
+        for each in document["comparisons"]:
             by = f"by {each['experiment']}" if each["experiment"] else "without a run"
             click.echo(f"  {each['name']}: {times(each['ratio'])} there; {by}")
         totals = {full: totals[full] + takes[full] for full in totals}
@@ -256,18 +264,18 @@ def _print_listed(documents: Sequence[dict[str, Any]]) -> None:
         click.echo(f"all: {_times(totals)}")
 
 
-def _seconds(job: Job) -> float | None:
+def _seconds(job: ReproduceJob) -> float | None:
     return None if job.planned is None else round(job.seconds, 1)
 
 
-def _takes(one: dict[str, Any]) -> str:
+def _takes(document: dict[str, Any]) -> str:
     """What an experiment takes, and what with ``--full``."""
     from pgdyno.quantity import duration_words
 
-    full = f"about {duration_words(one['seconds'])}"
-    if one["full_only"]:
+    full = f"about {duration_words(document['seconds'])}"
+    if document["full_only"]:
         return f"{full}, with --full"
-    quick = f"about {duration_words(one['quick_seconds'])}"
+    quick = f"about {duration_words(document['quick_seconds'])}"
     return full if quick == full else f"{quick}, with --full {full}"
 
 

@@ -12,9 +12,9 @@ from pgdyno.cli import shared
 
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
-    from pgdyno.flow.plan import Plan
+    from pgdyno.flow.plan import ExperimentPlan
     from pgdyno.hosts.file import HostsFile
-    from pgdyno.hosts.spread import Spread
+    from pgdyno.hosts.spread import SpreadOptions
 
 
 @click.command(name="run")
@@ -118,18 +118,18 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
         execute_and_show(planned, options["results"], as_json, keep_invalid, budget_s, goal)
 
 
-def _spread(options: dict[str, Any]) -> Spread | None:
+def _spread(options: dict[str, Any]) -> SpreadOptions | None:
     from pgdyno.cli.spread import hosts_of
     from pgdyno.errors import InputError
 
-    found = hosts_of(options["spread"], options["keys"], mixed=options["mixed"])
-    if found is None:
+    spread = hosts_of(options["spread"], options["keys"], mixed=options["mixed"])
+    if spread is None:
         return None
     for other in ("hosts", "budget"):
         if options[other] is not None:
             name = "drivers" if other == "hosts" else other
             raise InputError(f"--spread and --{name} exclude each other", remedy=f"omit --{name}")
-    return found
+    return spread
 
 
 def _experiment(file: Path | None, options: dict[str, Any], hosts: HostsFile | None) -> Experiment:
@@ -144,9 +144,9 @@ def _experiment(file: Path | None, options: dict[str, Any], hosts: HostsFile | N
     if options["dsn"] is not None:
         flags |= {"world.kind": ("--dsn", "real"), "world.dsn": ("--dsn", options["dsn"])}
     if file is not None:
-        found = read_experiment(file, options["assignments"], flags)
-        if hosts is None or any(arm.client.hosts for arm in found.arms):
-            return found
+        result = read_experiment(file, options["assignments"], flags)
+        if hosts is None or any(arm.client.hosts for arm in result.arms):
+            return result
         return read_experiment(file, options["assignments"], flags | {"client.drivers": ("--drivers", hosts.drivers)})
     if options["resume"] is None:
         raise InputError("the experiment is missing", remedy="pgdyno run EXPERIMENT.toml, or --resume DIR")
@@ -200,7 +200,7 @@ def _arms(experiment: Experiment, only: tuple[str, ...]) -> list[int]:
     return chosen
 
 
-def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
+def _print_plan(planned: ExperimentPlan, as_json: bool, at_once_s: float | None) -> None:
     import json
 
     from pgdyno.flow.plan import begun
@@ -220,7 +220,7 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
             for c in planned.cells
         ]
         arms = [{"label": arm.label, "factors": arm.levels} for arm in planned.experiment.arms]
-        said = {
+        document = {
             "name": planned.experiment.name,
             "arms": arms,
             "warnings": planned.warnings,
@@ -233,7 +233,7 @@ def _print_plan(planned: Plan, as_json: bool, at_once_s: float | None) -> None:
             "load_s": planned.load_s,
             "total_s": total_s,
         }
-        click.echo(json.dumps(said, indent=1))
+        click.echo(json.dumps(document, indent=1))
         return
     for arm in planned.experiment.arms:
         click.echo(f"arm {arm.index + 1}: {arm.label}")
@@ -269,13 +269,13 @@ def _memory_words(needed_bytes: int) -> str:
     return f"up to {needed_bytes / 2**30:.1f} GiB of memory for data and a run, {available_bytes / 2**30:.1f} GiB are available now{short}"
 
 
-def _events(planned: Plan) -> list[dict[str, Any]]:
+def _events(planned: ExperimentPlan) -> list[dict[str, Any]]:
     """The timeline of each run; it is the same in all arms."""
     events = planned.experiment.arms[0].events
-    return [{"at_s": one.at_s, "do": one.do, "on": one.target, "words": one.words} for one in events]
+    return [{"at_s": event.at_s, "do": event.do, "on": event.target, "words": event.words} for event in events]
 
 
-def _power_cuts(planned: Plan) -> dict[str, Any] | None:
+def _power_cuts(planned: ExperimentPlan) -> dict[str, Any] | None:
     """What follows each run; it is the same in all arms."""
     table = planned.experiment.file.crash
     if not table.cuts:

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.store.reader import Experiment
+    from pgdyno.store.reader import StoredExperiment
 
 
 @click.command(short_help="List the recorded experiments and runs.")
@@ -50,7 +50,7 @@ def command(results: Path | None, as_json: bool) -> None:
         click.echo(f"no experiments in {root}; `pgdyno compare` runs one", err=True)
 
 
-def _print_json(root: Path, experiments: list[Experiment], unreadable: dict[Path, str]) -> None:
+def _print_json(root: Path, experiments: list[StoredExperiment], unreadable: dict[Path, str]) -> None:
     import json
 
     document = {
@@ -61,7 +61,7 @@ def _print_json(root: Path, experiments: list[Experiment], unreadable: dict[Path
     click.echo(json.dumps(document, indent=1))
 
 
-def _document(experiment: Experiment) -> dict[str, Any]:
+def _document(experiment: StoredExperiment) -> dict[str, Any]:
     from pgdyno.analysis.headline import headline_of
 
     record = experiment.record
@@ -98,7 +98,7 @@ def _document(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _print_experiment(experiment: Experiment) -> None:
+def _print_experiment(experiment: StoredExperiment) -> None:
     from pgdyno.analysis.headline import headline_of
 
     record = experiment.record
@@ -121,7 +121,7 @@ def _print_experiment(experiment: Experiment) -> None:
         click.echo(f"  {run.record.run_id:<{width}} {metric.of(run.record):>10,.1f} {metric.short.lower()}  {state}")
 
 
-def _missing(experiment: Experiment) -> int:
+def _missing(experiment: StoredExperiment) -> int:
     """How many of the planned runs are not there. A budget may have brought more runs than were planned."""
     wanted = len(experiment.record.arms) * experiment.record.replicates
     return len(set(range(wanted)) - {run.record.position for run in experiment.runs})
@@ -132,18 +132,18 @@ def _valid(verdicts: Mapping[Path, tuple[str, ...]]) -> int:
     return sum(not reasons for reasons in verdicts.values())
 
 
-def _defects(experiment: Experiment, verdicts: Mapping[Path, tuple[str, ...]]) -> list[str]:
+def _defects(experiment: StoredExperiment, verdicts: Mapping[Path, tuple[str, ...]]) -> list[str]:
     """Why an experiment as a whole is not valid, in words; nothing for one that is."""
     missing, invalid = _missing(experiment), len(verdicts) - _valid(verdicts)
-    found = []
+    defects = []
     if missing:
-        found.append(f"{missing} of {len(verdicts) + missing} runs {'is' if missing == 1 else 'are'} missing")
+        defects.append(f"{missing} of {len(verdicts) + missing} runs {'is' if missing == 1 else 'are'} missing")
     if invalid:
-        found.append(f"{invalid} of {len(verdicts)} finished runs {'is' if invalid == 1 else 'are'} invalid")
-    return found
+        defects.append(f"{invalid} of {len(verdicts)} finished runs {'is' if invalid == 1 else 'are'} invalid")
+    return defects
 
 
-def _verdicts(experiment: Experiment) -> dict[Path, tuple[str, ...]]:
+def _verdicts(experiment: StoredExperiment) -> dict[Path, tuple[str, ...]]:
     """Path of a run -> why its numbers must not be used; nothing for a valid one."""
     from pgdyno.analysis.validity import judge
 

@@ -25,10 +25,10 @@ class Number(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, or click's error."""
-        found = super().convert(value, param, ctx)
-        if not math.isfinite(found):
+        result = super().convert(value, param, ctx)
+        if not math.isfinite(result):
             self.fail(f"{value!r} is not a number.", param, ctx)
-        return found
+        return result
 
     def _describe_range(self) -> str:
         return _bounds(self)

@@ -14,10 +14,10 @@ from pgdyno.cli.terminal import columns
 from pgdyno.errors import InputError
 
 if TYPE_CHECKING:
-    from pgdyno.hosts.spread import Spread
+    from pgdyno.hosts.spread import SpreadOptions
     from pgdyno.size.advice import Advice
     from pgdyno.size.many import File, Terms
-    from pgdyno.size.measured import Measured
+    from pgdyno.size.measured import DeviceSamples
 
 WATCH_S = 60.0
 """How long ``--live`` watches by default."""
@@ -183,7 +183,7 @@ def _measured(
     device: tuple[str, ...],
     interval_s: float | None,
     keep_first: bool | None,
-) -> Measured | list[File]:
+) -> DeviceSamples | list[File]:
     """The named load, or the files of a pattern; :class:`InputError` if there is none, or more than one."""
     from pgdyno.loader.source import matching
     from pgdyno.size.many import File
@@ -207,11 +207,11 @@ def _measured(
         raise InputError("--for is for --live", remedy="omit it: a file has its own duration")
     flag, path = next(iter(named.items()))
     many = matching(str(path))
-    found = [
-        File(flag, "standard input" if str(one) == "-" else str(one), _text(one), device, interval_s, keep_first)
-        for one in many or [path]
+    results = [
+        File(flag, "standard input" if str(item) == "-" else str(item), _text(item), device, interval_s, keep_first)
+        for item in many or [path]
     ]
-    return found if many else found[0].read()
+    return results if many else results[0].read()
 
 
 def _text(path: Path) -> str:
@@ -246,13 +246,13 @@ def _share(text: str) -> float:
     return percent / 100
 
 
-def _show_many(files: list[File], terms: Terms, where: Spread | None, as_json: bool) -> None:
+def _show_many(files: list[File], terms: Terms, where: SpreadOptions | None, as_json: bool) -> None:
     """An answer for each file, and the total. :class:`InputError` at the end where a file was wrong."""
     from pgdyno.cli.output import print_json
     from pgdyno.size import many
 
     many.require_sizes(files, terms)
-    questions = [many.Question(file, terms) for file in files]
+    questions = [many.FileRequest(file, terms) for file in files]
     if where is None:
         answers = [many.answer(question) for question in questions]
     else:
@@ -264,13 +264,13 @@ def _show_many(files: list[File], terms: Terms, where: Spread | None, as_json: b
         print_json(many.total(answers))
     else:
         click.echo(many.text(answers, columns()))
-    wrong = [one for one in answers if one.error]
+    wrong = [answer for answer in answers if answer.error]
     if wrong:
         raise InputError(
             f"{len(wrong)} of {len(answers)} files could not be answered; {wrong[0].name}: {wrong[0].error}",
             remedy=wrong[0].remedy,
             code="size.fleet.files",
-            data={"files": [one.name for one in wrong]},
+            data={"files": [item.name for item in wrong]},
         )
 
 

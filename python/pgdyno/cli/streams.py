@@ -83,7 +83,7 @@ class _Door:
         return getattr(self._stream, name)
 
 
-class _Drawn(_Door):
+class _LinePainter(_Door):
     def write(self, text: str, /) -> int:
         pieces = _OWN.split(text)
         pieces[::2] = map(printable, pieces[::2])
@@ -98,7 +98,7 @@ class _Exact(_Door):
 
 def drawn(stream: TextIO) -> IO[str]:
     """The stream for what pgdyno draws itself; names in it must be :func:`~pgdyno.text.printable`."""
-    return cast("IO[str]", _Drawn(stream)) if isinstance(stream, _Stream) else stream
+    return cast("IO[str]", _LinePainter(stream)) if isinstance(stream, _Stream) else stream
 
 
 def exact(stream: TextIO) -> IO[str]:
@@ -176,4 +176,4 @@ def _replaced(error: UnicodeError) -> tuple[bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    return b"".join(os.fsencode(one) if "\udc80" <= one <= "\udcff" else b"?" for one in text), error.end
+    return b"".join(os.fsencode(item) if "\udc80" <= item <= "\udcff" else b"?" for item in text), error.end

@@ -176,18 +176,18 @@ def list_command(as_json: bool) -> None:
     from pgdyno.host import paths, volume
     from pgdyno.host.unfinished import unfinished
 
-    found, states = volume.list_volumes(), volume.states()
+    volumes, states = volume.list_volumes(), volume.states()
     rest = unfinished(paths.state_dir())
     if as_json:
-        known = [one.facts | {"alive": one.alive} | states.get(one.name, {}) for one in found]
-        names = [{"name": one.name, "attaching": one.owner is not None} for one in rest]
+        known = [volume.facts | {"alive": volume.alive} | states.get(volume.name, {}) for volume in volumes]
+        names = [{"name": volume.name, "attaching": volume.owner is not None} for volume in rest]
         print_json({"volumes": known, "unfinished": names})
         return
-    if not found and not rest:
+    if not volumes and not rest:
         click.echo("no volume is attached; `pgdyno volume attach SPEC --mount DIR` attaches one", err=True)
         return
-    rows = [_row(one, volume_notes.state(one, states.get(one.name))) for one in found]
-    rows += [[one.name, "-", "-", "-", one.state] for one in rest]
+    rows = [_row(volume, volume_notes.state(volume, states.get(volume.name))) for volume in volumes]
+    rows += [[volume.name, "-", "-", "-", volume.state] for volume in rest]
     print_rows(["NAME", "VOLUME", "DEVICE", "MOUNTED ON", "STATE"], rows)
 
 
@@ -208,9 +208,9 @@ def stats(name: str, as_json: bool) -> None:
     from pgdyno.cli import volume_notes
     from pgdyno.host import preflight, volume
 
-    found = volume.find(name)
+    result = volume.find(name)
     preflight.require_root("reading a volume's counters")
-    answer = found.stats()
+    answer = result.stats()
     if as_json:
         print_json(answer)
         return
@@ -218,7 +218,7 @@ def stats(name: str, as_json: bool) -> None:
         click.echo(f"warning: the submit log is incomplete: {answer['submit_log']['error']}", err=True)
     if answer.get("store_failure"):
         click.echo(f"warning: {volume_notes.store_failure(answer['store_failure'])}", err=True)
-    for fault in volume_notes.faults(answer.get("faults") or (), found.spec):
+    for fault in volume_notes.faults(answer.get("faults") or (), result.spec):
         click.echo(f"note: {fault}", err=True)
     counters = answer["counters"]
     # Counters that the volume does not have, such as credits, are None.
@@ -256,9 +256,9 @@ def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: boo
     """
     from pgdyno.host import preflight, volume
 
-    found = volume.find(name)
+    result = volume.find(name)
     preflight.require_root("modifying a volume")
-    answer = found.modify(spec, rule=rule, optimizing_s=optimizing)
+    answer = result.modify(spec, rule=rule, optimizing_s=optimizing)
     if as_json:
         print_json(answer)
         return
@@ -285,20 +285,20 @@ def detach(name: str, save_image: Path | None) -> None:
     """
     from pgdyno.errors import InputError
     from pgdyno.host import preflight, snapshot_file, volume
-    from pgdyno.host.unfinished import Unfinished
+    from pgdyno.host.unfinished import UnfinishedVolume
 
-    found = volume.find_any(name)
+    result = volume.find_any(name)
     preflight.require_root("detaching a volume")
-    if isinstance(found, Unfinished):
+    if isinstance(result, UnfinishedVolume):
         if save_image is not None:
             raise InputError(
                 f"the attach of `{name}` was interrupted, so it has no content to save", remedy="omit --save-image"
             )
-        found.detach()
+        result.detach()
         click.echo(f"{name}: the remains of an interrupted attach are removed")
         return
-    reason = found.panic
-    answer = found.detach(save_image.absolute() if save_image is not None else None)
+    reason = result.panic
+    answer = result.detach(save_image.absolute() if save_image is not None else None)
     if answer.get("write_log_full"):
         click.echo(
             f"warning: the write log {answer['write_log_full']} ended at its limit (--write-log-limit): what came later is not in it",

@@ -181,9 +181,9 @@ def heal(name: str, as_json: bool) -> None:
     """
     from pgdyno.host import preflight, volume
 
-    found = volume.find(name)
+    result = volume.find(name)
     preflight.require_root("healing a volume")
-    _print(found, found.heal(), as_json)
+    _print(result, result.heal(), as_json)
 
 
 def _inject(
@@ -214,9 +214,9 @@ def _inject(
             raise InputError(
                 "a fault of no length does nothing", remedy="use for example --for 2s", code="volume.fault.empty"
             )
-    found = volume.find(name)
+    result = volume.find(name)
     preflight.require_root("injecting faults into a volume")
-    _print(found, found.fail(fault), as_json)
+    _print(result, result.fail(fault), as_json)
 
 
 def _print(volume: AttachedVolume, answer: Mapping[str, Any], as_json: bool) -> None:
@@ -234,17 +234,17 @@ def _share_ppm(text: str, flag: str) -> int:
     from pgdyno.errors import InputError
     from pgdyno.quantity import share_ppm
 
-    found = share_ppm(text)
-    if found is None:
+    number = share_ppm(text)
+    if number is None:
         raise InputError(f"{flag}: `{text}` is not a share", remedy="use per cent from 0% to 100%, for example 0.1%")
-    return found
+    return number
 
 
 def _latency_ns(text: str) -> int:
     from pgdyno.errors import InputError
     from pgdyno.quantity import LATENCY_NS, in_units
 
-    found = in_units(text, LATENCY_NS)
-    if found is None:
+    units = in_units(text, LATENCY_NS)
+    if units is None:
         raise InputError(f"--add: `{text}` is not a time", remedy="use for example 500ms or 15s")
-    return round(found)
+    return round(units)

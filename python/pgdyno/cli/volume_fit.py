@@ -48,7 +48,7 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
     from pgdyno.twin import file
     from pgdyno.twin.fit import fit as fit_to
     from pgdyno.twin.jobs import require_fio
-    from pgdyno.twin.measure import Schedule, measure
+    from pgdyno.twin.measure import JobSchedule, measure
     from pgdyno.twin.target import MIB, opened
 
     region_bytes = _region(region)
@@ -58,7 +58,7 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
     preflight.require_fuse()
     preflight.require_mounts()
     preflight.require_loop()
-    schedule, began = Schedule.quick() if quick else Schedule(), time.monotonic()
+    schedule, began = JobSchedule.quick() if quick else JobSchedule(), time.monotonic()
     with opened(path, region_bytes, overwrite=overwrite_device) as target:
         minutes = schedule.takes_s(region_bytes // MIB) / 60
         most_mib = schedule.most_written_mib(region_bytes // MIB)
@@ -70,22 +70,22 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
             f" at most {most_mib:,} MiB in total" + ("" if target.file_system is None else "; the file is removed")
         )
         with _progress() as tell:
-            found = measure(target, schedule, state_dir=paths.state_dir(), tell=tell)
-        twin = fit_to(found)
-        file.write(output, twin, target, found, fio=version, pgdyno=__version__)
+            result = measure(target, schedule, state_dir=paths.state_dir(), tell=tell)
+        twin = fit_to(result)
+        file.write(output, twin, target, result, fio=version, pgdyno=__version__)
     resolved = dict(catalog.resolve(f"twin:{output}").document)
     if as_json:
         _print_json(
             {
                 "twin": str(output.absolute()),
                 "notes": list(twin.notes),
-                "written_bytes": found.written_bytes,
+                "written_bytes": result.written_bytes,
                 "seconds": round(time.monotonic() - began, 1),
                 "spec": resolved,
             }
         )
         return
-    _print(output, resolved, twin, found.written_bytes // MIB)
+    _print(output, resolved, twin, result.written_bytes // MIB)
 
 
 def _region(text: str) -> int:

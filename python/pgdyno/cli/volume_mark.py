@@ -22,8 +22,8 @@ def mark(name: str, text: str) -> None:
     from pgdyno.host import preflight, volume
     from pgdyno.text import size
 
-    found = volume.find(name)
+    result = volume.find(name)
     preflight.require_root("marking a write log")
-    log = found.mark(text)
+    log = result.mark(text)
     full = "; it is full and has ended" if log["full"] else ""
     click.echo(f"{name}: {log['events']:,} events, {size(log['data_bytes'])} of data{full}")

@@ -72,21 +72,21 @@ def of_attach(volume: AttachedVolume) -> Iterator[str]:
         )
 
 
-def state(volume: AttachedVolume, found: Mapping[str, Any] | None) -> str:
+def state(volume: AttachedVolume, document: Mapping[str, Any] | None) -> str:
     """The state of a volume in the list, with what to do about it."""
-    if not volume.alive or found is None:
+    if not volume.alive or document is None:
         return f"dead (pgdyno volume detach {volume.name})"
     pid = volume.daemon.pid
-    if found["state"] == "stopped":
+    if document["state"] == "stopped":
         return f"stopped (kill -CONT {pid})"
-    if found["state"] == "silent":
+    if document["state"] == "silent":
         return f"silent (process {pid} does not answer)"
-    failure = found.get("store_failure")
+    failure = document.get("store_failure")
     if failure is not None:
         return store_failure(failure)
-    impaired = ["impaired"] if found["status"] == "impaired" else []
-    loading, failing = _loading(found.get("initialized_ppm")), faults(found.get("faults") or (), volume.spec)
-    return "; ".join([str(found["state"]), *impaired, *loading, *failing])
+    impaired = ["impaired"] if document["status"] == "impaired" else []
+    loading, failing = _loading(document.get("initialized_ppm")), faults(document.get("faults") or (), volume.spec)
+    return "; ".join([str(document["state"]), *impaired, *loading, *failing])
 
 
 def _loading(initialized_ppm: int | None) -> Iterator[str]:
@@ -101,7 +101,7 @@ def store_failure(failure: Mapping[str, Any]) -> str:
     return f"store full since {since}" if failure["full"] else f"store fails since {since}: {failure['error']}"
 
 
-def faults(found: Iterable[Mapping[str, Any]], spec: Mapping[str, Any]) -> Iterator[str]:
+def faults(documents: Iterable[Mapping[str, Any]], spec: Mapping[str, Any]) -> Iterator[str]:
     """The faults of a volume of this specification, one line for each that several members or operations share.
 
     ``paused, 41 s left``, ``+500 ms on 50 % of reads``, ``I/O errors on 100 % of writes``, ``lost``,
@@ -111,7 +111,7 @@ def faults(found: Iterable[Mapping[str, Any]], spec: Mapping[str, Any]) -> Itera
     copies = int(array.get("copies") or 1)
     count = int(array.get("columns") or 1) * copies
     members_of: dict[str, list[int]] = {}
-    for fault in found:
+    for fault in documents:
         members_of.setdefault(_fault(fault), []).append(int(fault["member"]))
     for line, members in members_of.items():
         if len(set(members)) == count:
@@ -135,18 +135,18 @@ def _fault(fault: Mapping[str, Any]) -> str:
     share = f"on {fault['share'] * 100:g} % of {operations}"
     kind = fault["kind"]
     if kind == "pause":
-        said = "paused"
+        result = "paused"
     elif kind == "latency":
-        said = f"+{fault['added_ms']:,g} ms {share}"
+        result = f"+{fault['added_ms']:,g} ms {share}"
     elif kind == "error":
         place = f" from byte {fault['offset']:,} on for {_size(fault['bytes'])}" if fault["offset"] else ""
-        said = f"I/O errors {share}{place}" if not fault["once"] else f"one I/O error {share}{place}"
+        result = f"I/O errors {share}{place}" if not fault["once"] else f"one I/O error {share}{place}"
     else:
         return "lost"
     if fault["begins_in_s"] > 0:
-        said += f", begins in {duration_words(fault['begins_in_s'])}"
+        result += f", begins in {duration_words(fault['begins_in_s'])}"
     left_s = fault["ends_in_s"]
-    return said if left_s is None else f"{said}, {duration_words(left_s)} left"
+    return result if left_s is None else f"{result}, {duration_words(left_s)} left"
 
 
 def _size(size_bytes: int) -> str:

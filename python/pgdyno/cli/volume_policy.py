@@ -104,7 +104,11 @@ def _run(
     from pgdyno.retention.policy import read_policy
 
     def volumes() -> list[volume.AttachedVolume]:
-        of_instance = [one for one in volume.list_volumes() if instance and one.facts.get("instance") == instance]
+        of_instance = [
+            list_volume
+            for list_volume in volume.list_volumes()
+            if instance and list_volume.facts.get("instance") == instance
+        ]
         if instance and not of_instance:
             raise InputError(f"no instance is called `{instance}`", remedy="see `pgdyno volume list --json`")
         return of_instance + [volume.find(name) for name in dict.fromkeys(names)]
@@ -114,7 +118,7 @@ def _run(
     schedules = read_policy(file, rules)
     mib_per_s = None if rate is None else parse_mib_per_s(rate, "--rate")
     preflight.require_root("taking snapshots")
-    on = ", ".join(one.name for one in volumes())
+    on = ", ".join(volume.name for volume in volumes())
     keeper = Keeper(schedules, volumes, paths.state_dir(), dt.datetime.now(dt.UTC), rate_mib_per_s=mib_per_s)
     end_s = math.inf if run_for is None else time.monotonic() + parse_seconds(run_for, "--for")
     click.echo(f"the policy runs on {on}; Ctrl-C ends it", err=True)
@@ -151,21 +155,21 @@ def _look(file: Path, span: str, size: str, changed: str, begin: str | None, *, 
         facts = catalog.snapshots()
     schedules = read_policy(file, facts["policy"])
     data = Data(parse_bytes(size, "--size"), parse_bytes(changed, "--changed"))
-    found, lost_s = days(schedules, data, facts["prices"], first, count)
-    usd = sum(day.usd for day in found)
+    result, lost_s = days(schedules, data, facts["prices"], first, count)
+    usd = sum(day.usd for day in result)
     if as_json:
         print_json(
             {
                 "size_bytes": data.size_bytes,
                 "changed_bytes_per_day": data.changed_bytes_per_day,
-                "days": [day.document for day in found],
+                "days": [day.document for day in result],
                 "usd": usd,
                 "data_loss_max_s": lost_s,
             }
         )
         return
     header = ["DAY", "SNAPSHOTS", "ARCHIVED", "FAST", "STORED", "COPIES", "OLDEST", "USD/DAY"]
-    for line in text.fitted([header, *(_row(day) for day in found)], columns(), left=(0, 6)):
+    for line in text.fitted([header, *(_row(day) for day in result)], columns(), left=(0, 6)):
         click.echo(line)
     click.echo(f"\n{count:,} days cost {text.money(round(usd, 2))} for snapshots of {text.size(data.size_bytes)}.")
     if lost_s is not None:

@@ -12,7 +12,7 @@ from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
 if TYPE_CHECKING:
-    from pgdyno.host.snapshot_file import Snapshot
+    from pgdyno.host.snapshot_file import VolumeSnapshot
 
 
 class _TakeUnlessNamed(click.Group):
@@ -75,20 +75,22 @@ def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json
     if bool(names) == (instance is not None):
         raise InputError("a snapshot needs the names of volumes, or --instance", remedy="use one of them")
     if instance is not None:
-        found = [one for one in volume.list_volumes() if one.facts.get("instance") == instance]
-        if not found:
+        results = [
+            list_volume for list_volume in volume.list_volumes() if list_volume.facts.get("instance") == instance
+        ]
+        if not results:
             raise InputError(f"no instance is called `{instance}`", remedy="see `pgdyno volume list --json`")
     else:
-        found = [volume.find(name) for name in dict.fromkeys(names)]
+        results = [volume.find(name) for name in dict.fromkeys(names)]
     preflight.require_root("taking a snapshot")
-    taken = snapshots.take(found, rate_mib_per_s=None if rate is None else parse_mib_per_s(rate, "--rate"))
+    taken = snapshots.take(results, rate_mib_per_s=None if rate is None else parse_mib_per_s(rate, "--rate"))
     if as_json:
-        print_json({"snapshots": [_document(one) for one in taken.snapshots], "waited_s": taken.waited_s})
+        print_json({"snapshots": [_document(snapshot) for snapshot in taken.snapshots], "waited_s": taken.waited_s})
         return
-    for one in taken.snapshots:
-        words = [duration_words(max(1.0, one.pending_s * times)) for times in (1.0, 0.5, 2.0)]
+    for other in taken.snapshots:
+        words = [duration_words(max(1.0, other.pending_s * times)) for times in (1.0, 0.5, 2.0)]
         guess = "" if rate is not None else f" ({words[1]} to {words[2]} at twice and at half the rate)"
-        click.echo(f"{one.name}: {one.volume}, {size(one.stored_bytes)} stored in {words[0]}{guess}")
+        click.echo(f"{other.name}: {other.volume}, {size(other.stored_bytes)} stored in {words[0]}{guess}")
 
 
 @snapshot.command()
@@ -108,17 +110,17 @@ def delete(names: tuple[str, ...], as_json: bool) -> None:
     from pgdyno.host import snapshot as snapshots
     from pgdyno.text import size
 
-    found = [snapshots.find(name) for name in dict.fromkeys(names)]
-    early_usd = volume_snapshot_tier.early_usd(found)
+    results = [snapshots.find(name) for name in dict.fromkeys(names)]
+    early_usd = volume_snapshot_tier.early_usd(results)
     preflight.require_root("deleting a snapshot")
-    done = snapshot_delete.delete(found, paths.state_dir())
+    done = snapshot_delete.delete(results, paths.state_dir())
     if as_json:
-        deleted, kept = [one.name for one in found], [one.document for one in done.kept]
+        deleted, kept = [result.name for result in results], [item.document for item in done.kept]
         less = done.stored_bytes_less
         print_json({"deleted": deleted, "stored_bytes_less": less, "early_usd": early_usd, "kept": kept})
         return
-    for one in found:
-        click.echo(f"{one.name} is deleted")
+    for result in results:
+        click.echo(f"{result.name} is deleted")
     click.echo(f"{size(done.stored_bytes_less)} less are stored.")
     for layer in done.notable:
         click.echo(f"note: {layer}", err=True)
@@ -144,26 +146,40 @@ def snapshots_command(as_json: bool) -> None:
     from pgdyno.quantity import duration_words
     from pgdyno.text import money, size
 
-    found, now = snapshots.list_snapshots(), time.time()
+    results, now = snapshots.list_snapshots(), time.time()
     with Catalog() as catalog:
         prices = catalog.snapshots()["prices"]
-    total_bytes, total = sum(one.stored_bytes for one in found), sum(one.usd_per_month(prices) for one in found)
+    total_bytes, total = (
+        sum(result.stored_bytes for result in results),
+        sum(result.usd_per_month(prices) for result in results),
+    )
     if as_json:
-        listed = [_document(one) | {"usd_per_month": one.usd_per_month(prices)} for one in found]
+        listed = [_document(result) | {"usd_per_month": result.usd_per_month(prices)} for result in results]
         print_json({"snapshots": listed, "stored_bytes": total_bytes, "usd_per_month": total})
         return
-    if not found:
+    if not results:
         click.echo("there is no snapshot; `pgdyno volume snapshot NAME` takes one", err=True)
         return
     rows = []
-    for one in found:
-        left_s = one.left_s(now)
-        completed = "archived" if one.archived else "completed"
+    for result in results:
+        left_s = result.left_s(now)
+        completed = "archived" if result.archived else "completed"
         state = f"pending ({duration_words(max(1.0, left_s))})" if left_s else completed
-        taken = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.taken_unix_ns / 1e9))
-        sizes = [size(one.size_bytes), size(one.stored_bytes)]
-        where = one.region or "-"
-        rows.append([one.name, one.volume, one.set_name, taken, where, state, *sizes, money(one.usd_per_month(prices))])
+        taken = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(result.taken_unix_ns / 1e9))
+        sizes = [size(result.size_bytes), size(result.stored_bytes)]
+        where = result.region or "-"
+        rows.append(
+            [
+                result.name,
+                result.volume,
+                result.set_name,
+                taken,
+                where,
+                state,
+                *sizes,
+                money(result.usd_per_month(prices)),
+            ]
+        )
     header = ["SNAPSHOT", "VOLUME", "SET", "TAKEN (UTC)", "REGION", "STATE", "SIZE", "STORED", "USD/MONTH"]
     print_rows(header, rows, right=header[6:])
     click.echo(f"\n{size(total_bytes)} are stored, for {money(total)} a month.")
@@ -211,21 +227,21 @@ def restore(
         raise InputError(
             "a volume is mounted, or left as a block device", remedy="use either --mount DIR or --no-mount"
         )
-    found = snapshots.find(name)
+    result = snapshots.find(name)
     preflight.require_root("attaching a volume")
     attached = snapshots.restore(
-        found, spec, mount=mount, name=volume_name, mount_options=mount_options, instance=instance
+        result, spec, mount=mount, name=volume_name, mount_options=mount_options, instance=instance
     )
     attached.keep()
-    if init_of(spec or found.spec) == "fsr" and init_of(str(attached.spec["spec"])) == "lazy":
+    if init_of(spec or result.spec) == "fsr" and init_of(str(attached.spec["spec"])) == "lazy":
         click.echo(f"note: the volume is lazy: {snapshot_fast.why_lazy(snapshots.find(name), time.time())}", err=True)
     volume_notes.tell(attached, as_json=as_json, more=f", from {name}")
 
 
-def _document(one: Snapshot) -> dict[str, object]:
+def _document(snapshot: VolumeSnapshot) -> dict[str, object]:
     import time
     from dataclasses import asdict
 
-    left_s = one.left_s(time.time())
-    completed = "archived" if one.archived else "completed"
-    return asdict(one) | {"state": "pending" if left_s else completed, "completed_in_s": left_s}
+    left_s = snapshot.left_s(time.time())
+    completed = "archived" if snapshot.archived else "completed"
+    return asdict(snapshot) | {"state": "pending" if left_s else completed, "completed_in_s": left_s}

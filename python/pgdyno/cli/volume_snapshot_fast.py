@@ -10,7 +10,7 @@ from pgdyno.cli import complete
 from pgdyno.cli.shared import Integer
 
 if TYPE_CHECKING:
-    from pgdyno.host.snapshot_file import Snapshot
+    from pgdyno.host.snapshot_file import VolumeSnapshot
 
 
 @click.command()
@@ -34,42 +34,44 @@ def fsr(names: tuple[str, ...], zones: int | None, off: bool, as_json: bool) -> 
     from pgdyno.host import paths, preflight, snapshot_fast
     from pgdyno.host import snapshot as snapshots
 
-    found = [snapshots.find(name) for name in dict.fromkeys(names)]
+    results = [snapshots.find(name) for name in dict.fromkeys(names)]
     preflight.require_root("changing a snapshot")
     state = paths.state_dir()
-    changed = snapshot_fast.disable(found, state) if off else snapshot_fast.enable(found, zones, state)
+    changed = snapshot_fast.disable(results, state) if off else snapshot_fast.enable(results, zones, state)
     now = time.time()
     if as_json:
-        print_json({"snapshots": [_document(one, now) for one in changed]})
+        print_json({"snapshots": [_document(snapshot, now) for snapshot in changed]})
         return
-    for one in changed:
-        click.echo(f"{one.name}: {_words(one, now)}")
+    for snapshot in changed:
+        click.echo(f"{snapshot.name}: {_words(snapshot, now)}")
 
 
-def _document(one: Snapshot, now_unix_s: float) -> dict[str, object]:
+def _document(snapshot: VolumeSnapshot, now_unix_s: float) -> dict[str, object]:
     from dataclasses import asdict
 
     from pgdyno.host import snapshot_fast
 
-    bucket = asdict(snapshot_fast.credits_at(one, now_unix_s)) if one.fast_zones else None
-    return {"name": one.name, "zones": one.fast_zones, "credits": bucket}
+    bucket = asdict(snapshot_fast.credits_at(snapshot, now_unix_s)) if snapshot.fast_zones else None
+    return {"name": snapshot.name, "zones": snapshot.fast_zones, "credits": bucket}
 
 
-def _words(one: Snapshot, now_unix_s: float) -> str:
+def _words(snapshot: VolumeSnapshot, now_unix_s: float) -> str:
     from pgdyno.catalog import Catalog
     from pgdyno.host import snapshot_fast
     from pgdyno.quantity import duration_words
     from pgdyno.text import money
 
-    if not one.fast_zones:
+    if not snapshot.fast_zones:
         return "fast snapshot restore is disabled"
     with Catalog() as catalog:
-        usd = catalog.snapshots()["prices"]["fast_restore_hour_usd"] * one.fast_zones
-    found = snapshot_fast.credits_at(one, now_unix_s)
-    parts = [f"fast snapshot restore in {one.fast_zones} zone{'s' * (one.fast_zones > 1)}, {money(usd)} an hour"]
-    if found.optimizing_s:
-        parts.append(f"optimized in {duration_words(found.optimizing_s)}")
-    parts.append(f"{found.balance:.3g} of at most {found.most:.3g} credits")
-    if found.next_s:
-        parts.append(f"a volume can have it in {duration_words(found.next_s)}")
+        usd = catalog.snapshots()["prices"]["fast_restore_hour_usd"] * snapshot.fast_zones
+    credits_at = snapshot_fast.credits_at(snapshot, now_unix_s)
+    parts = [
+        f"fast snapshot restore in {snapshot.fast_zones} zone{'s' * (snapshot.fast_zones > 1)}, {money(usd)} an hour"
+    ]
+    if credits_at.optimizing_s:
+        parts.append(f"optimized in {duration_words(credits_at.optimizing_s)}")
+    parts.append(f"{credits_at.balance:.3g} of at most {credits_at.most:.3g} credits")
+    if credits_at.next_s:
+        parts.append(f"a volume can have it in {duration_words(credits_at.next_s)}")
     return "; ".join(parts)

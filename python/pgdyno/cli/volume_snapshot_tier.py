@@ -11,7 +11,7 @@ from pgdyno.cli import complete
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.host.snapshot_file import Snapshot
+    from pgdyno.host.snapshot_file import VolumeSnapshot
 
 _GIB = 1 << 30
 _DAY_NS = 86_400 * 10**9
@@ -39,21 +39,21 @@ def copy(names: tuple[str, ...], region: str, rate: str | None, as_json: bool) -
     from pgdyno.quantity import duration_words, parse_mib_per_s
     from pgdyno.text import money, size
 
-    found = [snapshots.find(name) for name in dict.fromkeys(names)]
+    results = [snapshots.find(name) for name in dict.fromkeys(names)]
     mib_per_s = None if rate is None else parse_mib_per_s(rate, "--rate")
     preflight.require_root("copying a snapshot")
-    copies = snapshot_copy.copy(found, region, paths.state_dir(), rate_mib_per_s=mib_per_s)
+    copies = snapshot_copy.copy(results, region, paths.state_dir(), rate_mib_per_s=mib_per_s)
     with Catalog() as catalog:
         gib_usd = catalog.snapshots()["prices"]["transfer_gib_usd"]
     if as_json:
-        listed = [{"name": one.name, "copy_of": one.copy_of, "stored_bytes": one.stored_bytes} for one in copies]
-        print_json({"region": region, "copies": listed, "transfer_usd": sum(_gib(one) for one in copies) * gib_usd})
+        listed = [{"name": copy.name, "copy_of": copy.copy_of, "stored_bytes": copy.stored_bytes} for copy in copies]
+        print_json({"region": region, "copies": listed, "transfer_usd": sum(_gib(copy) for copy in copies) * gib_usd})
         return
-    for one in copies:
-        left = duration_words(max(1.0, one.left_s(one.copied_unix_ns / 1e9)))
-        usd = round(_gib(one) * gib_usd, 2)
+    for copy in copies:
+        left = duration_words(max(1.0, copy.left_s(copy.copied_unix_ns / 1e9)))
+        usd = round(_gib(copy) * gib_usd, 2)
         transfer = f"; the transfer costs {money(usd)}" if usd else ""
-        click.echo(f"{one.name}: {one.copy_of} in {region}, {size(one.stored_bytes)} copied in {left}{transfer}")
+        click.echo(f"{copy.name}: {copy.copy_of} in {region}, {size(copy.stored_bytes)} copied in {left}{transfer}")
 
 
 @click.command()
@@ -74,20 +74,22 @@ def archive(names: tuple[str, ...], as_json: bool) -> None:
     from pgdyno.host import snapshot as snapshots
     from pgdyno.text import money, size
 
-    found = [snapshots.find(name) for name in dict.fromkeys(names)]
+    results = [snapshots.find(name) for name in dict.fromkeys(names)]
     preflight.require_root("archiving a snapshot")
     before = snapshots.list_snapshots()
-    moved = snapshot_copy.archive(found, paths.state_dir())
+    moved = snapshot_copy.archive(results, paths.state_dir())
     after = snapshots.list_snapshots()
     with Catalog() as catalog:
         prices = catalog.snapshots()["prices"]
-    totals = [sum(one.usd_per_month(prices) for one in listed) for listed in (before, after)]
+    totals = [sum(snapshot.usd_per_month(prices) for snapshot in listed) for listed in (before, after)]
     if as_json:
-        archived = [{"name": one.name, "stored_bytes": one.stored_bytes} for one in moved]
+        archived = [{"name": snapshot.name, "stored_bytes": snapshot.stored_bytes} for snapshot in moved]
         print_json({"archived": archived, "usd_per_month_before": totals[0], "usd_per_month": totals[1]})
         return
-    for one in moved:
-        click.echo(f"{one.name} is archived: {size(one.stored_bytes)}, {money(one.usd_per_month(prices))} a month")
+    for snapshot in moved:
+        click.echo(
+            f"{snapshot.name} is archived: {size(snapshot.stored_bytes)}, {money(snapshot.usd_per_month(prices))} a month"
+        )
     click.echo(f"All snapshots cost {money(totals[1])} a month, {money(totals[0])} before.")
 
 
@@ -108,20 +110,20 @@ def unarchive(names: tuple[str, ...], as_json: bool) -> None:
     from pgdyno.host import snapshot as snapshots
     from pgdyno.text import size
 
-    found = [snapshots.find(name) for name in dict.fromkeys(names)]
-    usd = early_usd(found)
+    results = [snapshots.find(name) for name in dict.fromkeys(names)]
+    usd = early_usd(results)
     preflight.require_root("taking a snapshot out of the archive")
-    moved = snapshot_copy.unarchive(found, paths.state_dir())
+    moved = snapshot_copy.unarchive(results, paths.state_dir())
     if as_json:
-        listed = [{"name": one.name, "stored_bytes": one.stored_bytes} for one in moved]
+        listed = [{"name": snapshot.name, "stored_bytes": snapshot.stored_bytes} for snapshot in moved]
         print_json({"completed": listed, "early_usd": usd})
         return
-    for one in moved:
-        click.echo(f"{one.name} is completed: {size(one.stored_bytes)}")
+    for snapshot in moved:
+        click.echo(f"{snapshot.name} is completed: {size(snapshot.stored_bytes)}")
     echo_early(usd)
 
 
-def early_usd(snapshots: Sequence[Snapshot]) -> float:
+def early_usd(snapshots: Sequence[VolumeSnapshot]) -> float:
     """What is charged for the rest of the least time of those in the archive, in US dollars."""
     import time
 
@@ -131,9 +133,13 @@ def early_usd(snapshots: Sequence[Snapshot]) -> float:
     with Catalog() as catalog:
         facts = catalog.snapshots()
     least, now_ns = facts["policy"]["archive_days_min"], time.time_ns()
-    left = [(one, max(0.0, least - (now_ns - one.archived_unix_ns) / _DAY_NS)) for one in snapshots if one.archived]
+    left = [
+        (snapshot, max(0.0, least - (now_ns - snapshot.archived_unix_ns) / _DAY_NS))
+        for snapshot in snapshots
+        if snapshot.archived
+    ]
     prices: dict[str, float] = facts["prices"]
-    return sum((one.usd_per_month(prices) * days / DAYS_PER_MONTH for one, days in left), 0.0)
+    return sum((item.usd_per_month(prices) * days / DAYS_PER_MONTH for item, days in left), 0.0)
 
 
 def echo_early(usd: float) -> None:
@@ -145,5 +151,5 @@ def echo_early(usd: float) -> None:
         click.echo(f"The archive is charged for at least 90 days: {price} for the rest of them.")
 
 
-def _gib(one: Snapshot) -> float:
-    return one.stored_bytes / _GIB
+def _gib(snapshot: VolumeSnapshot) -> float:
+    return snapshot.stored_bytes / _GIB

@@ -37,29 +37,29 @@ def types(volumes: tuple[str, ...], like: str | None, as_json: bool) -> None:
     from pgdyno import _engine
     from pgdyno.errors import InputError
 
-    found = _engine.run_json(["volume", "types"])["types"]
+    types = _engine.run_json(["volume", "types"])["types"]
     if volumes:
         chosen = _resolved(volumes)
-        of_type = {one["type"]: one for one in found}
-        own = next((one.spec for one in chosen if one.type not in of_type), None)
+        of_type = {type_["type"]: type_ for type_ in types}
+        own = next((spec.spec for spec in chosen if spec.type not in of_type), None)
         if own is not None:
             raise InputError(f"`{own}` is not of a type of the catalogue", remedy="name one of `pgdyno volume types`")
-        found = [of_type[one.type] for one in chosen]
+        types = [of_type[spec.type] for spec in chosen]
         if not as_json:
-            print_rows(*_beside(found, chosen))
+            print_rows(*_beside(types, chosen))
             return
     if like is not None:
-        found = [one for one in found if like.lower() in f"{one['type']} {one['provider']}".lower()]
+        types = [type_ for type_ in types if like.lower() in f"{type_['type']} {type_['provider']}".lower()]
     if as_json:
         import json
 
-        click.echo(json.dumps({"types": found}, indent=1))
+        click.echo(json.dumps({"types": types}, indent=1))
         return
-    if not found:
+    if not types:
         click.echo(f"no volume type has `{like}` in its name; `pgdyno volume types` lists them all", err=True)
         return
     header = ["TYPE", "PROVIDER", "SIZE", "IOPS", "MIB/S", "USD/MONTH", "DURABILITY"]
-    print_rows(header, [_row(one) for one in found])
+    print_rows(header, [_row(type_) for type_ in types])
 
 
 def _resolved(volumes: Sequence[str]) -> list[VolumeSpec]:
@@ -67,37 +67,39 @@ def _resolved(volumes: Sequence[str]) -> list[VolumeSpec]:
     from pgdyno.catalog import Catalog
 
     with Catalog() as catalog:
-        return [catalog.resolve(one) for one in volumes]
+        return [catalog.resolve(volume) for volume in volumes]
 
 
-def _beside(found: Sequence[dict[str, Any]], chosen: Sequence[VolumeSpec]) -> tuple[list[str], list[list[str]]]:
+def _beside(documents: Sequence[dict[str, Any]], chosen: Sequence[VolumeSpec]) -> tuple[list[str], list[list[str]]]:
     """The volumes as a header, and a row for each property."""
-    columns = [_properties(one, volume) for one, volume in zip(found, chosen, strict=True)]
+    columns = [_properties(document, volume) for document, volume in zip(documents, chosen, strict=True)]
     header, *rows = ([name, *(column[name] for column in columns)] for name in columns[0])
     return header, rows
 
 
-def _properties(one: dict[str, Any], volume: VolumeSpec) -> dict[str, str]:
+def _properties(document: dict[str, Any], volume: VolumeSpec) -> dict[str, str]:
     """What there is to know of a type, and what a volume of it costs."""
     prices, failures = volume.prices, volume.document.get("annual_failure_rate_percent")
-    each = one["throughput_mib_per_s_per_iops"]
+    each = document["throughput_mib_per_s_per_iops"]
     return {
         "VOLUME": volume.spec,
-        "type": one["title"],
-        "provider": one["provider"],
-        "recommended for": one["uses"] or "-",
-        "size": " to ".join(dict.fromkeys(_size(one["size_bytes"][end]) for end in ("minimum", "maximum"))),
-        "IOPS": _iops(one),
+        "type": document["title"],
+        "provider": document["provider"],
+        "recommended for": document["uses"] or "-",
+        "size": " to ".join(dict.fromkeys(_size(document["size_bytes"][end]) for end in ("minimum", "maximum"))),
+        "IOPS": _iops(document),
         "IOPS, this volume": _own(volume, "iops", "write_iops"),
-        "IOPS for each GiB, at most": "-" if one["iops_per_gib_max"] is None else f"{one['iops_per_gib_max']:,}",
-        "MiB/s": _rate(one["throughput_mib_per_s"], one["burst_throughput_mib_per_s_max"]),
+        "IOPS for each GiB, at most": "-"
+        if document["iops_per_gib_max"] is None
+        else f"{document['iops_per_gib_max']:,}",
+        "MiB/s": _rate(document["throughput_mib_per_s"], document["burst_throughput_mib_per_s_max"]),
         "MiB/s, this volume": _own(volume, "throughput_mib_per_s"),
         "MiB/s for each IOPS, at most": "-" if each is None else f"{each:g}",
         "USD a month for a GiB": "-" if prices is None else f"{prices.gib_month_usd:g}",
         "USD a month for an IOPS": "-" if prices is None else _tiers(prices.iops_month_usd),
         "USD a month for a MiB/s": "-" if prices is None else _tiers(prices.mib_per_s_month_usd),
         "USD a month, this volume": "-" if volume.usd_per_month is None else f"{volume.usd_per_month:,.2f}",
-        "durability": "gone with the instance" if one["volatile"] else one["durability"] or "-",
+        "durability": "gone with the instance" if document["volatile"] else document["durability"] or "-",
         "failures a year": "-" if not failures else f"{' to '.join(f'{end:g}' for end in dict.fromkeys(failures))} %",
     }
 
@@ -112,27 +114,27 @@ def _tiers(tiers: Sequence[tuple[float, float]]) -> str:
     """``0 up to 3,000, then 0.005``."""
     if not tiers:
         return "included"
-    said = f"{tiers[0][1]:g}" if not tiers[0][0] else f"0 up to {tiers[0][0]:,.0f}, then {tiers[0][1]:g}"
-    return said + "".join(f", {usd:g} above {above:,.0f}" for above, usd in tiers[1:])
+    text = f"{tiers[0][1]:g}" if not tiers[0][0] else f"0 up to {tiers[0][0]:,.0f}, then {tiers[0][1]:g}"
+    return text + "".join(f", {usd:g} above {above:,.0f}" for above, usd in tiers[1:])
 
 
-def _row(one: dict[str, Any]) -> list[str]:
-    usd, size = one["default_usd_per_month"], one["size_bytes"]
-    provider = one["provider"] + (f" to {one['until'][:4]}" if one["until"] else "")
+def _row(document: dict[str, Any]) -> list[str]:
+    usd, size = document["default_usd_per_month"], document["size_bytes"]
+    provider = document["provider"] + (f" to {document['until'][:4]}" if document["until"] else "")
     return [
-        one["type"],
+        document["type"],
         provider,
         " to ".join(dict.fromkeys(_size(size[end]) for end in ("minimum", "maximum"))),
-        _iops(one),
-        _rate(one["throughput_mib_per_s"], one["burst_throughput_mib_per_s_max"]),
+        _iops(document),
+        _rate(document["throughput_mib_per_s"], document["burst_throughput_mib_per_s_max"]),
         "-" if usd is None else f"{usd:,.2f}",
-        "gone with the instance" if one["volatile"] else one["durability"] or "-",
+        "gone with the instance" if document["volatile"] else document["durability"] or "-",
     ]
 
 
-def _iops(one: dict[str, Any]) -> str:
-    reads = _rate(one["iops"], one["burst_iops_max"])
-    return reads if one["write_iops"] is None else f"{reads} / {_rate(one['write_iops'], None)}"
+def _iops(document: dict[str, Any]) -> str:
+    reads = _rate(document["iops"], document["burst_iops_max"])
+    return reads if document["write_iops"] is None else f"{reads} / {_rate(document['write_iops'], None)}"
 
 
 def _rate(allowed: dict[str, Any] | None, burst: int | None) -> str:

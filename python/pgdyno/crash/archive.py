@@ -30,13 +30,13 @@ _FUNCTIONS_SINCE = 15
 _SEGMENT = re.compile(r"[0-9A-F]{24}")
 
 
-def prepare(asked: Archive, cluster: Cluster, mount: Path) -> dict[str, str]:
+def prepare(archive: Archive, cluster: Cluster, mount: Path) -> dict[str, str]:
     """Make the archive, which is empty; what the server that archives has beside its settings."""
-    if not asked:
+    if not archive:
         return {}
     (mount / ARCHIVE).mkdir()
     cluster.give(mount / ARCHIVE)
-    return {"archive_mode": "on", "archive_command": "true" if asked == "true" else _COPY.format(mount / ARCHIVE)}
+    return {"archive_mode": "on", "archive_command": "true" if archive == "true" else _COPY.format(mount / ARCHIVE)}
 
 
 def take_backup(cluster: Cluster, mount: Path) -> None:

@@ -59,7 +59,7 @@ class Cut:
     @property
     def harmed(self) -> list[dict[str, Any]]:
         """Requests of which something is missing."""
-        return [one for one in self.undecided if one["kept"] != "whole"]
+        return [document for document in self.undecided if document["kept"] != "whole"]
 
 
 class Book:

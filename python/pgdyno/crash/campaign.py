@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.analysis import power_cuts
 from pgdyno.crash import known
 from pgdyno.crash.book import Book
-from pgdyno.crash.examine import Examiner, Outcome, mount
+from pgdyno.crash.examine import CutOutcome, Examiner, mount
 from pgdyno.errors import InputError
 from pgdyno.host import paths, preflight
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.postgres.user import require_reachable, server_user
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ ROOM_BYTES = 512 << 20
 
 
 @dataclass
-class Result:
+class CampaignResult:
     """What the cuts came to."""
 
     recording: Recording
@@ -54,7 +54,7 @@ class Result:
     """Contents that a cut during the recovery from another one left."""
     repeated: int = 0
     """Numbers that gave a content that was examined before."""
-    failed: list[Outcome] = field(default_factory=list)
+    failed: list[CutOutcome] = field(default_factory=list)
     until_failed: int | None = None
     """Contents that were examined when the first one had failed, that one among them."""
     strata: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -70,11 +70,11 @@ class Result:
         return power_cuts.in_words(self.tried, len(self.failed))
 
     @property
-    def unexplained(self) -> list[Outcome]:
+    def unexplained(self) -> list[CutOutcome]:
         """Failures that no known defect of PostgreSQL explains."""
-        return [one for one in self.failed if known.defect(one.failures) is None]
+        return [outcome for outcome in self.failed if known.defect(outcome.failures) is None]
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: CutOutcome) -> None:
         """Count a cut."""
         self.tried += 1
         self.strata[outcome.cut.stratum] += 1
@@ -84,7 +84,7 @@ class Result:
             self.failed.append(outcome)
             self.until_failed = self.until_failed or self.tried
 
-    def join(self, other: Result) -> None:
+    def join(self, other: CampaignResult) -> None:
         """Count the cuts of another recording of the same server too."""
         if self.until_failed is None and other.until_failed is not None:
             self.until_failed = self.tried + other.until_failed
@@ -102,25 +102,25 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """As a document."""
-        asked = self.recording.asked
+        result = self.recording.asked
         cuts = max(1, self.tried)
         return {
             "schema_version": 1,
             "recording": str(self.recording.folder),
             "postgres": self.recording.postgres,
-            "volume": asked.volume,
-            "file_system": asked.file_system,
-            "cache": asked.cache,
-            "wal_apart": asked.wal_apart,
-            "settings": asked.settings,
-            "given_up": asked.given_up,
+            "volume": result.volume,
+            "file_system": result.file_system,
+            "cache": result.cache,
+            "wal_apart": result.wal_apart,
+            "settings": result.settings,
+            "given_up": result.given_up,
             "reading": self.reading,
             "seed": self.seed,
             "cuts": self.tried,
             "in_recovery": self.in_recovery,
             "repeated": self.repeated,
             "strata": dict(sorted(self.strata.items())),
-            "failed": [one.to_json() for one in self.failed],
+            "failed": [outcome.to_json() for outcome in self.failed],
             "excluded_1_in": None if self.failed or not self.tried else power_cuts.excluded(self.tried),
             "audit": self.audit,
             "seconds_per_cut": {step: round(total / cuts, 4) for step, total in self.seconds.items()},
@@ -136,7 +136,7 @@ def require_ready() -> None:
     preflight.require_loop()
     preflight.require_memory(ROOM_BYTES, "the contents of volumes after a cut")
     for folder in (paths.image_dir(), paths.state_dir()):
-        there = next(one for one in (folder, *folder.parents) if one.is_dir())
+        there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
         require_reachable(there, server_user())
 
 
@@ -150,13 +150,13 @@ def make_cuts(
     workers: int = WORKERS,
     failures_max: int | None = None,
     until: float = math.inf,
-    tell: Callable[[Result], None] = lambda _: None,
-) -> Result:
+    tell: Callable[[CampaignResult], None] = lambda _: None,
+) -> CampaignResult:
     """Examine ``cuts`` contents that differ, ``spared`` fewer as long as none of them fails unexplained, or fewer when there are no more;
     ``failures_max`` failures end it sooner, and so does the instant ``until`` of :func:`time.monotonic`.
     """
     require_ready()
-    result = Result(recording, reading, seed)
+    result = CampaignResult(recording, reading, seed)
     began, cpu = time.monotonic(), _cpu_s()
     with contextlib.closing(Book(recording)) as book, workplace() as folder:
         numbers = itertools.count()
@@ -194,7 +194,7 @@ def make_cuts(
     return result
 
 
-def keep(result: Result) -> None:
+def keep(result: CampaignResult) -> None:
     """Write what the cuts came to into the recording, beside those of earlier calls."""
     path = result.recording.folder / CUTS_FILE
     with path.open("a", encoding="utf-8") as file:
@@ -213,9 +213,9 @@ def leave(book: Book, name: Name, folder: Path) -> list[str]:
     lines = []
     for role, file in zip(roles, files, strict=True):
         target = folder.absolute() / role
-        said = mount(file, target)
+        text = mount(file, target)
         lines.append(
-            f"{role}: {file} is mounted on {target}" if said is None else f"{role}: {file} cannot be mounted: {said}"
+            f"{role}: {file} is mounted on {target}" if text is None else f"{role}: {file} cannot be mounted: {text}"
         )
     targets = " ".join(str(folder.absolute() / role) for role in roles)
     return [*lines, f"`umount {targets}` ends it; then remove {folder}"]
@@ -225,7 +225,7 @@ def leave(book: Book, name: Name, folder: Path) -> list[str]:
 def workplace() -> Iterator[Path]:
     """A directory in memory for contents and their mounts; what a killed command leaves, `pgdyno doctor --clean` finds."""
     paths.make_walkable(paths.image_dir())
-    with Journal().directory(paths.image_dir() / f"crash-{secrets.token_hex(4)}") as folder:
+    with HostJournal().directory(paths.image_dir() / f"crash-{secrets.token_hex(4)}") as folder:
         folder.chmod(0o755)  # the server's user walks through it
         yield folder
 
@@ -233,4 +233,4 @@ def workplace() -> Iterator[Path]:
 def _cpu_s() -> float:
     """CPU time of this process and of its children that have ended."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in both)
+    return sum(item.ru_utime + item.ru_stime for item in both)

@@ -17,7 +17,7 @@ from pgdyno.crash import archive, known, ledger
 from pgdyno.crash.recording import SETTINGS
 from pgdyno.errors import PgdynoError
 from pgdyno.host import program
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.mounts import loops
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres.cluster import Cluster
@@ -72,7 +72,7 @@ _OURS, _ALL = "c.relnamespace = 'public'::regnamespace", "true"
 
 
 @dataclass
-class Outcome:
+class CutOutcome:
     """What a cut came to. ``failures`` has what is wrong, by the name of the check that found it."""
 
     cut: Cut
@@ -100,7 +100,7 @@ class Examiner:
         self._book, self._folder = book, folder
         self._recording = book.recording
         self._binaries: PgBinaries = book.recording.binaries()
-        self._journal = Journal()
+        self._journal = HostJournal()
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
 
@@ -111,13 +111,13 @@ class Examiner:
 
     def try_cut(
         self, reading: str, seed: int, number: int, *, again: bool = False, whole: Sequence[int] = ()
-    ) -> Outcome | None:
+    ) -> CutOutcome | None:
         """Make the cut of this number and examine it; ``None`` when its content was tried before."""
         began = time.perf_counter()
         cut = self._book.cut(reading, seed, number, self.files, again=again, whole=whole)
         if cut is None or not (cut.new or again):
             return None
-        outcome = Outcome(cut)
+        outcome = CutOutcome(cut)
         outcome.seconds["content"] = time.perf_counter() - began
         try:
             self._examine(outcome, whole_catalog=number % CATALOG_EVERY == 0)
@@ -126,14 +126,14 @@ class Examiner:
                 file.unlink(missing_ok=True)
         return outcome
 
-    def _examine(self, outcome: Outcome, *, whole_catalog: bool) -> None:
+    def _examine(self, outcome: CutOutcome, *, whole_catalog: bool) -> None:
         with contextlib.ExitStack() as stack:
             mounts = []
             for role, file in zip(self._recording.asked.roles, self.files, strict=True):
                 with _timed(outcome, "mount"):
-                    said = mount(file, self._folder / role)
-                if said is not None:
-                    outcome.failures["mount"] = said
+                    text = mount(file, self._folder / role)
+                if text is not None:
+                    outcome.failures["mount"] = text
                     return
                 mounts.append(self._folder / role)
                 stack.callback(self._unmount, outcome, mounts[-1])
@@ -142,33 +142,33 @@ class Examiner:
             self._recover(outcome, mounts, whole_catalog=whole_catalog)
         with _timed(outcome, "file system"):
             for file in self.files:
-                said = check_file_system(file, self._recording.asked.file_system)
-                if said is not None:
-                    outcome.failures["file system"] = said
+                text = check_file_system(file, self._recording.asked.file_system)
+                if text is not None:
+                    outcome.failures["file system"] = text
 
-    def _unmount(self, outcome: Outcome, target: Path) -> None:
+    def _unmount(self, outcome: CutOutcome, target: Path) -> None:
         with _timed(outcome, "unmount"):
             program.run("umount", target)
             # A process that made a mount namespace of its own meanwhile keeps a copy of the mount until it ends.
             file = str(target.with_suffix(".img"))
             wait_until(lambda: all(loop.backing_file != file for loop in loops()), _LET_GO_S)
 
-    def _recover(self, outcome: Outcome, mounts: Sequence[Path], *, whole_catalog: bool) -> None:
-        asked = self._recording.asked
-        folder = archive.BACKUP if asked.archive else "pgdata"
+    def _recover(self, outcome: CutOutcome, mounts: Sequence[Path], *, whole_catalog: bool) -> None:
+        result = self._recording.asked
+        folder = archive.BACKUP if result.archive else "pgdata"
         cluster = Cluster(self._binaries, mounts[0] / folder, journal=self._journal)
         with contextlib.closing(cluster):
             try:
                 with _timed(outcome, "start"):
                     restoring = {}
-                    if asked.archive:
+                    if result.archive:
                         wal = mounts[1] if len(mounts) > 1 else mounts[0] / "pgdata"
                         in_place = bool(ledger.tablespace(cluster))
                         restoring = archive.restorable(cluster.data_dir, wal / "pg_wal", in_place=in_place)
                     elif len(mounts) > 1:
                         point(cluster, mounts[1])
                     boot(cluster)
-                    cluster.start(SETTINGS | asked.settings | _RECOVERY | restoring, given_up=_FSYNC_OFF)
+                    cluster.start(SETTINGS | result.settings | _RECOVERY | restoring, given_up=_FSYNC_OFF)
             except (PgdynoError, OSError) as error:
                 outcome.failures["start"] = _worst(cluster) or str(error)
                 return
@@ -187,23 +187,23 @@ class Examiner:
                 outcome.failures["stop"] = _first_line(error)
                 return
             with _timed(outcome, "checksums"):
-                said = self._checksums(cluster)
-            if said is not None:
-                outcome.failures["checksums"] = said
+                checksums = self._checksums(cluster)
+            if checksums is not None:
+                outcome.failures["checksums"] = checksums
 
-    def _ask(self, outcome: Outcome, cluster: Cluster, *, whole_catalog: bool) -> None:
+    def _ask(self, outcome: CutOutcome, cluster: Cluster, *, whole_catalog: bool) -> None:
         with cluster.connect(options=PATIENCE) as connection:
             with _timed(outcome, "ledger"):
                 try:
-                    found = ledger.examine(connection, self._recording.ledger, outcome.cut.cut_ns)
+                    examine = ledger.examine(connection, self._recording.ledger, outcome.cut.cut_ns)
                 except psycopg.Error as error:
-                    found = [_first_line(error)]
-                if found:
-                    outcome.failures["ledger"] = "; ".join([*found, *_warned(cluster)])
+                    examine = [_first_line(error)]
+                if examine:
+                    outcome.failures["ledger"] = "; ".join([*examine, *_warned(cluster)])
             with _timed(outcome, "structure"):
-                said = structure(connection, whole_catalog=whole_catalog)
-            if said is not None:
-                outcome.failures["structure"] = said
+                text = structure(connection, whole_catalog=whole_catalog)
+            if text is not None:
+                outcome.failures["structure"] = text
 
     def _checksums(self, cluster: Cluster) -> str | None:
         """pg_checksums on the stopped cluster; what it found, or None."""
@@ -283,23 +283,23 @@ def point(cluster: Cluster, wal_mount: Path) -> None:
 def _worst(cluster: Cluster) -> str | None:
     """The first line of the server's log that a sound recovery does not write; a FATAL one if the server did not start."""
     lines = cluster.log_tail(lines=10_000).splitlines()
-    found = bad_line(lines)
-    if found is None and not cluster.alive:
-        found = next((line for line in lines if "FATAL" in line), None)
-    return None if found is None else found.partition("] ")[2] or found
+    text = bad_line(lines)
+    if text is None and not cluster.alive:
+        text = next((line for line in lines if "FATAL" in line), None)
+    return None if text is None else text.partition("] ")[2] or text
 
 
 def _warned(cluster: Cluster) -> list[str]:
     """What the server warned of while it recovered, which is often why something is missing; nothing where it did not."""
-    said = known.warned(cluster.log_tail(lines=10_000).splitlines())
-    return [] if said is None else [f"{known.SAID}{said}"]
+    pattern = known.warned(cluster.log_tail(lines=10_000).splitlines())
+    return [] if pattern is None else [f"{known.SAID}{pattern}"]
 
 
 def bad_line(lines: Sequence[str]) -> str | None:
     """The first line of a server's log that reports damage or a panic."""
     harmless = (_FREE_SPACE, _INTERRUPTED)
     bad = (line for line in lines if _BAD_LOG.search(line))
-    return next((line for line in bad if not any(one.search(line) for one in harmless)), None)
+    return next((line for line in bad if not any(item.search(line) for item in harmless)), None)
 
 
 def _first_line(error: Exception) -> str:
@@ -307,7 +307,7 @@ def _first_line(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _timed(outcome: Outcome, step: str) -> Iterator[None]:
+def _timed(outcome: CutOutcome, step: str) -> Iterator[None]:
     began = time.perf_counter()
     try:
         yield

@@ -37,15 +37,19 @@ SAID = "the server said: "
 
 def warned(lines: Sequence[str]) -> str | None:
     """The warning of a server's log that says most: that of a known defect, or the last one; without time and process."""
-    found = [line[line.index("WARNING:") :] for line in lines if "WARNING:" in line]
-    known = (line for line in found if any(one.warned.match(line) for one in DEFECTS))
-    return next(known, found[-1] if found else None)
+    texts = [line[line.index("WARNING:") :] for line in lines if "WARNING:" in line]
+    known = (line for line in texts if any(defect.warned.match(line) for defect in DEFECTS))
+    return next(known, texts[-1] if texts else None)
 
 
 def defect(failures: Mapping[str, str]) -> Defect | None:
     """The defect that explains all that a cut has left, if one does."""
-    missing, _, said = failures.get("ledger", "").partition(f"; {SAID}")
-    for one in DEFECTS:
-        if len(failures) == 1 and one.warned.match(said) and all(map(one.missing.fullmatch, missing.split("; "))):
-            return one
+    missing, _, result = failures.get("ledger", "").partition(f"; {SAID}")
+    for defect in DEFECTS:
+        if (
+            len(failures) == 1
+            and defect.warned.match(result)
+            and all(map(defect.missing.fullmatch, missing.split("; ")))
+        ):
+            return defect
     return None

@@ -51,7 +51,7 @@ INSERT INTO page SELECT client, slot, 0, repeat(md5(client || '/' || slot || '/0
 
 
 @dataclass
-class Sent:
+class SentTransaction:
     """A transaction as its client saw it, in nanoseconds of CLOCK_MONOTONIC."""
 
     number: int
@@ -64,24 +64,27 @@ class Sent:
 class Ledger:
     """What the clients sent and what was acknowledged, by client."""
 
-    clients: dict[int, list[Sent]] = field(default_factory=dict)
+    clients: dict[int, list[SentTransaction]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As a document."""
         return {
-            str(client): [[one.number, one.sent_ns, one.prepared_ns, one.acknowledged_ns] for one in sent]
+            str(client): [
+                [transaction.number, transaction.sent_ns, transaction.prepared_ns, transaction.acknowledged_ns]
+                for transaction in sent
+            ]
             for client, sent in self.clients.items()
         }
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Ledger:
         """From a document."""
-        return cls({int(client): [Sent(*one) for one in sent] for client, sent in document.items()})
+        return cls({int(client): [SentTransaction(*item) for item in sent] for client, sent in document.items()})
 
     def acknowledgements(self) -> Iterator[int]:
         """The instants at which clients knew that something is committed."""
         for sent in self.clients.values():
-            yield from (one.acknowledged_ns for one in sent if one.acknowledged_ns is not None)
+            yield from (transaction.acknowledged_ns for transaction in sent if transaction.acknowledged_ns is not None)
 
     def until(self, cut_ns: int) -> Ledger:
         """What is known when a server was cut at this instant: nothing was sent or acknowledged after it."""
@@ -92,9 +95,14 @@ class Ledger:
         return Ledger(
             {
                 client: [
-                    Sent(one.number, one.sent_ns, before(one.prepared_ns), before(one.acknowledged_ns))
-                    for one in sent
-                    if one.sent_ns <= cut_ns
+                    SentTransaction(
+                        transaction.number,
+                        transaction.sent_ns,
+                        before(transaction.prepared_ns),
+                        before(transaction.acknowledged_ns),
+                    )
+                    for transaction in sent
+                    if transaction.sent_ns <= cut_ns
                 ]
                 for client, sent in self.clients.items()
             }
@@ -103,9 +111,9 @@ class Ledger:
     def bounds(self, client: int, cut_ns: int) -> tuple[int, int]:
         """The last number that must be there after a cut at this instant, and the last one that may be."""
         sent = self.clients[client]
-        known = (one.prepared_ns or one.acknowledged_ns for one in sent)
+        known = (transaction.prepared_ns or transaction.acknowledged_ns for transaction in sent)
         must = sum(1 for at in known if at is not None and at < cut_ns)
-        may = sum(1 for one in sent if one.sent_ns <= cut_ns)
+        may = sum(1 for transaction in sent if transaction.sent_ns <= cut_ns)
         return must, may
 
 
@@ -157,7 +165,7 @@ def tablespace(cluster: Cluster) -> str:
 class Client(threading.Thread):
     """A client that sends transactions until it is stopped. ``error`` is what ended it before."""
 
-    def __init__(self, cluster: Cluster, client: int, sent: list[Sent], stop: threading.Event) -> None:
+    def __init__(self, cluster: Cluster, client: int, sent: list[SentTransaction], stop: threading.Event) -> None:
         super().__init__(name=f"client-{client}")
         self._cluster, self._client, self._sent, self._stop_event = cluster, client, sent, stop
         self.error: Exception | None = None
@@ -179,23 +187,25 @@ class Client(threading.Thread):
         send(connection, self._client, number, self._sent, _statements(self._client, number))
 
 
-def send_schema_change(connection: psycopg.Connection[Any], sent: list[Sent], tablespace: str) -> None:
+def send_schema_change(connection: psycopg.Connection[Any], sent: list[SentTransaction], tablespace: str) -> None:
     """The next transaction of the client that makes tables, some of them in ``tablespace``."""
     number = len(sent) + 1
     send(connection, SCHEMA_CLIENT, number, sent, _schema_statements(number, tablespace))
 
 
-def send(connection: psycopg.Connection[Any], client: int, number: int, sent: list[Sent], statements: str) -> None:
+def send(
+    connection: psycopg.Connection[Any], client: int, number: int, sent: list[SentTransaction], statements: str
+) -> None:
     """Send one transaction, and note when its acknowledgements are read."""
-    one = Sent(number, time.monotonic_ns())
-    sent.append(one)
+    transaction = SentTransaction(number, time.monotonic_ns())
+    sent.append(transaction)
     if client != SCHEMA_CLIENT and number % TWO_PHASE_EVERY == 0:
         connection.execute(f"BEGIN; {statements} PREPARE TRANSACTION '{client}_{number}'".encode())
-        one.prepared_ns = time.monotonic_ns()
+        transaction.prepared_ns = time.monotonic_ns()
         connection.execute(f"COMMIT PREPARED '{client}_{number}'".encode())
     else:
         connection.execute(f"BEGIN; {statements} COMMIT".encode())
-    one.acknowledged_ns = time.monotonic_ns()
+    transaction.acknowledged_ns = time.monotonic_ns()
 
 
 def examine(connection: psycopg.Connection[Any], ledger: Ledger, cut_ns: int) -> list[str]:
@@ -205,11 +215,11 @@ def examine(connection: psycopg.Connection[Any], ledger: Ledger, cut_ns: int) ->
     """
     for (gid,) in connection.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
         connection.execute(f"COMMIT PREPARED '{gid}'".encode())
-    found = list(_of_clients(connection, ledger, cut_ns))
+    examine = list(_of_clients(connection, ledger, cut_ns))
     last: dict[int, int] = dict(connection.execute("SELECT client, count FROM account").fetchall())
-    found += _of_rows(connection, last)
-    found += _of_tables(connection, last.get(SCHEMA_CLIENT, 0))
-    return found
+    examine += _of_rows(connection, last)
+    examine += _of_tables(connection, last.get(SCHEMA_CLIENT, 0))
+    return examine
 
 
 def _of_clients(connection: psycopg.Connection[Any], ledger: Ledger, cut_ns: int) -> Iterator[str]:
@@ -276,14 +286,14 @@ def _differences(
 def _of_tables(connection: psycopg.Connection[Any], count: int) -> Iterator[str]:
     names = connection.execute("SELECT relname FROM pg_class WHERE relname ~ '^part_[0-9]+$'").fetchall()
     expected = {f"part_{count - back}": PART_ROWS * (back == 0) for back in (0, 1) if count - back > 0}
-    found = {}
+    document = {}
     for (name,) in names:
         (rows,) = connection.execute(f"SELECT count(*) FROM {name} WHERE body = md5(id::text)".encode()).fetchone() or (
             0,
         )
-        found[name] = rows
-    if found != expected:
-        yield f"after {count} schema changes the tables are {found}, not {expected}"
+        document[name] = rows
+    if document != expected:
+        yield f"after {count} schema changes the tables are {document}, not {expected}"
     (scratch,) = connection.execute("SELECT count(*) FROM scratch").fetchone() or (0,)
     if scratch:
         yield f"the unlogged table has {scratch} rows after a crash"

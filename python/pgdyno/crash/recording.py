@@ -16,7 +16,7 @@ from pgdyno.crash.ledger import SCHEMA_CLIENT, Client, Ledger
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.host import paths, preflight, program, volume
 from pgdyno.host.file_system import trim
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import own_name
 from pgdyno.postgres.binaries import find_binaries
 from pgdyno.postgres.cluster import Cluster
@@ -72,7 +72,7 @@ MAKERS: dict[Kind, list[str]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecordingOptions:
     """What is recorded."""
 
     volume: str = "gp3"
@@ -114,7 +114,7 @@ class Recording:
     """A recording on disk."""
 
     folder: Path
-    asked: Asked
+    asked: RecordingOptions
     postgres: str
     begin_ns: int
     end_ns: int
@@ -128,23 +128,23 @@ class Recording:
 
     def strata(self) -> dict[str, list[tuple[int, int]]]:
         """Intervals of the instants that are drawn from, by kind."""
-        found: dict[str, list[tuple[int, int]]] = {"anywhere": [(self.begin_ns, self.end_ns)]}
-        for one in self.operations:
-            found.setdefault(one.kind, []).append((one.begin_ns, min(one.end_ns, self.end_ns)))
+        strata: dict[str, list[tuple[int, int]]] = {"anywhere": [(self.begin_ns, self.end_ns)]}
+        for operation in self.operations:
+            strata.setdefault(operation.kind, []).append((operation.begin_ns, min(operation.end_ns, self.end_ns)))
         known = sorted(at for at in self.ledger.acknowledgements() if self.begin_ns < at < self.end_ns)
         step = len(known) // COMMITS_MAX + 1
-        found["commit"] = [(max(at - BEFORE_COMMIT_NS, self.begin_ns), at + AFTER_COMMIT_NS) for at in known[::step]]
-        return found
+        strata["commit"] = [(max(at - BEFORE_COMMIT_NS, self.begin_ns), at + AFTER_COMMIT_NS) for at in known[::step]]
+        return strata
 
     def binaries(self) -> PgBinaries:
         """The programs that it was recorded with."""
-        found = find_binaries(Path(self.asked.pg_bin) if self.asked.pg_bin else None)
-        if found.version != self.postgres:
+        binaries = find_binaries(Path(self.asked.pg_bin) if self.asked.pg_bin else None)
+        if binaries.version != self.postgres:
             raise InputError(
-                f"the recording is of PostgreSQL {self.postgres}, and here is {found.version}",
+                f"the recording is of PostgreSQL {self.postgres}, and here is {binaries.version}",
                 remedy="record it again, or install that version",
             )
-        return found
+        return binaries
 
     def save(self) -> None:
         """Write it beside its log."""
@@ -155,7 +155,7 @@ class Recording:
             "begin_ns": self.begin_ns,
             "end_ns": self.end_ns,
             "states": STATES,
-            "operations": [[one.kind, one.begin_ns, one.end_ns] for one in self.operations],
+            "operations": [[operation.kind, operation.begin_ns, operation.end_ns] for operation in self.operations],
             "ledger": self.ledger.to_json(),
         }
         (self.folder / RECORDING_FILE).write_text(json.dumps(document) + "\n", encoding="utf-8")
@@ -176,55 +176,55 @@ def load(folder: Path) -> Recording:
         )
     return Recording(
         folder.resolve(),
-        Asked(**document["asked"]),
+        RecordingOptions(**document["asked"]),
         document["postgres"],
         document["begin_ns"],
         document["end_ns"],
-        [Operation(*one) for one in document["operations"]],
+        [Operation(*operation) for operation in document["operations"]],
         Ledger.from_json(document["ledger"]),
     )
 
 
-def new_folder(asked: Asked, results: Path | None) -> Path:
+def new_folder(options: RecordingOptions, results: Path | None) -> Path:
     """Where a recording that begins now lies."""
-    digest = identity_hash(asdict(asked))
+    digest = identity_hash(asdict(options))
     return results_root(results) / experiment_id("crashtest", digest, time.time_ns())
 
 
-def record(asked: Asked, folder: Path) -> Recording:
+def record(options: RecordingOptions, folder: Path) -> Recording:
     """Record a new server in ``folder``, which is made."""
     preflight.require_root("recording a server")
-    preflight.require_programs(MAKERS[asked.file_system][0], "fstrim")
-    binaries = find_binaries(Path(asked.pg_bin) if asked.pg_bin else None)
+    preflight.require_programs(MAKERS[options.file_system][0], "fstrim")
+    binaries = find_binaries(Path(options.pg_bin) if options.pg_bin else None)
     folder.mkdir(parents=True)
-    journal = Journal()
+    journal = HostJournal()
     with contextlib.ExitStack() as stack:
         # Two commands may record folders of one name.
         below = stack.enter_context(journal.directory(paths.state_dir() / own_name(f"crash-{folder.name}")))
         below.chmod(0o755)
-        attached = stack.enter_context(volumes(asked, folder.resolve() / LOG_FILE))
-        mounts = stack.enter_context(mounted(asked, attached, below))
+        attached = stack.enter_context(volumes(options, folder.resolve() / LOG_FILE))
+        mounts = stack.enter_context(mounted(options, attached, below))
         cluster = Cluster(binaries, mounts[0] / "pgdata", journal=journal)
         stack.callback(cluster.close)
-        cluster.initdb(wal_dir=mounts[1] / "pg_wal" if asked.wal_apart else None, wal_segment_mib=WAL_SEGMENT_MIB)
-        archiving = archive.prepare(asked.archive, cluster, mounts[0])
-        cluster.start(SETTINGS | archiving | asked.settings, given_up=asked.given_up, environment=asked.planted)
+        cluster.initdb(wal_dir=mounts[1] / "pg_wal" if options.wal_apart else None, wal_segment_mib=WAL_SEGMENT_MIB)
+        archiving = archive.prepare(options.archive, cluster, mounts[0])
+        cluster.start(SETTINGS | archiving | options.settings, given_up=options.given_up, environment=options.planted)
         _shrink(cluster, mounts[0])
-        found = Ledger({client: [] for client in range(CLIENTS + 1)})
+        result = Ledger({client: [] for client in range(CLIENTS + 1)})
         ledger.make(cluster, CLIENTS)
         with cluster.connect() as connection:
             connection.execute("CHECKPOINT")
-        if asked.archive:
+        if options.archive:
             archive.take_backup(cluster, mounts[0])
         for mount in mounts:  # pgdyno's own lines in postgresql.conf are not synced
             program.run("sync", "--file-system", mount)
         attached[0].mark("begin")
         begin_ns = time.monotonic_ns()
-        operations = _work(cluster, found, asked.seconds)
+        operations = _work(cluster, result, options.seconds)
         end_ns = time.monotonic_ns()
         require_room(attached[0].mark("end"))
         cluster.stop("immediate")
-    made = Recording(folder.resolve(), asked, binaries.version, begin_ns, end_ns, operations, found)
+    made = Recording(folder.resolve(), options, binaries.version, begin_ns, end_ns, operations, result)
     made.save()
     return made
 
@@ -245,23 +245,23 @@ def require_room(marked: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def volumes(asked: Asked, log: Path) -> Iterator[list[AttachedVolume]]:
+def volumes(options: RecordingOptions, log: Path) -> Iterator[list[AttachedVolume]]:
     """The volumes, of one instance with one log."""
     with contextlib.ExitStack() as stack:
         instance = own_name(f"crash-{log.parent.name}")[-32:].strip("-").lower()
-        specs = {"data": _sized(asked.volume), "wal": _sized(asked.wal_volume or asked.volume)}
+        specs = {"data": _sized(options.volume), "wal": _sized(options.wal_volume or options.volume)}
         yield [
             stack.enter_context(
                 volume.attached(
                     specs[role],
                     mount=None,
                     write_log=log if role == "data" else None,
-                    cache=asked.cache,
+                    cache=options.cache,
                     instance=instance,
                     calibrate=False,
                 )
             )
-            for role in asked.roles
+            for role in options.roles
         ]
 
 
@@ -270,29 +270,31 @@ def _sized(spec: str) -> str:
 
 
 @contextlib.contextmanager
-def mounted(asked: Asked, attached: Sequence[AttachedVolume], below: Path, *, new: bool = True) -> Iterator[list[Path]]:
+def mounted(
+    recording_options: RecordingOptions, attached: Sequence[AttachedVolume], below: Path, *, new: bool = True
+) -> Iterator[list[Path]]:
     """The volumes mounted below a directory, and formatted before if they are ``new``."""
-    mounts = [below / role for role in asked.roles]
+    mounts = [below / role for role in recording_options.roles]
     with contextlib.ExitStack() as stack:
-        for one, mount in zip(attached, mounts, strict=True):
+        for volume, mount in zip(attached, mounts, strict=True):
             if new:
-                size = [] if asked.file_system == "xfs" else [f"{SIZE_BYTES >> 10}k"]
-                program.run(*MAKERS[asked.file_system], one.block_device, *size)
+                size = [] if recording_options.file_system == "xfs" else [f"{SIZE_BYTES >> 10}k"]
+                program.run(*MAKERS[recording_options.file_system], volume.block_device, *size)
             mount.mkdir()
-            options = ("-o", asked.mount_options) if asked.mount_options else ()
-            program.run("mount", *options, one.block_device, mount)
+            options = ("-o", recording_options.mount_options) if recording_options.mount_options else ()
+            program.run("mount", *options, volume.block_device, mount)
             stack.callback(program.run, "umount", mount)
         yield mounts
 
 
-def _work(cluster: Cluster, found: Ledger, seconds: float) -> list[Operation]:
+def _work(cluster: Cluster, ledger: Ledger, seconds: float) -> list[Operation]:
     """Clients work, and beside them the schema changes, checkpoints come, segments are switched and tables vacuumed."""
     stop = threading.Event()
-    clients = [Client(cluster, client, found.clients[client], stop) for client in range(1, CLIENTS + 1)]
+    clients = [Client(cluster, client, ledger.clients[client], stop) for client in range(1, CLIENTS + 1)]
     for client in clients:
         client.start()
     try:
-        operations = list(_operations(cluster, found, stop, time.monotonic() + seconds))
+        operations = list(_operations(cluster, ledger, stop, time.monotonic() + seconds))
     finally:
         stop.set()
         for client in clients:
@@ -303,8 +305,8 @@ def _work(cluster: Cluster, found: Ledger, seconds: float) -> list[Operation]:
     return operations
 
 
-def _operations(cluster: Cluster, found: Ledger, stop: threading.Event, until: float) -> Iterator[Operation]:
-    schema = found.clients[SCHEMA_CLIENT]
+def _operations(cluster: Cluster, result: Ledger, stop: threading.Event, until: float) -> Iterator[Operation]:
+    schema = result.clients[SCHEMA_CLIENT]
     with cluster.connect() as connection:
         while True:
             for kind in ("ddl", "checkpoint", "ddl", "segment", "vacuum", "ddl", "segment", "reindex"):

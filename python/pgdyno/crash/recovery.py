@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgdyno.crash.book import Book, Name
-from pgdyno.crash.campaign import WORKERS, Result, make_cuts, workplace
+from pgdyno.crash.campaign import WORKERS, CampaignResult, make_cuts, workplace
 from pgdyno.crash.examine import boot, point
 from pgdyno.crash.recording import (
     LOG_FILE,
@@ -29,7 +29,7 @@ from pgdyno.crash.recording import (
 )
 from pgdyno.errors import InputError
 from pgdyno.host import paths, program
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import own_name
 from pgdyno.postgres.cluster import Cluster
 
@@ -46,13 +46,13 @@ CUTS_OF_ONE = 34
 
 
 def cut(
-    recording: Recording, reading: str, seed: int, cuts: int, *, tell: Callable[[Result], None] = lambda _: None
-) -> Result:
+    recording: Recording, reading: str, seed: int, cuts: int, *, tell: Callable[[CampaignResult], None] = lambda _: None
+) -> CampaignResult:
     """Examine ``cuts`` contents of a recording, one in ten of them from cuts during the recovery from another one.
 
     There are none of these when one of the others fails unexplained, from which a server may not recover, and when the recording is that of a recovery.
     """
-    is_recovery = any(one.kind == KIND for one in recording.operations)
+    is_recovery = any(operation.kind == KIND for operation in recording.operations)
     again = 0 if is_recovery else cuts // CUTS_1_IN
     result = make_cuts(recording, reading, seed, cuts, spared=again, tell=tell)
     if again and not result.unexplained:
@@ -70,18 +70,18 @@ def cut_recoveries(
     workers: int = WORKERS,
     failures_max: int | None = None,
     until: float = math.inf,
-) -> Result:
+) -> CampaignResult:
     """Examine ``cuts`` contents from cuts during recoveries from cuts of ``outer``, each at another instant; ended as :func:`make_cuts` is.
 
     The recoveries are recorded in folders of ``outer``.
     """
-    total = Result(outer, reading, seed)
+    total = CampaignResult(outer, reading, seed)
     recoveries = -(-cuts // CUTS_OF_ONE)
     for number in range(recoveries):
         left = None if failures_max is None else failures_max - len(total.failed)
         if total.tried >= cuts or (left is not None and left <= 0) or time.monotonic() >= until:
             break
-        folder = next(one for at in itertools.count(1) if not (one := outer.folder / f"{KIND}-{at}").exists())
+        folder = next(path for at in itertools.count(1) if not (path := outer.folder / f"{KIND}-{at}").exists())
         with contextlib.closing(Book(outer)) as book:
             inner = record_recovery(book, Name(str(outer.folder), reading, seed, number * STATES), folder)
         share = -(-(cuts - total.tried) // (recoveries - number))
@@ -96,29 +96,29 @@ def record_recovery(book: Book, name: Name, folder: Path) -> Recording:
     It begins before the file system is mounted, so that its journal is replayed in it, and ends when the server takes connections.
     :class:`InputError` when the name is of no cut. A server that does not recover is an error: its cut has failed already.
     """
-    asked = book.recording.asked
+    result = book.recording.asked
     folder.mkdir(parents=True)
-    journal = Journal()
+    journal = HostJournal()
     with contextlib.ExitStack() as stack:
         below = stack.enter_context(journal.directory(paths.state_dir() / own_name(f"crash-{folder.name}")))
         below.chmod(0o755)
         place = stack.enter_context(workplace())
-        files = [place / f"{role}.img" for role in asked.roles]
+        files = [place / f"{role}.img" for role in result.roles]
         cut = book.cut(name.reading, name.seed, name.number, files, again=True)
         if cut is None:
             raise InputError(f"{name} names no cut: its instant has fewer contents", remedy="name one that was printed")
-        attached = stack.enter_context(volumes(asked, folder.resolve() / LOG_FILE))
-        for one, file in zip(attached, files, strict=True):
-            _put(file, one.block_device)
+        attached = stack.enter_context(volumes(result, folder.resolve() / LOG_FILE))
+        for item, file in zip(attached, files, strict=True):
+            _put(file, item.block_device)
         attached[0].mark("begin")
         begin_ns = time.monotonic_ns()
-        mounts = stack.enter_context(mounted(asked, attached, below, new=False))
+        mounts = stack.enter_context(mounted(result, attached, below, new=False))
         cluster = Cluster(book.recording.binaries(), mounts[0] / "pgdata", journal=journal)
         stack.callback(cluster.close)
-        if asked.wal_apart:
+        if result.wal_apart:
             point(cluster, mounts[1])
         boot(cluster)
-        cluster.start(SETTINGS | asked.settings, given_up=asked.given_up)
+        cluster.start(SETTINGS | result.settings, given_up=result.given_up)
         end_ns = time.monotonic_ns()
         require_room(attached[0].mark("end"))
         cluster.stop("immediate")

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.crash.examine import Outcome, mount
+from pgdyno.crash.examine import CutOutcome, mount
 from pgdyno.host import program
 
 if TYPE_CHECKING:
@@ -26,19 +26,19 @@ _EXTENT = re.compile(r"^\s*\d+:\s*(\d+)\.\.\s*(\d+):\s*(\d+)\.\.\s*(\d+):")
 class Shrunk:
     """The cut with as few harmed requests as still fail."""
 
-    outcome: Outcome
+    outcome: CutOutcome
     whole: list[int]
     """Requests that were made whole on the way."""
 
 
-def shrink(examiner: Examiner, name: Name, outcome: Outcome, tell: Callable[[int], None] = lambda _: None) -> Shrunk:
+def shrink(examiner: Examiner, name: Name, outcome: CutOutcome, tell: Callable[[int], None] = lambda _: None) -> Shrunk:
     """Make harmed requests whole, half of them at a time, then fewer, as long as the cut still fails.
 
     This is delta debugging (Zeller, Hildebrandt: "Simplifying and isolating failure-inducing input", 2002) without its second
     half: what is left may not be the smallest of all, but none of it can be made whole alone.
     """
     whole: list[int] = []
-    left = [int(one["request"]) for one in outcome.cut.harmed]
+    left = [int(document["request"]) for document in outcome.cut.harmed]
     size = max(1, len(left) // 2)
     while left:
         removed = False
@@ -48,7 +48,7 @@ def shrink(examiner: Examiner, name: Name, outcome: Outcome, tell: Callable[[int
             if tried is not None and tried.failures:
                 outcome, removed = tried, True
                 whole += part
-                left = [one for one in left if one not in part]
+                left = [number for number in left if number not in part]
                 tell(len(left))
                 break
         if not removed:
@@ -62,7 +62,7 @@ def shrink(examiner: Examiner, name: Name, outcome: Outcome, tell: Callable[[int
 
 def owners(files: Sequence[Path], folder: Path, requests: Sequence[dict[str, Any]]) -> dict[int, str]:
     """Whose blocks the requests wrote, by the files of a content: name, page and half of the first block that a file has."""
-    found: dict[int, str] = {}
+    owners: dict[int, str] = {}
     for volume, file in enumerate(files):
         target = folder / f"owners-{volume}"
         if mount(file, target) is not None:
@@ -71,26 +71,26 @@ def owners(files: Sequence[Path], folder: Path, requests: Sequence[dict[str, Any
             extents = _extents(target)
         finally:
             program.run("umount", target)
-        for one in requests:
-            if one["volume"] == volume:
-                begin, end = one["offset"] // BLOCK_BYTES, (one["offset"] + one["len"]) // BLOCK_BYTES
+        for request in requests:
+            if request["volume"] == volume:
+                begin, end = request["offset"] // BLOCK_BYTES, (request["offset"] + request["len"]) // BLOCK_BYTES
                 owner = next((_owner(extents, block) for block in range(begin, end) if _owner(extents, block)), None)
-                found[one["request"]] = owner or "the file system's own, or a file that is gone"
-    return found
+                owners[request["request"]] = owner or "the file system's own, or a file that is gone"
+    return owners
 
 
 def _extents(target: Path) -> list[tuple[int, int, int, str]]:
     """First and last block on the device, first block in the file, name: of every file."""
     names = [str(path) for path in sorted(target.rglob("*")) if path.is_file() and not path.is_symlink()]
     done = subprocess.run(["filefrag", "-b4096", "-v", *names], capture_output=True, text=True, check=False)
-    found, name = [], ""
+    extents, name = [], ""
     for line in done.stdout.splitlines():
         if line.startswith("File size of "):
             name = line.removeprefix("File size of ").rpartition(" is ")[0].removeprefix(f"{target}/")
         elif match := _EXTENT.match(line):
             first, _, begin, end = map(int, match.groups())
-            found.append((begin, end, first, name))
-    return found
+            extents.append((begin, end, first, name))
+    return extents
 
 
 def _owner(extents: Sequence[tuple[int, int, int, str]], block: int) -> str | None:

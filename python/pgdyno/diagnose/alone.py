@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pgdyno
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance, cpu_share_of
+from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, cpu_share_of
 from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.circumstances import OBSERVE
-from pgdyno.analysis.binding.evidence import Evidence, Given, Second
-from pgdyno.diagnose.alongside import Grid, beside, utc
+from pgdyno.analysis.binding.evidence import Evidence, KnownConditions, Second
+from pgdyno.diagnose.alongside import TimeGrid, beside, utc
 from pgdyno.errors import InputError
-from pgdyno.store import Run, record
+from pgdyno.store import StoredRun, record
 from pgdyno.store.host_record import HostRecord
 from pgdyno.store.names import identity_hash
 
@@ -21,40 +21,40 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.diagnose.bought import Purchase
-    from pgdyno.diagnose.source import Source
+    from pgdyno.diagnose.source import VolumeSource
 
 POINTS_MAX = 20_000
 """Intervals that are judged: two weeks of minutes; of more, longer ones are made."""
 
 
-def grid_of(sources: Sequence[Source]) -> Grid:
+def grid_of(sources: Sequence[VolumeSource]) -> TimeGrid:
     """The time that all files cover, in the shortest of their intervals. :class:`InputError` where there is none."""
-    begin_s = max(one.span_s[0] for one in sources)
-    end_s = min(one.span_s[1] for one in sources)
+    begin_s = max(source.span_s[0] for source in sources)
+    end_s = min(source.span_s[1] for source in sources)
     if end_s <= begin_s:
-        first, second = sorted(sources, key=lambda one: one.span_s[0])[:: len(sources) - 1]
+        first, second = sorted(sources, key=lambda source: source.span_s[0])[:: len(sources) - 1]
         raise InputError(
             f"{first.path} ends at {utc(first.span_s[1])}, before {second.path} begins at {utc(second.span_s[0])}",
             remedy="name files of the same time",
         )
-    shortest_s = min(sample.seconds for one in sources for sample in one.measured.samples)
+    shortest_s = min(sample.seconds for source in sources for sample in source.measured.samples)
     step_s = max(1.0, shortest_s, (end_s - begin_s) / POINTS_MAX)
-    return Grid(begin_s, step_s, max(1, round((end_s - begin_s) / step_s)))
+    return TimeGrid(begin_s, step_s, max(1, round((end_s - begin_s) / step_s)))
 
 
-def evidence_of_files(sources: Sequence[Source], grid: Grid, purchase: Purchase) -> Evidence:
+def evidence_of_files(sources: Sequence[VolumeSource], grid: TimeGrid, purchase: Purchase) -> Evidence:
     """What files alone show: devices and the provider's checks."""
-    roles = {one.role for one in sources}
+    roles = {source.role for source in sources}
     strange = next((role for role in purchase.volumes if role not in roles), None)
     if strange is not None:
         raise InputError(
             f"--bought names {strange}, and no file is about that volume",
             remedy=f"files are about {', '.join(sorted(roles))}; {sources[0].flag} {strange}=FILE names another",
         )
-    bought = {role: Bought.of(volume.spec) for role, volume in purchase.volumes.items()}
-    given = Given(
+    bought = {role: ProvisionedVolume.of(volume.spec) for role, volume in purchase.volumes.items()}
+    given = KnownConditions(
         clients=0,
-        bought={role: one for role, one in bought.items() if one is not None},
+        bought={role: volume for role, volume in bought.items() if volume is not None},
         instance=BoughtInstance.of(purchase.instance),
         cpu_share=cpu_share_of(purchase.instance),
         driven=False,
@@ -65,17 +65,21 @@ def evidence_of_files(sources: Sequence[Source], grid: Grid, purchase: Purchase)
     return beside(nothing, grid, sources)
 
 
-def run_of_files(sources: Sequence[Source], grid: Grid, purchase: Purchase) -> Run:
+def run_of_files(sources: Sequence[VolumeSource], grid: TimeGrid, purchase: Purchase) -> StoredRun:
     """The record that a watch of that time would have, without a table: files are their own record."""
     begin_ns = round(grid.begin_s * 1e9)
     end_ns = begin_ns + round(grid.step_s * grid.count * 1e9)
     data = purchase.volumes.get("data")
-    names = ", ".join(one.path for one in sources)
+    names = ", ".join(source.path for source in sources)
     made = record.RunRecord(
         run_id="files",
         experiment_id="files",
         experiment_hash=identity_hash({"files": names, "pgdyno": pgdyno.__version__}),
-        command=("pgdyno", "diagnose", *(word for one in sources for word in (one.flag, f"{one.role}={one.path}"))),
+        command=(
+            "pgdyno",
+            "diagnose",
+            *(word for source in sources for word in (source.flag, f"{source.role}={source.path}")),
+        ),
         arm=names,
         arm_index=0,
         block=1,
@@ -91,8 +95,8 @@ def run_of_files(sources: Sequence[Source], grid: Grid, purchase: Purchase) -> R
         ),
         workload={"kind": OBSERVE},
         postgres=record.PostgresRecord(version="", source="no server was watched"),
-        phases=(record.Phase(name="measure", begin_ns=begin_ns, end_ns=end_ns),),
+        phases=(record.RunPhase(name="measure", begin_ns=begin_ns, end_ns=end_ns),),
         account=record.Account(scheduled=0, skipped=0, succeeded=0, failed=0),
         validity=record.Validity(valid=True),
     )
-    return Run(Path(os.devnull), made)
+    return StoredRun(Path(os.devnull), made)

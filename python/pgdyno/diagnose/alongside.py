@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.device import MIB, Device
-from pgdyno.analysis.binding.evidence import Exceeded, missing_of
-from pgdyno.diagnose.source import CLOUDWATCH, NVME, RECORD_AGAIN, Source
+from pgdyno.analysis.binding.device import MIB, DeviceActivity
+from pgdyno.analysis.binding.evidence import ThrottledShares, missing_of
+from pgdyno.diagnose.source import CLOUDWATCH, NVME, RECORD_AGAIN, VolumeSource
 from pgdyno.errors import InputError
 from pgdyno.text import percent
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.binding.checkpoints import Checkpoints
     from pgdyno.analysis.binding.evidence import Evidence, Second
-    from pgdyno.size.measured import Check, Sample
+    from pgdyno.size.measured import Check, IntervalSample
     from pgdyno.store.record import RunRecord
 
 _CHECKS: dict[Check, str] = {
@@ -29,7 +29,7 @@ _CHECKS: dict[Check, str] = {
 
 
 @dataclass(frozen=True)
-class Grid:
+class TimeGrid:
     """Equal intervals of a watch on the wall clock."""
 
     begin_s: float
@@ -38,16 +38,16 @@ class Grid:
     count: int
 
     @classmethod
-    def of(cls, record: RunRecord, count: int) -> Grid:
+    def of(cls, record: RunRecord, count: int) -> TimeGrid:
         """The seconds of a run's measure phase."""
         return cls(record.anchor.to_unix_ns(record.measure.begin_ns) / 1e9, 1.0, count)
 
-    def samples(self, source: Source) -> list[Sample | None]:
+    def samples(self, source: VolumeSource) -> list[IntervalSample | None]:
         """The interval of the file that the middle of each lies in; None where the file has none."""
         return [source.at(self.begin_s + (place + 0.5) * self.step_s) for place in range(self.count)]
 
 
-def beside(evidence: Evidence, grid: Grid, sources: Sequence[Source]) -> Evidence:
+def beside(evidence: Evidence, grid: TimeGrid, sources: Sequence[VolumeSource]) -> Evidence:
     """The evidence with what files add to it. :class:`InputError` for a file of another time."""
     seconds = list(evidence.seconds)
     for source in sources:
@@ -61,7 +61,7 @@ def beside(evidence: Evidence, grid: Grid, sources: Sequence[Source]) -> Evidenc
             exceeded = {
                 **second.exceeded,
                 **(
-                    {source.role: Exceeded(**{str(check): share for check, share in sample.exceeded.items()})}
+                    {source.role: ThrottledShares(**{str(check): share for check, share in sample.exceeded.items()})}
                     if sample.exceeded
                     else {}
                 ),
@@ -88,7 +88,7 @@ def _checkpoints(checkpoints: Checkpoints, seconds: Sequence[Second]) -> Checkpo
     return checkpoints.of_volumes(written, read)
 
 
-def totals_of(source: Source, grid: Grid) -> dict[str, float] | None:
+def totals_of(source: VolumeSource, grid: TimeGrid) -> dict[str, float] | None:
     """Requests and bytes of the whole watch by their mean rates; None where the file does not tell reads from writes."""
     known = [sample for sample in grid.samples(source) if sample is not None]
     if not known or not source.measured.split_known:
@@ -102,12 +102,12 @@ def totals_of(source: Source, grid: Grid) -> dict[str, float] | None:
     }
 
 
-def check_words(source: Source, grid: Grid) -> Iterator[str]:
+def check_words(source: VolumeSource, grid: TimeGrid) -> Iterator[str]:
     """What the provider's own counters and checks say of the watch; nothing where the file has none."""
     known = [sample.exceeded for sample in grid.samples(source) if sample is not None and sample.exceeded]
     if not known:
         return
-    shares = {check: sum(one.get(check, 0.0) for one in known) / len(known) for check in _CHECKS}
+    shares = {check: sum(item.get(check, 0.0) for item in known) / len(known) for check in _CHECKS}
     by = "the volume's own counters (NVMe)" if source.flag == NVME else "CloudWatch's checks"
     for check, share in sorted(shares.items(), key=lambda item: -item[1]):
         if share > 0:
@@ -121,15 +121,17 @@ def most_used_words(evidence: Evidence) -> Iterator[str]:
     for role, bought in evidence.given.bought.items():
         devices = [second.devices[role] for second in evidence.seconds if role in second.devices]
         parts = {
-            "IOPS": [used for one in devices if (used := bought.used_iops(one)) is not None],
-            "throughput": [used for one in devices if (used := bought.used_throughput(one.mib_per_s)) is not None],
+            "IOPS": [used for device in devices if (used := bought.used_iops(device)) is not None],
+            "throughput": [
+                used for device in devices if (used := bought.used_throughput(device.mib_per_s)) is not None
+            ],
         }
         most = [f"{percent(max(used))} of its {what}" for what, used in parts.items() if used]
         if most:
             yield f"the {role} volume did at most {' and '.join(most)}"
 
 
-def _device(sample: Sample) -> Device:
+def _device(sample: IntervalSample) -> DeviceActivity:
     """The volume in a second, by the means of its interval."""
     iops = sample.ops_per_s
     queue = sample.queue_length
@@ -138,7 +140,7 @@ def _device(sample: Sample) -> Device:
         request_ms = 1e3 * queue / iops if iops else 0.0
     if queue is None and request_ms is not None:
         queue = iops * request_ms / 1e3
-    return Device(
+    return DeviceActivity(
         reads_per_s=sample.read_ops_per_s,
         writes_per_s=sample.write_ops_per_s,
         read_mib_per_s=sample.read_bytes_per_s / MIB,
@@ -149,7 +151,7 @@ def _device(sample: Sample) -> Device:
     )
 
 
-def _of_another_time(source: Source, grid: Grid) -> InputError:
+def _of_another_time(source: VolumeSource, grid: TimeGrid) -> InputError:
     begin_s, end_s = source.span_s
     metrics = "metrics of " if source.flag == CLOUDWATCH else ""
     return InputError(

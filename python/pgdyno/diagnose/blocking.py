@@ -10,7 +10,7 @@ from pgdyno.text import duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 TABLE = "probe/blockers"
 STANDS_S = 2.0
@@ -68,30 +68,30 @@ class Blocker:
         return f"session {self.pid}" + (f" ({known})" if known else "")
 
 
-def blockers_of(run: Run) -> tuple[Blocker, ...]:
+def blockers_of(run: StoredRun) -> tuple[Blocker, ...]:
     """Those that held a lock for long, the one that was seen most often first."""
     table = run.table(TABLE)
     of_pid: dict[int, list[dict[str, Any]]] = {}
     for row in table.to_pylist() if table.num_rows else []:
         of_pid.setdefault(row["pid"], []).append(row)
-    found = [(len(rows), _blocker(rows[-1])) for rows in of_pid.values()]
+    numbers = [(len(rows), _blocker(rows[-1])) for rows in of_pid.values()]
     standing = [
-        (seen, one)
-        for seen, one in found
-        if max(one.transaction_s or 0.0, one.longest_wait_s if one.pid == 0 else 0.0) >= STANDS_S
+        (seen, item)
+        for seen, item in numbers
+        if max(item.transaction_s or 0.0, item.longest_wait_s if item.pid == 0 else 0.0) >= STANDS_S
     ]
     ordered = sorted(standing, key=lambda item: (-item[0], -(item[1].transaction_s or 0.0)))
-    return tuple(one for _, one in ordered[:SHOWN_MAX])
+    return tuple(item for _, item in ordered[:SHOWN_MAX])
 
 
-def blocker_words(one: Blocker) -> str:
+def blocker_words(blocker: Blocker) -> str:
     """Who holds what, since when, and how many wait."""
-    idle = f" and is {one.state}" if one.is_idle else f" and is {one.state}" if one.state else ""
-    since = "" if one.state_s is None or not one.state else f", for {duration(one.state_s)}"
-    age = "" if one.transaction_s is None else f"; its transaction is {duration(one.transaction_s)} old"
+    idle = f" and is {blocker.state}" if blocker.is_idle else f" and is {blocker.state}" if blocker.state else ""
+    since = "" if blocker.state_s is None or not blocker.state else f", for {duration(blocker.state_s)}"
+    age = "" if blocker.transaction_s is None else f"; its transaction is {duration(blocker.transaction_s)} old"
     return (
-        f"{one.name} holds {one.lock}{idle}{since}{age}; {one.waiting:,} {'session waits' if one.waiting == 1 else 'sessions wait'}"
-        f" for locks, for up to {duration(one.longest_wait_s)}"
+        f"{blocker.name} holds {blocker.lock}{idle}{since}{age}; {blocker.waiting:,} {'session waits' if blocker.waiting == 1 else 'sessions wait'}"
+        f" for locks, for up to {duration(blocker.longest_wait_s)}"
     )
 
 
@@ -99,13 +99,13 @@ def ending_words(blockers: Sequence[Blocker]) -> str | None:
     """The statement that ends the first of them, as a choice; None without one."""
     if not blockers:
         return None
-    one = blockers[0]
-    if one.pid == 0:
-        return f"end the prepared transaction, if its work may be lost: {one.statement}"
+    blocker = blockers[0]
+    if blocker.pid == 0:
+        return f"end the prepared transaction, if its work may be lost: {blocker.statement}"
     then = ""
-    if one.is_idle:
+    if blocker.is_idle:
         then = "; idle_in_transaction_session_timeout would end such a session by itself"
-    return f"end the session that holds the lock, if its work may be rolled back: {one.statement}{then}"
+    return f"end the session that holds the lock, if its work may be rolled back: {blocker.statement}{then}"
 
 
 def _blocker(row: dict[str, Any]) -> Blocker:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.circumstances import Circumstances
     from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.catalog import Catalog
-    from pgdyno.size.measured import Measured
+    from pgdyno.size.measured import DeviceSamples
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ def purchase_of(bought: Sequence[str], instance: str | None) -> Purchase:
             if role in volumes:
                 raise InputError(f"--bought names {role} twice", remedy="name each volume once")
             volumes[role] = _volume(catalog, spec)
-        found = InstanceRecord() if instance is None else with_price(catalog, _instance(instance))
-    return Purchase(volumes, found)
+        record = InstanceRecord() if instance is None else with_price(catalog, _instance(instance))
+    return Purchase(volumes, record)
 
 
-def with_offers(around: Circumstances, evidence: Evidence, measured: Mapping[str, Measured]) -> Circumstances:
+def with_offers(around: Circumstances, evidence: Evidence, measured: Mapping[str, DeviceSamples]) -> Circumstances:
     """With what could be bought instead of each volume and the instance: for what a file has ``measured`` of it, else for what was seen."""
     from pgdyno.catalog import Catalog
     from pgdyno.size import offers
@@ -101,7 +101,7 @@ def _volume(catalog: Catalog, spec: str) -> VolumeRecord:
 def _instance(name: str) -> InstanceRecord:
     from pgdyno.host.instance_type import resolve_type
 
-    found = resolve_type(name)
+    type_ = resolve_type(name)
     return InstanceRecord(
-        memory_bytes=found.memory_bytes, type=found.name, vcpus=found.vcpus, ebs=found.ebs, storage_only=False
+        memory_bytes=type_.memory_bytes, type=type_.name, vcpus=type_.vcpus, ebs=type_.ebs, storage_only=False
     )

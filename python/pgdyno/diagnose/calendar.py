@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.circumstances import is_watched
-from pgdyno.analysis.binding.verdict import Verdict, total
+from pgdyno.analysis.binding.verdict import BindingVerdict, total
 from pgdyno.diagnose.diagnosis import OF_STORAGE, Diagnosis, diagnose
 from pgdyno.diagnose.repeat import MISSED_FILE
 from pgdyno.errors import InputError
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.uses import What
     from pgdyno.diagnose.bought import Purchase
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 
 @dataclass(frozen=True)
-class Watch:
+class WatchRecord:
     """One watch of the directory."""
 
     begin_unix_s: float
@@ -39,8 +39,8 @@ class Hour:
 
     begin: datetime
     """When the hour begins, with its time zone."""
-    watches: tuple[Watch, ...]
-    verdict: Verdict
+    watches: tuple[WatchRecord, ...]
+    verdict: BindingVerdict
     """Over the seconds of all of them."""
     missed: tuple[str, ...] = ()
     """Why watches of this hour came to nothing, or what they missed, each with its time: ``13:54 the server cannot be connected to``."""
@@ -69,7 +69,7 @@ class Calendar:
     unreadable: Mapping[Path, str]
 
     @property
-    def watches(self) -> tuple[Watch, ...]:
+    def watches(self) -> tuple[WatchRecord, ...]:
         """All, in their order."""
         return tuple(watch for hour in self.hours for watch in hour.watches)
 
@@ -88,10 +88,10 @@ class Calendar:
         no more, the one in which it bound most of the time; else the last.
         """
         binding = next((limit for limit in self.counted if limit != "client"), None)
-        of_it = [one.found for one in self.watches if one.found.binding.verdict.limit == binding]
+        of_it = [watch.found for watch in self.watches if watch.found.binding.verdict.limit == binding]
         if binding is None or not of_it:
             return self.watches[-1].found
-        return max(of_it, key=lambda found: (found.binding.verdict.confidence == "high", found.binding.verdict.share))
+        return max(of_it, key=lambda item: (item.binding.verdict.confidence == "high", item.binding.verdict.share))
 
 
 def is_calendar(path: Path) -> bool:
@@ -101,10 +101,15 @@ def is_calendar(path: Path) -> bool:
     )
 
 
-def runs_of(path: Path, unreadable: dict[Path, str] | None = None) -> list[Run]:
+def runs_of(path: Path, unreadable: dict[Path, str] | None = None) -> list[StoredRun]:
     """The watches of a directory in their order. :class:`InputError` where there is none, or they are of several servers."""
     known = unreadable if unreadable is not None else {}
-    runs = [run for one in list_experiments(path, known) for run in one.runs if is_watched(run.record)]
+    runs = [
+        run
+        for list_experiment in list_experiments(path, known)
+        for run in list_experiment.runs
+        if is_watched(run.record)
+    ]
     if not runs:
         raise InputError(
             f"{path} has no watch",
@@ -131,12 +136,12 @@ def calendar_of(
     """
     unreadable: dict[Path, str] = {}
     runs = runs_of(path, unreadable)
-    by_hour: dict[datetime, list[Watch]] = defaultdict(list)
+    by_hour: dict[datetime, list[WatchRecord]] = defaultdict(list)
     for place, run in enumerate(runs):
         if tell is not None:
             tell(place, len(runs))
         begin_s = run.record.anchor.to_unix_ns(run.record.measure.begin_ns) / 1e9
-        by_hour[_hour(begin_s, zone)].append(Watch(begin_s, diagnose(run.path, purchase)))
+        by_hour[_hour(begin_s, zone)].append(WatchRecord(begin_s, diagnose(run.path, purchase)))
     missed: dict[datetime, list[str]] = defaultdict(list)
     unanswered = [
         (watch.begin_unix_s, silence.title)
@@ -153,7 +158,7 @@ def calendar_of(
     return Calendar(path, runs[-1].record.arm, hours, unreadable)
 
 
-def _together(watches: Sequence[Watch]) -> Verdict:
+def _together(watches: Sequence[WatchRecord]) -> BindingVerdict:
     return total([watch.found.binding.seconds for watch in watches])
 
 
@@ -165,13 +170,13 @@ def _hour(unix_s: float, zone: tzinfo | None) -> datetime:
 def _missed(path: Path) -> list[tuple[float, str]]:
     """(instant, reason) of the watches that came to nothing. A line that was not written whole is left out."""
     file = path / MISSED_FILE
-    found: list[tuple[float, str]] = []
+    results: list[tuple[float, str]] = []
     if not file.is_file():
-        return found
+        return results
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            said = parsed_json(line)
-            found.append((float(said["unix_s"]), str(said["why"])))
+            result = parsed_json(line)
+            results.append((float(result["unix_s"]), str(result["why"])))
         except (ValueError, KeyError, TypeError):
             continue
-    return found
+    return results

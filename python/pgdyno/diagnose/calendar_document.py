@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Literal
 
 from pgdyno.analysis.binding.limits import Confidence, Limit
 from pgdyno.analysis.binding.uses import What
-from pgdyno.diagnose.document import Remedy, remedies
-from pgdyno.report.part import Part, Share
+from pgdyno.diagnose.document import RemedyDocument, remedies
+from pgdyno.report.part import DocumentPart, Share
 
 if TYPE_CHECKING:
     from pgdyno.diagnose.calendar import Calendar
 
 
-class HourUse(Part):
+class HourUse(DocumentPart):
     """The largest use of the volume that binds."""
 
     what: What
     share: Share
 
 
-class Hour(Part):
+class HourDocument(DocumentPart):
     """The watches that began in one hour, taken together."""
 
     begin: str
@@ -40,7 +40,7 @@ class Hour(Part):
     """Where the watches are."""
 
 
-class CalendarDocument(Part):
+class CalendarDocument(DocumentPart):
     """The answer of `pgdyno diagnose DIR`."""
 
     schema_version: Literal[1] = 1
@@ -48,23 +48,23 @@ class CalendarDocument(Part):
     directory: str
     server: str
     """Its connection string, without a password."""
-    hours: list[Hour]
+    hours: list[HourDocument]
     """Those with a watch, or without one that should have been; in their order."""
     counted: dict[Limit, int]
     """Limit -> hours in which it bound, the most frequent first."""
-    remedies: list[Remedy]
+    remedies: list[RemedyDocument]
     """For the limit that bound most often; of the watch in which it bound most of the time."""
     unreadable: dict[str, str]
     """Directory -> why it could not be read."""
 
 
-def calendar_document(found: Calendar) -> CalendarDocument:
+def calendar_document(calendar: Calendar) -> CalendarDocument:
     """The document of a calendar."""
     return CalendarDocument(
-        directory=str(found.path),
-        server=found.server,
+        directory=str(calendar.path),
+        server=calendar.server,
         hours=[
-            Hour(
+            HourDocument(
                 begin=hour.begin.isoformat(),
                 watches=len(hour.watches),
                 missed=list(hour.missed),
@@ -78,9 +78,9 @@ def calendar_document(found: Calendar) -> CalendarDocument:
                 else HourUse(what=hour.consumer[0], share=min(1.0, hour.consumer[1])),
                 directories=[str(watch.found.run.path) for watch in hour.watches],
             )
-            for hour in found.hours
+            for hour in calendar.hours
         ],
-        counted=found.counted,
-        remedies=remedies(found.worst),
-        unreadable={str(path): why for path, why in found.unreadable.items()},
+        counted=calendar.counted,
+        remedies=remedies(calendar.worst),
+        unreadable={str(path): why for path, why in calendar.unreadable.items()},
     )

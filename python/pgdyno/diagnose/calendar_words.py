@@ -47,7 +47,7 @@ SPANS_MAX = 8
 
 
 @dataclass(frozen=True)
-class Span:
+class LimitSpan:
     """Hours that follow each other with the same limit."""
 
     hours: tuple[Hour, ...]
@@ -65,42 +65,42 @@ class Span:
         return f"{first:%a %Y-%m-%d %H}:00 to {day}{last:%H}:59"
 
 
-def lines(found: Calendar, width: int = words.WIDTH_MAX) -> Iterator[str]:
+def lines(calendar: Calendar, width: int = words.WIDTH_MAX) -> Iterator[str]:
     """The screen."""
-    yield from words.entry("server", ", ".join([found.server, *watched_parts(found)]), width)
+    yield from words.entry("server", ", ".join([calendar.server, *watched_parts(calendar)]), width)
     yield ""
-    yield from _grid(found, width)
+    yield from _grid(calendar, width)
     yield ""
-    used = dict.fromkeys(hour.verdict.limit for hour in found.hours if hour.watches)
+    used = dict.fromkeys(hour.verdict.limit for hour in calendar.hours if hour.watches)
     key = [f"{LETTERS[limit]} {words.name_of(limit)}" for limit in LETTERS if limit in used]
-    if any(hour.missed for hour in found.hours):
+    if any(hour.missed for hour in calendar.hours):
         key.append(f"{MISSED} a watch without an answer")
     yield from words.entry("key", "; ".join([*key, "a small letter: probably"]), width)
-    yield from _spans(found, width)
-    yield from _missed(found, width)
-    yield from words.remedy_lines(found.worst, width)
-    for path, why in found.unreadable.items():
+    yield from _spans(calendar, width)
+    yield from _missed(calendar, width)
+    yield from words.remedy_lines(calendar.worst, width)
+    for path, why in calendar.unreadable.items():
         yield from words.entry("not read", f"{path}: {why}", width)
 
 
-def stretches(found: Calendar) -> list[Span]:
+def stretches(calendar: Calendar) -> list[LimitSpan]:
     """Hours that follow each other with the same answer, in their order."""
     return [
-        Span(tuple(hours))
+        LimitSpan(tuple(hours))
         for _, group in groupby(
-            found.hours, key=lambda hour: (bool(hour.watches), hour.verdict.limit, hour.verdict.role)
+            calendar.hours, key=lambda hour: (bool(hour.watches), hour.verdict.limit, hour.verdict.role)
         )
         for hours in _unbroken(list(group))
     ]
 
 
-def spans(found: Calendar) -> list[Span]:
+def spans(calendar: Calendar) -> list[LimitSpan]:
     """Stretches in which a limit bound, without those of clients that ask for no more; the longest first."""
-    binding = [span for span in stretches(found) if span.limit not in (None, "client")]
+    binding = [span for span in stretches(calendar) if span.limit not in (None, "client")]
     return sorted(binding, key=lambda span: -len(span.hours))
 
 
-def span_words(span: Span) -> str:
+def span_words(span: LimitSpan) -> str:
     """``volume IOPS of the wal volume, in 97 % of the seconds; mostly reads (61 %)``."""
     if not span.hours[0].watches:
         return f"no answer: {span.hours[0].missed[0].partition(' ')[2]}"
@@ -112,29 +112,29 @@ def span_words(span: Span) -> str:
     return f"{sure}{words.name_of(verdict.limit, verdict.role)}{share}{filled}"
 
 
-def headline(found: Calendar) -> str:
+def headline(calendar: Calendar) -> str:
     """``volume IOPS in 9 of 24 hours; nothing binds: the clients ask for no more in 15``."""
-    hours = sum(1 for hour in found.hours if hour.watches)
-    counted = list(found.counted.items())
+    hours = sum(1 for hour in calendar.hours if hour.watches)
+    counted = list(calendar.counted.items())
     if not counted:
-        return f"No limit stands out in any of {hours} hours{missed_words(found)}"
+        return f"No limit stands out in any of {hours} hours{missed_words(calendar)}"
     parts = [f"{words.name_of(limit)} in {count}" for limit, count in counted[:SHOWN]]
     text = f"{parts[0]} of {hours} hour{'s' if hours != 1 else ''}" + "".join(f"; {part}" for part in parts[1:])
-    text += missed_words(found)
+    text += missed_words(calendar)
     return text[:1].upper() + text[1:]
 
 
-def missed_words(found: Calendar) -> str:
+def missed_words(calendar: Calendar) -> str:
     """``; 1 watch without an answer``."""
-    count = sum(len(hour.missed) for hour in found.hours)
+    count = sum(len(hour.missed) for hour in calendar.hours)
     return f"; {count:,} watch{'es' if count != 1 else ''} without an answer" if count else ""
 
 
-def watched_parts(found: Calendar) -> list[str]:
+def watched_parts(calendar: Calendar) -> list[str]:
     """How many watches, how long, and when."""
-    watches = found.watches
-    seconds = sum(one.found.run.record.measure.seconds for one in watches)
-    first, last = found.hours[0].begin, found.hours[-1].begin
+    watches = calendar.watches
+    seconds = sum(watch.found.run.record.measure.seconds for watch in watches)
+    first, last = calendar.hours[0].begin, calendar.hours[-1].begin
     zone = first.tzname() or ""
     return [
         f"{len(watches):,} watches of {seconds / len(watches):,.0f} s",
@@ -142,7 +142,7 @@ def watched_parts(found: Calendar) -> list[str]:
     ]
 
 
-def _grid(found: Calendar, width: int) -> Iterator[str]:
+def _grid(calendar: Calendar, width: int) -> Iterator[str]:
     """As wide as fits: three, two or one column for each hour."""
     each = next((size for size in (3, 2) if DAY_WIDTH + HOURS * size <= width), 1)
     labels = {
@@ -154,7 +154,7 @@ def _grid(found: Calendar, width: int) -> Iterator[str]:
         head = list("0     6     12    18     ")[:HOURS]
     yield (" " * DAY_WIDTH + "".join(head)).rstrip()
     by_day: dict[date, dict[int, Hour]] = {}
-    for hour in found.hours:
+    for hour in calendar.hours:
         by_day.setdefault(hour.begin.date(), {})[hour.begin.hour] = hour
     for day, hours in by_day.items():
         cells = [_cell(hours.get(place), each).ljust(each) for place in range(HOURS)]
@@ -173,24 +173,24 @@ def _cell(hour: Hour | None, each: int) -> str:
     return f"{letter}{MISSED}" if each > 1 else MISSED
 
 
-def _missed(found: Calendar, width: int) -> Iterator[str]:
+def _missed(calendar: Calendar, width: int) -> Iterator[str]:
     """The times at which the server did not answer."""
-    shown = [f"{hour.begin:%a %Y-%m-%d} {why}" for hour in found.hours for why in hour.missed]
+    shown = [f"{hour.begin:%a %Y-%m-%d} {why}" for hour in calendar.hours for why in hour.missed]
     for place, text in enumerate(shown[-SPANS_MAX:]):
         yield from words.entry("no answer" if place == 0 else "", text, width)
     if len(shown) > SPANS_MAX:
         yield from words.entry("", f"and {len(shown) - SPANS_MAX:,} more before these, in the JSON", width)
 
 
-def _spans(found: Calendar, width: int) -> Iterator[str]:
-    binding = spans(found)
+def _spans(calendar: Calendar, width: int) -> Iterator[str]:
+    binding = spans(calendar)
     if not binding:
-        asked = (
+        text = (
             "the clients ask for no more"
-            if any("client" in hour.verdict.shares for hour in found.hours)
+            if any("client" in hour.verdict.shares for hour in calendar.hours)
             else "none stands out"
         )
-        yield from words.entry("limit", f"none bound in any hour that was watched: {asked}", width)
+        yield from words.entry("limit", f"none bound in any hour that was watched: {text}", width)
         return
     for place, span in enumerate(binding[:SPANS_MAX]):
         yield from words.entry("limit" if place == 0 else "", f"{span.text}: {span_words(span)}", width)

@@ -11,9 +11,9 @@ from pgdyno.text import number, times
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from pgdyno.analysis.binding.bought import Bought
+    from pgdyno.analysis.binding.bought import ProvisionedVolume
     from pgdyno.analysis.binding.evidence import Evidence, Second
-    from pgdyno.diagnose.source import Source
+    from pgdyno.diagnose.source import VolumeSource
 
 BEYOND = 1.25
 """Times what was bought that no volume does for seconds, by bytes or by the provider's own count of operations."""
@@ -57,41 +57,41 @@ class Contradiction:
         )
 
 
-def contradictions_of(evidence: Evidence, sources: Sequence[Source], step_s: float) -> tuple[Contradiction, ...]:
+def contradictions_of(evidence: Evidence, sources: Sequence[VolumeSource], step_s: float) -> tuple[Contradiction, ...]:
     """Every volume, and the instance, that did far more than what was said to be bought can; ``step_s`` is the length of a second."""
-    counted = {one.role for one in sources if one.flag in (CLOUDWATCH, NVME)}
-    found = []
+    counted = {source.role for source in sources if source.flag in (CLOUDWATCH, NVME)}
+    results = []
     for role, bought in evidence.given.bought.items():
         if role not in evidence.given.inferred:
-            found += _of_volume(role, bought, evidence, step_s, by_provider=role in counted)
-    found += _of_instance(evidence, step_s)
-    return tuple(found)
+            results += _of_volume(role, bought, evidence, step_s, by_provider=role in counted)
+    results += _of_instance(evidence, step_s)
+    return tuple(results)
 
 
 def without(evidence: Evidence, wrong: Collection[Contradiction]) -> Evidence:
     """The evidence as if nothing had been said of what is wrong."""
     given = evidence.given
-    roles = {one.role for one in wrong if one.role is not None}
-    bought = {role: one for role, one in given.bought.items() if role not in roles}
-    instance = None if any(one.role is None for one in wrong) else given.instance
+    roles = {contradiction.role for contradiction in wrong if contradiction.role is not None}
+    bought = {role: volume for role, volume in given.bought.items() if role not in roles}
+    instance = None if any(contradiction.role is None for contradiction in wrong) else given.instance
     return replace(evidence, given=replace(given, bought=bought, instance=instance))
 
 
 def _of_volume(
-    role: str, bought: Bought, evidence: Evidence, step_s: float, *, by_provider: bool
+    role: str, bought: ProvisionedVolume, evidence: Evidence, step_s: float, *, by_provider: bool
 ) -> list[Contradiction]:
     devices = [second.devices[role] for second in evidence.seconds if role in second.devices]
-    sizes = [(one.mib_per_s, bought.used_throughput(one.mib_per_s)) for one in devices]
-    counts = [(bought.counted_iops(one), bought.used_iops(one)) for one in devices]
-    found = []
+    sizes = [(device.mib_per_s, bought.used_throughput(device.mib_per_s)) for device in devices]
+    counts = [(bought.counted_iops(device), bought.used_iops(device)) for device in devices]
+    results = []
     for values, rate, unit, beyond in (
         (counts, bought.iops, "IOPS", BEYOND if by_provider else BEYOND_REQUESTS),
         (sizes, bought.mib_per_s, "MiB/s", BEYOND),
     ):
         seen = [value for value, used in values if used is not None and used >= beyond]
         if rate is not None and seen and len(seen) * step_s >= SECONDS_MIN:
-            found.append(Contradiction("--bought", role, bought.spec, sum(seen) / len(seen), unit, rate.maximum))
-    return found[:1]
+            results.append(Contradiction("--bought", role, bought.spec, sum(seen) / len(seen), unit, rate.maximum))
+    return results[:1]
 
 
 def _of_instance(evidence: Evidence, step_s: float) -> list[Contradiction]:
@@ -106,4 +106,4 @@ def _of_instance(evidence: Evidence, step_s: float) -> list[Contradiction]:
 
 
 def _mib_per_s(second: Second) -> float:
-    return sum(one.mib_per_s for one in second.devices.values())
+    return sum(device.mib_per_s for device in second.devices.values())

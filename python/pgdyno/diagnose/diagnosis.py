@@ -9,22 +9,22 @@ from pgdyno.analysis.binding.circumstances import Circumstances, circumstances_o
 from pgdyno.analysis.binding.consumers import Consumer, consumers_of
 from pgdyno.analysis.binding.evidence import evidence_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
-from pgdyno.analysis.binding.verdict import RunBinding, Verdict, of_evidence
+from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, of_evidence
 from pgdyno.analysis.binding.words import evidence_words
 from pgdyno.analysis.run_figures import figures_of
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.diagnose.alone import evidence_of_files, grid_of, run_of_files
-from pgdyno.diagnose.alongside import Grid, beside, check_words, most_used_words, totals_of
+from pgdyno.diagnose.alongside import TimeGrid, beside, check_words, most_used_words, totals_of
 from pgdyno.diagnose.blocking import Blocker, blocker_words, blockers_of, ending_words
 from pgdyno.diagnose.bought import require_roles, with_offers
 from pgdyno.diagnose.contradicted import Contradiction, contradictions_of, without
 from pgdyno.diagnose.free import Free, free_of, settings_of
 from pgdyno.diagnose.inferred import inferred_words, with_inferred
 from pgdyno.diagnose.noticed import notes_of
-from pgdyno.diagnose.published import Finding, findings_of
+from pgdyno.diagnose.published import RuleFinding, findings_of
 from pgdyno.diagnose.silence import Silence, bound, silence_of
-from pgdyno.diagnose.source import Source, require_source_roles
-from pgdyno.diagnose.statements import Statement, slow_of, statements_of, top_of, unseen_words
+from pgdyno.diagnose.source import VolumeSource, require_source_roles
+from pgdyno.diagnose.statements import StatementLoad, slow_of, statements_of, top_of, unseen_words
 from pgdyno.errors import InputError
 from pgdyno.store import open_experiment, open_run
 from pgdyno.store.names import EXPERIMENT_FILE
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.diagnose.bought import Purchase
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
     from pgdyno.store.record import RunRecord
 
 OF_STORAGE = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency",
@@ -59,7 +59,7 @@ _UNKNOWN_PURCHASE = "what was bought: name it with --bought data=gp3:iops=6000, 
 
 
 @dataclass(frozen=True)
-class Cost:
+class WatchCost:
     """What the watch itself took."""
 
     server_cpu_share: float | None
@@ -75,7 +75,7 @@ class Cost:
 class Diagnosis:
     """What is said of a server."""
 
-    run: Run
+    run: StoredRun
     binding: RunBinding
     evidence: tuple[str, ...]
     missing: tuple[str, ...]
@@ -86,13 +86,13 @@ class Diagnosis:
     free: tuple[Free, ...]
     remedy: Remedy | None
     """What the limit asks for: a purchase with its price, or in words."""
-    cost: Cost | None
+    cost: WatchCost | None
     """None unless the run is a watch."""
-    sources: tuple[Source, ...] = ()
+    sources: tuple[VolumeSource, ...] = ()
     """Files that were read beside the server, or instead of one."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RuleFinding, ...] = ()
     """What published rules say of the same figures."""
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[StatementLoad, ...] = ()
     """Those that read, log or spill most, by pg_stat_statements."""
     silence: Silence | None = None
     """When the server did not answer; None unless one was watched."""
@@ -104,7 +104,7 @@ class Diagnosis:
     """What is worth knowing beside the verdict."""
 
 
-def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[Source] = ()) -> Diagnosis:
+def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[VolumeSource] = ()) -> Diagnosis:
     """Judge the run in a directory, or the only one of an experiment's. :class:`InputError` where there is none.
 
     ``purchase`` takes the place of what its record says to be bought; ``sources`` are files about its volumes.
@@ -118,7 +118,7 @@ def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[Sou
     seen = frozenset(role for second in evidence.seconds for role in second.devices)
     require_roles(run.record.world.volumes if purchase is not None else {}, seen)
     require_source_roles(sources, seen)
-    grid = Grid.of(run.record, len(evidence.seconds))
+    grid = TimeGrid.of(run.record, len(evidence.seconds))
     if sources:
         evidence = beside(evidence, grid, sources)
     io_timing = figures.server.io_timing
@@ -129,10 +129,10 @@ def diagnose(path: Path, purchase: Purchase | None = None, sources: Sequence[Sou
 
 def begin_s(path: Path) -> float:
     """When the run in a directory began to be measured, in seconds since 1970."""
-    return Grid.of(_opened(path).record, 1).begin_s
+    return TimeGrid.of(_opened(path).record, 1).begin_s
 
 
-def diagnose_files(sources: Sequence[Source], purchase: Purchase) -> Diagnosis:
+def diagnose_files(sources: Sequence[VolumeSource], purchase: Purchase) -> Diagnosis:
     """Judge the volumes that files are about, without their server. :class:`InputError` for files of different times."""
     grid = grid_of(sources)
     run, evidence = run_of_files(sources, grid, purchase), evidence_of_files(sources, grid, purchase)
@@ -144,11 +144,11 @@ def diagnose_files(sources: Sequence[Source], purchase: Purchase) -> Diagnosis:
 
 
 def _judged(
-    run: Run,
+    run: StoredRun,
     evidence: Evidence,
     around: Circumstances,
-    sources: Sequence[Source],
-    grid: Grid,
+    sources: Sequence[VolumeSource],
+    grid: TimeGrid,
     missing: Callable[[RunBinding], list[str]],
     silence: Silence | None = None,
 ) -> Diagnosis:
@@ -156,14 +156,14 @@ def _judged(
     if not evidence.given.driven:
         wrong = contradictions_of(evidence, sources, grid.step_s)
         evidence = with_inferred(without(evidence, wrong))
-        known = {role: one for role, one in around.volumes.items() if role not in {each.role for each in wrong}}
+        known = {role: volume for role, volume in around.volumes.items() if role not in {each.role for each in wrong}}
         around = replace(around, volumes=known)
         around = with_offers(around, evidence, {source.role: source.measured for source in reversed(sources)})
     binding = of_evidence(evidence)
     if silence is not None and silence.binds:
         return _unanswered(run, bound(binding, silence), silence)
     if wrong and binding.verdict.limit in OF_STORAGE:
-        binding = replace(binding, verdict=Verdict(None, None, "unknown", binding.verdict.shares))
+        binding = replace(binding, verdict=BindingVerdict(None, None, "unknown", binding.verdict.shares))
     verdict = binding.verdict
     role = verdict.role or DATA
     consumers = consumers_of(run, role, verdict.limit)
@@ -174,20 +174,20 @@ def _judged(
     remedy = remedy_of(binding, verdict.remediable, around)
     if verdict.limit == "checkpoints" and free:
         remedy = None  # the same in general
-    if all(one.what == "not_explained" for one in consumers):
+    if all(consumer.what == "not_explained" for consumer in consumers):
         consumers = ()  # the server counted nothing, or none was watched
-    told = [text for source in sources for text in check_words(source, grid)]
+    texts = [text for source in sources for text in check_words(source, grid)]
     if verdict.role in evidence.given.inferred:
-        told += inferred_words(evidence)
+        texts += inferred_words(evidence)
     if verdict.limit is None and sources:
-        told += most_used_words(evidence)
+        texts += most_used_words(evidence)
     statements = statements_of(run)
     blockers = blockers_of(run)
-    spoken = [*evidence_words(binding, verdict, around), *told]
+    spoken = [*evidence_words(binding, verdict, around), *texts]
     if verdict.limit == "locks":
-        spoken += [blocker_words(one) for one in blockers]
-    notes = [one.title for one in wrong] if verdict.limit is not None else []
-    notes += [] if verdict.limit == "locks" else [blocker_words(one) for one in blockers]
+        spoken += [blocker_words(blocker) for blocker in blockers]
+    notes = [contradiction.title for contradiction in wrong] if verdict.limit is not None else []
+    notes += [] if verdict.limit == "locks" else [blocker_words(blocker) for blocker in blockers]
     return Diagnosis(
         run=run,
         binding=binding,
@@ -212,7 +212,7 @@ def _judged(
     )
 
 
-def _unanswered(run: Run, binding: RunBinding, silence: Silence) -> Diagnosis:
+def _unanswered(run: StoredRun, binding: RunBinding, silence: Silence) -> Diagnosis:
     """The diagnosis of a server that did not answer: that alone."""
     return Diagnosis(
         run=run,
@@ -231,7 +231,7 @@ def _unanswered(run: Run, binding: RunBinding, silence: Silence) -> Diagnosis:
 def _chosen(
     remedy: Remedy | None,
     evidence: Evidence,
-    verdict: Verdict,
+    verdict: BindingVerdict,
     wrong: Sequence[Contradiction],
     blockers: Sequence[Blocker],
 ) -> Remedy | None:
@@ -258,7 +258,7 @@ def _with_purchase(record: RunRecord, purchase: Purchase) -> RunRecord:
     )
 
 
-def _opened(path: Path) -> Run:
+def _opened(path: Path) -> StoredRun:
     if not (path / EXPERIMENT_FILE).is_file():
         return open_run(path)
     runs = open_experiment(path).runs
@@ -271,31 +271,31 @@ def _opened(path: Path) -> Run:
     return runs[0]
 
 
-def _missing(run: Run, evidence: Evidence, io_timing: bool | None) -> Callable[[RunBinding], list[str]]:
+def _missing(run: StoredRun, evidence: Evidence, io_timing: bool | None) -> Callable[[RunBinding], list[str]]:
     """What was not seen, with what would show it, once it is known what binds."""
 
     def of(binding: RunBinding) -> list[str]:
-        said, limit = list(evidence.missing), binding.verdict.limit
+        texts, limit = list(evidence.missing), binding.verdict.limit
         watched = is_watched(run.record)
         if watched and all(second.sessions is None for second in evidence.seconds):
-            said = [one for one in said if not one.startswith("what sessions waited for")]
-            said.insert(0, "what sessions wait for: `GRANT pg_monitor TO` the role, and track_activities must be on")
+            texts = [text for text in texts if not text.startswith("what sessions waited for")]
+            texts.insert(0, "what sessions wait for: `GRANT pg_monitor TO` the role, and track_activities must be on")
         if watched and not evidence.given.bought:
-            said = [one for one in said if not one.startswith("what the volume was bought")]
+            texts = [text for text in texts if not text.startswith("what the volume was bought")]
             if limit in (None, *OF_STORAGE):
-                said.append(_UNKNOWN_PURCHASE)
+                texts.append(_UNKNOWN_PURCHASE)
         if evidence.given.pooled:
-            said.insert(0, _UNSEEN_CLIENTS)
+            texts.insert(0, _UNSEEN_CLIENTS)
         if io_timing is False and limit in (None, "volume_latency", "commit_latency"):
-            said.append("how long reads took: track_io_timing is off")
+            texts.append("how long reads took: track_io_timing is off")
         if watched:
-            said += unseen_words(run, absent=limit in (None, "server_cpu", "locks", *OF_STORAGE))
-        return said
+            texts += unseen_words(run, absent=limit in (None, "server_cpu", "locks", *OF_STORAGE))
+        return texts
 
     return of
 
 
-def _cost(run: Run) -> Cost | None:
+def _cost(run: StoredRun) -> WatchCost | None:
     rows = run.table("probe/cost").to_pylist()
     looks = next((row for row in rows if row["probe"] == "wait_events"), None)
     if looks is None:
@@ -303,7 +303,7 @@ def _cost(run: Run) -> Cost | None:
     seconds = max(1e-9, (looks["t_end_ns"] - looks["t_begin_ns"]) / 1e9)
     cpu_ns = [row["server_cpu_ns"] for row in rows if row["probe"] != "host"]
     known = [used for used in cpu_ns if used is not None]
-    return Cost(
+    return WatchCost(
         server_cpu_share=sum(known) / 1e9 / seconds if known and len(known) == len(cpu_ns) else None,
         samples=looks["samples"],
         lost=looks["lost_samples"],

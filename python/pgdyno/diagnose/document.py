@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pgdyno.analysis.binding.limits import Confidence, Limit
 from pgdyno.analysis.binding.uses import What
-from pgdyno.report.part import Part, Share
+from pgdyno.report.part import DocumentPart, Share
 
 if TYPE_CHECKING:
     from pgdyno.diagnose.diagnosis import Diagnosis
 
 
-class Target(Part):
+class TargetDocument(DocumentPart):
     """The server."""
 
     version: str
@@ -25,7 +25,7 @@ class Target(Part):
     """Whether a connection pooler was between."""
 
 
-class Watched(Part):
+class WatchPeriod(DocumentPart):
     """When, and how long."""
 
     begin_unix_ns: int
@@ -36,7 +36,7 @@ class Watched(Part):
     """Files that were read beside the server, or instead of one."""
 
 
-class Verdict(Part):
+class VerdictDocument(DocumentPart):
     """Which limit binds."""
 
     limit: Limit | None
@@ -50,7 +50,7 @@ class Verdict(Part):
     shares: dict[Limit, Share]
 
 
-class Consumer(Part):
+class ConsumerDocument(DocumentPart):
     """One use of a volume."""
 
     role: str
@@ -60,7 +60,7 @@ class Consumer(Part):
     mib_per_s: float
 
 
-class Setting(Part):
+class SettingDocument(DocumentPart):
     """A setting that is proposed."""
 
     name: str
@@ -68,7 +68,7 @@ class Setting(Part):
     proposed: str
 
 
-class Remedy(Part):
+class RemedyDocument(DocumentPart):
     """Something to do."""
 
     kind: Literal["setting", "purchase", "other"]
@@ -81,10 +81,10 @@ class Remedy(Part):
     """Times the work at most; null where it cannot be bounded."""
     then: Limit | None
     """The limit that is met there."""
-    settings: list[Setting]
+    settings: list[SettingDocument]
 
 
-class Statement(Part):
+class StatementDocument(DocumentPart):
     """One statement, in all databases, during the watch."""
 
     queryid: int
@@ -98,7 +98,7 @@ class Statement(Part):
     """The first 200 characters; null without `--statements`."""
 
 
-class Finding(Part):
+class FindingDocument(DocumentPart):
     """A published rule, applied to what was seen."""
 
     rule: str
@@ -110,7 +110,7 @@ class Finding(Part):
     why: str
 
 
-class Blocker(Part):
+class BlockerDocument(DocumentPart):
     """A session that held a lock for long while others waited, as it was seen last."""
 
     pid: int
@@ -131,7 +131,7 @@ class Blocker(Part):
     """What ends it, if its work may be lost."""
 
 
-class Cost(Part):
+class WatchCostDocument(DocumentPart):
     """What the watch itself took."""
 
     server_cpu_share: float | None
@@ -141,43 +141,43 @@ class Cost(Part):
     interval_ms: float | None
 
 
-class DiagnoseDocument(Part):
+class DiagnoseDocument(DocumentPart):
     """The answer of `pgdyno diagnose`."""
 
     schema_version: Literal[1] = 1
     command: Literal["diagnose"] = "diagnose"
     directory: str | None
     """Where what was seen is kept; null without `--keep`."""
-    target: Target | None
+    target: TargetDocument | None
     """Null where files alone were read."""
-    watched: Watched
-    verdict: Verdict
+    watched: WatchPeriod
+    verdict: VerdictDocument
     evidence: list[str]
     missing: list[str]
     notes: list[str]
     """What is worth knowing beside the verdict: open transactions, sessions that hold locks, `--bought` that is wrong."""
-    blockers: list[Blocker]
-    consumers: list[Consumer]
+    blockers: list[BlockerDocument]
+    consumers: list[ConsumerDocument]
     bought: dict[str, str]
     """Volume's role -> what was said to be bought."""
-    remedies: list[Remedy]
-    statements: list[Statement]
+    remedies: list[RemedyDocument]
+    statements: list[StatementDocument]
     """Those that read, log or spill most; empty without pg_stat_statements."""
-    findings: list[Finding]
-    cost: Cost | None
+    findings: list[FindingDocument]
+    cost: WatchCostDocument | None
 
 
-def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
+def document(diagnosis: Diagnosis, directory: str | None) -> DiagnoseDocument:
     """The document of a diagnosis."""
     from pgdyno.diagnose.words import limit_title
 
-    record, verdict = found.run.record, found.binding.verdict
+    record, verdict = diagnosis.run.record, diagnosis.binding.verdict
     server, workload, phase = record.world.server, record.workload, record.measure
     return DiagnoseDocument(
         directory=directory,
         target=None
-        if server is None and found.sources
-        else Target(
+        if server is None and diagnosis.sources
+        else TargetDocument(
             version=record.postgres.version,
             host=None if server is None else server.host,
             port=None if server is None else server.port,
@@ -185,67 +185,67 @@ def document(found: Diagnosis, directory: str | None) -> DiagnoseDocument:
             standby=workload.get("standby"),
             pooler=workload.get("pooler"),
         ),
-        watched=Watched(
+        watched=WatchPeriod(
             begin_unix_ns=record.anchor.to_unix_ns(phase.begin_ns),
             seconds=round(phase.seconds, 3),
-            unanswered_s=None if found.silence is None else round(found.silence.seconds, 3),
-            sources=[one.path for one in found.sources],
+            unanswered_s=None if diagnosis.silence is None else round(diagnosis.silence.seconds, 3),
+            sources=[source.path for source in diagnosis.sources],
         ),
-        verdict=Verdict(
+        verdict=VerdictDocument(
             limit=verdict.limit,
-            title=limit_title(found),
+            title=limit_title(diagnosis),
             role=verdict.role,
             confidence=verdict.confidence,
             share=verdict.share,
             shares=dict(verdict.shares),
         ),
-        evidence=list(found.evidence),
-        missing=list(found.missing),
-        notes=list(found.notes),
-        blockers=[Blocker.model_validate(one) for one in found.blockers],
+        evidence=list(diagnosis.evidence),
+        missing=list(diagnosis.missing),
+        notes=list(diagnosis.notes),
+        blockers=[BlockerDocument.model_validate(blocker) for blocker in diagnosis.blockers],
         consumers=[
-            Consumer(
-                role=found.consumers_role,
-                what=one.what,
-                share=min(1.0, one.share),
-                iops=one.iops,
-                mib_per_s=one.mib_per_s,
+            ConsumerDocument(
+                role=diagnosis.consumers_role,
+                what=consumer.what,
+                share=min(1.0, consumer.share),
+                iops=consumer.iops,
+                mib_per_s=consumer.mib_per_s,
             )
-            for one in found.consumers
+            for consumer in diagnosis.consumers
         ],
         bought={role: volume.spec["spec"] for role, volume in record.world.volumes.items() if volume.spec},
-        remedies=remedies(found),
-        statements=[Statement.model_validate(one) for one in found.statements],
-        findings=[Finding.model_validate(one) for one in found.findings],
-        cost=None if found.cost is None else Cost.model_validate(found.cost),
+        remedies=remedies(diagnosis),
+        statements=[StatementDocument.model_validate(statement) for statement in diagnosis.statements],
+        findings=[FindingDocument.model_validate(finding) for finding in diagnosis.findings],
+        cost=None if diagnosis.cost is None else WatchCostDocument.model_validate(diagnosis.cost),
     )
 
 
-def remedies(found: Diagnosis) -> list[Remedy]:
+def remedies(diagnosis: Diagnosis) -> list[RemedyDocument]:
     """What costs nothing first, then what the limit asks for."""
     made = [
-        Remedy(
-            kind=one.kind,
-            action=one.action,
+        RemedyDocument(
+            kind=free.kind,
+            action=free.action,
             spec=None,
             usd_per_month=None,
             usd_more_per_month=0.0,
-            ratio_max=one.ratio_max,
+            ratio_max=free.ratio_max,
             then=None,
-            settings=[Setting.model_validate(setting) for setting in one.settings],
+            settings=[SettingDocument.model_validate(setting) for setting in free.settings],
         )
-        for one in found.free
+        for free in diagnosis.free
     ]
-    if (one := found.remedy) is not None:
+    if (document := diagnosis.remedy) is not None:
         made.append(
-            Remedy(
-                kind="purchase" if one.spec is not None else "other",
-                action=one.action,
-                spec=one.spec,
-                usd_per_month=one.usd_per_month,
-                usd_more_per_month=one.usd_more_per_month,
-                ratio_max=one.tps_ratio_max,
-                then=one.then,
+            RemedyDocument(
+                kind="purchase" if document.spec is not None else "other",
+                action=document.action,
+                spec=document.spec,
+                usd_per_month=document.usd_per_month,
+                usd_more_per_month=document.usd_more_per_month,
+                ratio_max=document.tps_ratio_max,
+                then=document.then,
                 settings=[],
             )
         )

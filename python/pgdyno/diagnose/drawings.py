@@ -33,19 +33,19 @@ def colour_of(limit: Limit) -> str:
     return "role7" if limit == "client" else COLOURS[LIMITS.index(limit)]
 
 
-def consumers(found: Sequence[Consumer], width_px: int, theme: Theme) -> dict[str, Any]:
+def consumers(consumers: Sequence[Consumer], width_px: int, theme: Theme) -> dict[str, Any]:
     """A bar for each use of the volume, the largest first."""
     import altair as alt
 
     sheet = Sheet((), theme)
     rows = [
         {
-            "what": TITLES[one.what],
-            "share": min(1.0, one.share),
-            "text": percent(one.share),
-            "colour": _consumer(one, theme),
+            "what": TITLES[consumer.what],
+            "share": min(1.0, consumer.share),
+            "text": percent(consumer.share),
+            "colour": _consumer(consumer, theme),
         }
-        for one in found
+        for consumer in consumers
     ]
     base = sheet.chart(rows).encode(
         y=alt.Y(
@@ -61,8 +61,8 @@ def consumers(found: Sequence[Consumer], width_px: int, theme: Theme) -> dict[st
     return sheet.finish(alt.layer(bars, figures).properties(width=plot_px, height=ROW_PX * len(rows)))
 
 
-def _consumer(one: Consumer, theme: Theme) -> str:
-    return theme["quiet"] if one.what == "not_explained" else theme.arm(1)
+def _consumer(consumer: Consumer, theme: Theme) -> str:
+    return theme["quiet"] if consumer.what == "not_explained" else theme.arm(1)
 
 
 def calendar(hours: Sequence[Hour], width_px: int, theme: Theme) -> dict[str, Any]:

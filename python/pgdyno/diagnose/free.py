@@ -16,7 +16,7 @@ from pgdyno.analysis.server_figures import growth_of
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.consumers import Consumer
     from pgdyno.analysis.binding.uses import What
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 MATTERS = 0.15
 """Share of the volume's requests or bytes: without a consumer that has less, hardly a fifth more could be done."""
@@ -29,7 +29,7 @@ GIB = float(1 << 30)
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingAdvice:
     """One setting that is proposed."""
 
     name: str
@@ -46,15 +46,15 @@ class Free:
     """A sentence's end without its full stop."""
     ratio_max: float | None = None
     """Times the work that the volume can do at most, were this consumer gone; None where it cannot be bounded."""
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[SettingAdvice, ...] = ()
 
 
-def free_of(run: Run, consumers: Sequence[Consumer]) -> tuple[Free, ...]:
+def free_of(run: StoredRun, consumers: Sequence[Consumer]) -> tuple[Free, ...]:
     """For the consumers that matter, the one that can bring most first."""
-    shares = {one.what: one.share for one in consumers}
+    shares = {consumer.what: consumer.share for consumer in consumers}
     settings = settings_of(run)
-    found = [made for rule in _RULES if (made := rule(run, shares, settings)) is not None]
-    return tuple(sorted(found, key=lambda one: -(one.ratio_max or 1.0)))
+    findings = [made for rule in _RULES if (made := rule(run, shares, settings)) is not None]
+    return tuple(sorted(findings, key=lambda finding: -(finding.ratio_max or 1.0)))
 
 
 def _without(share: float) -> float:
@@ -62,7 +62,7 @@ def _without(share: float) -> float:
     return min(RATIO_MAX, 1 / max(1e-9, 1 - share))
 
 
-def _checkpoints(run: Run, shares: Mapping[What, float], settings: Mapping[str, str]) -> Free | None:
+def _checkpoints(run: StoredRun, shares: Mapping[What, float], settings: Mapping[str, str]) -> Free | None:
     """max_wal_size so large that checkpoint_timeout decides, where checkpoints came because it was reached."""
     share = shares.get("checkpoints", 0.0) + shares.get("whole_pages", 0.0)
     forced = growth_of(run, "probe/checkpointer", ("num_requested",)).get("num_requested", 0.0)
@@ -79,11 +79,11 @@ def _checkpoints(run: Run, shares: Mapping[What, float], settings: Mapping[str, 
         "setting",
         f"max_wal_size = {proposed}GB instead of {now} (a reload): checkpoints then come by checkpoint_timeout; recovery takes longer",
         _without(share),
-        (Setting("max_wal_size", now, f"{proposed}GB"),),
+        (SettingAdvice("max_wal_size", now, f"{proposed}GB"),),
     )
 
 
-def _whole_pages(_: Run, shares: Mapping[What, float], settings: Mapping[str, str]) -> Free | None:
+def _whole_pages(_: StoredRun, shares: Mapping[What, float], settings: Mapping[str, str]) -> Free | None:
     share = shares.get("whole_pages", 0.0)
     if share < MATTERS or settings.get("wal_compression") != "off":
         return None
@@ -91,11 +91,11 @@ def _whole_pages(_: Run, shares: Mapping[What, float], settings: Mapping[str, st
         "setting",
         "wal_compression = on instead of off (a reload): whole pages in WAL get smaller, for some CPU",
         _without(share),
-        (Setting("wal_compression", "off", "on"),),
+        (SettingAdvice("wal_compression", "off", "on"),),
     )
 
 
-def _temporary(_: Run, shares: Mapping[What, float], settings: Mapping[str, str]) -> Free | None:
+def _temporary(_: StoredRun, shares: Mapping[What, float], settings: Mapping[str, str]) -> Free | None:
     share = shares.get("temporary_files", 0.0)
     if share < MATTERS:
         return None
@@ -106,8 +106,8 @@ def _temporary(_: Run, shares: Mapping[What, float], settings: Mapping[str, str]
     )
 
 
-def _habit(what: What, action: str) -> Callable[[Run, Mapping[What, float], Mapping[str, str]], Free | None]:
-    def rule(_: Run, shares: Mapping[What, float], __: Mapping[str, str]) -> Free | None:
+def _habit(what: What, action: str) -> Callable[[StoredRun, Mapping[What, float], Mapping[str, str]], Free | None]:
+    def rule(_: StoredRun, shares: Mapping[What, float], __: Mapping[str, str]) -> Free | None:
         share = shares.get(what, 0.0)
         return Free("other", action, _without(share)) if share >= MATTERS else None
 
@@ -131,7 +131,7 @@ _RULES = (
 )
 
 
-def settings_of(run: Run) -> dict[str, str]:
+def settings_of(run: StoredRun) -> dict[str, str]:
     """Every setting of the server, in the base units of pg_settings."""
     table = run.table("postgres/settings")
     pairs = zip(table["name"].to_pylist(), table["setting"].to_pylist(), strict=True)

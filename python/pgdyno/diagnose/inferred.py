@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.bought import Bought
+from pgdyno.analysis.binding.bought import ProvisionedVolume
 from pgdyno.errors import InputError
 from pgdyno.size import capped
 from pgdyno.size.demand import demand_of
@@ -15,7 +15,7 @@ from pgdyno.specification import Rate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.device import DeviceActivity
     from pgdyno.analysis.binding.evidence import Evidence
 
 SPEC = "inferred"
@@ -26,15 +26,15 @@ def with_inferred(evidence: Evidence) -> Evidence:
     """The evidence with a limit for each volume of which nothing was said and that stood at a plateau."""
     given = evidence.given
     roles = dict.fromkeys(role for second in evidence.seconds for role in second.devices)
-    found = {
+    volumes = {
         role: bought
         for role in roles
         if role not in given.bought
         and (bought := _bought([second.devices[role] for second in evidence.seconds if role in second.devices]))
     }
-    if not found:
+    if not volumes:
         return evidence
-    known = replace(given, bought={**given.bought, **found}, inferred=given.inferred | found.keys())
+    known = replace(given, bought={**given.bought, **volumes}, inferred=given.inferred | volumes.keys())
     return replace(evidence, given=known)
 
 
@@ -50,13 +50,13 @@ def inferred_words(evidence: Evidence) -> Iterator[str]:
                 )
 
 
-def _bought(devices: Sequence[Device]) -> Bought | None:
+def _bought(devices: Sequence[DeviceActivity]) -> ProvisionedVolume | None:
     try:
-        found = capped.find(demand_of(measured_of(devices), 99, 0.0))
+        result = capped.find(demand_of(measured_of(devices), 99, 0.0))
     except InputError:
         return None  # it did nothing
-    if found is None or found.level is None:
+    if result is None or result.level is None:
         return None
-    level = Rate(found.level, found.level)
-    of_iops = found.unit == "IOPS"
-    return Bought(SPEC, level if of_iops else None, None, None if of_iops else level, None)
+    level = Rate(result.level, result.level)
+    of_iops = result.unit == "IOPS"
+    return ProvisionedVolume(SPEC, level if of_iops else None, None, None if of_iops else level, None)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.diagnose.silence import Silence
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 IDLE_SHARE = 0.10
 """Share of the sessions from which those that are idle in a transaction are worth a line."""
@@ -22,7 +22,7 @@ IDLE_OLD_S = 300.0
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningStatements:
     """Statements that had not ended when the sessions were counted; pg_stat_statements knows those that ended."""
 
     statements: int
@@ -30,15 +30,15 @@ class Running:
     longest_ms: float
 
 
-def running_of(run: Run) -> Running | None:
+def running_of(run: StoredRun) -> RunningStatements | None:
     """None where the sessions were not counted."""
     counted = _column(run, "long_statements")
     if not counted:
         return None
-    return Running(int(max(counted)), max(_column(run, "longest_statement_ms"), default=0.0))
+    return RunningStatements(int(max(counted)), max(_column(run, "longest_statement_ms"), default=0.0))
 
 
-def notes_of(run: Run, silence: Silence | None) -> Iterator[str]:
+def notes_of(run: StoredRun, silence: Silence | None) -> Iterator[str]:
     """Each a sentence's end."""
     if silence is not None and silence.spans and not silence.binds:
         yield silence.title
@@ -46,7 +46,7 @@ def notes_of(run: Run, silence: Silence | None) -> Iterator[str]:
     yield from _conflicts(run)
 
 
-def _open_transactions(run: Run) -> Iterator[str]:
+def _open_transactions(run: StoredRun) -> Iterator[str]:
     idle, all_ = _column(run, "idle_in_transaction"), _column(run, "client_sessions")
     if not idle or not all_:
         return
@@ -59,7 +59,7 @@ def _open_transactions(run: Run) -> Iterator[str]:
         )
 
 
-def _conflicts(run: Run) -> Iterator[str]:
+def _conflicts(run: StoredRun) -> Iterator[str]:
     """What a standby has beside: statements that were cancelled, and replay that waited for some."""
     if not run.record.workload.get("standby"):
         return
@@ -86,7 +86,7 @@ def _is_conflict(event: str | None) -> bool:
     return (event or "").startswith("RecoveryConflict") or event in ("BufferPin", "BufferCleanup", "relation")
 
 
-def _column(run: Run, name: str) -> list[Any]:
+def _column(run: StoredRun, name: str) -> list[Any]:
     """What is known of a figure of the sessions, in order of time."""
     table = run.table("probe/database")
     if name not in table.column_names:

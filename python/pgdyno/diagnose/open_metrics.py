@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.binding.limits import LIMITS
 from pgdyno.diagnose.calendar import runs_of
 from pgdyno.diagnose.diagnosis import Diagnosis, diagnose
-from pgdyno.metrics.open_metrics import Family, Sample, lines_of
+from pgdyno.metrics.open_metrics import MetricFamily, Sample, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 PREFIX = "pgdyno_diagnose_"
 
 
-def _limit(found: Diagnosis) -> Iterator[Sample]:
-    verdict = found.binding.verdict
+def _limit(diagnosis: Diagnosis) -> Iterator[Sample]:
+    verdict = diagnosis.binding.verdict
     for limit in LIMITS:
         yield (
             "",
@@ -31,36 +31,36 @@ def _limit(found: Diagnosis) -> Iterator[Sample]:
         )
 
 
-def _share(found: Diagnosis) -> Iterator[Sample]:
+def _share(diagnosis: Diagnosis) -> Iterator[Sample]:
     for limit in LIMITS:
-        yield "", {"limit": limit}, found.binding.verdict.shares.get(limit, 0.0)
+        yield "", {"limit": limit}, diagnosis.binding.verdict.shares.get(limit, 0.0)
 
 
-def _sure(found: Diagnosis) -> Iterator[Sample]:
-    yield "", {}, found.binding.verdict.confidence == "high"
+def _sure(diagnosis: Diagnosis) -> Iterator[Sample]:
+    yield "", {}, diagnosis.binding.verdict.confidence == "high"
 
 
-def _consumers(found: Diagnosis) -> Iterator[Sample]:
-    for one in found.consumers:
-        yield "", {"role": found.consumers_role, "consumer": one.what}, min(1.0, one.share)
+def _consumers(diagnosis: Diagnosis) -> Iterator[Sample]:
+    for consumer in diagnosis.consumers:
+        yield "", {"role": diagnosis.consumers_role, "consumer": consumer.what}, min(1.0, consumer.share)
 
 
-def _begin(found: Diagnosis) -> Iterator[Sample]:
-    record = found.run.record
+def _begin(diagnosis: Diagnosis) -> Iterator[Sample]:
+    record = diagnosis.run.record
     yield "", {}, record.anchor.to_unix_ns(record.measure.begin_ns) / 1e9
 
 
-def _seconds(found: Diagnosis) -> Iterator[Sample]:
-    yield "", {}, found.run.record.measure.seconds
+def _seconds(diagnosis: Diagnosis) -> Iterator[Sample]:
+    yield "", {}, diagnosis.run.record.measure.seconds
 
 
-FAMILIES: tuple[Family, ...] = (
-    Family("limit", "gauge", "", "1 for the limit that bound in the newest watch, 0 for the others; client: nothing binds.", _limit, PREFIX),
-    Family("limit_share_ratio", "gauge", "ratio", "Share of the watch's seconds in which each limit bound.", _share, PREFIX),
-    Family("confidence_high", "gauge", "", "Whether the verdict has high confidence.", _sure, PREFIX),
-    Family("consumer_share_ratio", "gauge", "ratio", "Share of each use of the volume that binds, else of the data's.", _consumers, PREFIX),
-    Family("watch_begin_seconds", "gauge", "seconds", "When the newest watch began, since 1970.", _begin, PREFIX),
-    Family("watch_seconds", "gauge", "seconds", "How long it watched.", _seconds, PREFIX),
+FAMILIES: tuple[MetricFamily, ...] = (
+    MetricFamily("limit", "gauge", "", "1 for the limit that bound in the newest watch, 0 for the others; client: nothing binds.", _limit, PREFIX),
+    MetricFamily("limit_share_ratio", "gauge", "ratio", "Share of the watch's seconds in which each limit bound.", _share, PREFIX),
+    MetricFamily("confidence_high", "gauge", "", "Whether the verdict has high confidence.", _sure, PREFIX),
+    MetricFamily("consumer_share_ratio", "gauge", "ratio", "Share of each use of the volume that binds, else of the data's.", _consumers, PREFIX),
+    MetricFamily("watch_begin_seconds", "gauge", "seconds", "When the newest watch began, since 1970.", _begin, PREFIX),
+    MetricFamily("watch_seconds", "gauge", "seconds", "How long it watched.", _seconds, PREFIX),
 )  # fmt: skip
 """Every family, in the order of the text. Samples have the label ``server``."""
 

@@ -36,45 +36,51 @@ ROWS_MAX = 400
 """Rows of the table of hours, the newest; the rest is in the JSON."""
 
 
-def write_page(found: Diagnosis | Calendar, path: Path) -> None:
+def write_page(diagnosis: Diagnosis | Calendar, path: Path) -> None:
     """Write the page to ``path``, over what was there. :class:`pgdyno.errors.OutputError` when that fails."""
     from pgdyno.diagnose.calendar import Calendar
 
-    write_whole(path, (of_calendar(found) if isinstance(found, Calendar) else of_diagnosis(found)).encode(), "--html")
-
-
-def of_diagnosis(found: Diagnosis) -> str:
-    """The page of one watch, or of a run."""
-    record = found.run.record
-    title = words.headline(found)
-    return _page(
-        [
-            _limit(found),
-            *_remedies(found),
-            *_consumers(found),
-            *_statements(found),
-            *_published(found),
-            *_courses(found),
-        ],
-        headline=title[:1].upper() + title[1:],
-        context=[*words.watched_parts(found), *_bought(found)],
-        missing=found.missing,
-        moment=moment(record.anchor.to_unix_ns(record.measure.begin_ns)),
-        source=found.run.record.arm if found.sources and record.world.server is None else str(found.run.path),
+    write_whole(
+        path,
+        (of_calendar(diagnosis) if isinstance(diagnosis, Calendar) else of_diagnosis(diagnosis)).encode(),
+        "--html",
     )
 
 
-def of_calendar(found: Calendar) -> str:
-    """The page of a directory of watches."""
-    worst = found.worst
-    binding = calendar_words.spans(found)
+def of_diagnosis(diagnosis: Diagnosis) -> str:
+    """The page of one watch, or of a run."""
+    record = diagnosis.run.record
+    title = words.headline(diagnosis)
     return _page(
-        [_hours(found), *_remedies(worst), *_consumers(worst), _table(found)],
-        headline=calendar_words.headline(found),
-        context=[found.server, *calendar_words.watched_parts(found), *_bought(worst)],
+        [
+            _limit(diagnosis),
+            *_remedies(diagnosis),
+            *_consumers(diagnosis),
+            *_statements(diagnosis),
+            *_published(diagnosis),
+            *_courses(diagnosis),
+        ],
+        headline=title[:1].upper() + title[1:],
+        context=[*words.watched_parts(diagnosis), *_bought(diagnosis)],
+        missing=diagnosis.missing,
+        moment=moment(record.anchor.to_unix_ns(record.measure.begin_ns)),
+        source=diagnosis.run.record.arm
+        if diagnosis.sources and record.world.server is None
+        else str(diagnosis.run.path),
+    )
+
+
+def of_calendar(calendar: Calendar) -> str:
+    """The page of a directory of watches."""
+    worst = calendar.worst
+    binding = calendar_words.spans(calendar)
+    return _page(
+        [_hours(calendar), *_remedies(worst), *_consumers(worst), _table(calendar)],
+        headline=calendar_words.headline(calendar),
+        context=[calendar.server, *calendar_words.watched_parts(calendar), *_bought(worst)],
         missing=worst.missing if binding else (),
-        moment=moment(int(found.watches[-1].begin_unix_s * 1e9)),
-        source=f"the {len(found.watches):,} watches in {found.path}",
+        moment=moment(int(calendar.watches[-1].begin_unix_s * 1e9)),
+        source=f"the {len(calendar.watches):,} watches in {calendar.path}",
     )
 
 
@@ -94,9 +100,9 @@ def _page(sections: Sequence[Section], **values: Any) -> str:
     )
 
 
-def _limit(found: Diagnosis) -> Section:
+def _limit(diagnosis: Diagnosis) -> Section:
     """Every second of the watch, and the evidence."""
-    spans = found.binding.spans
+    spans = diagnosis.binding.spans
     stretches = [
         Stretch(
             end - begin,
@@ -105,63 +111,64 @@ def _limit(found: Diagnosis) -> Section:
         )
         for begin, end, limit in spans
     ]
-    shares = found.binding.verdict.shares.items()
+    shares = diagnosis.binding.verdict.shares.items()
     described = ", ".join(f"{words.name_of(limit)} {percent(share)} of the seconds" for limit, share in shares)
     values = {
         "stretches": stretches,
         "key": key_of(limit for _, _, limit in spans),
         "described": described or "not explained",
     }
-    note = f"Bar: each second. Confidence: {found.binding.verdict.confidence}."
-    parts = (Block("seconds.html", values), Note(note), Sentences(found.evidence), Sentences(found.notes))
-    return Section("limit", "What limits it", parts if found.notes else parts[:-1])
+    note = f"Bar: each second. Confidence: {diagnosis.binding.verdict.confidence}."
+    parts = (Block("seconds.html", values), Note(note), Sentences(diagnosis.evidence), Sentences(diagnosis.notes))
+    return Section("limit", "What limits it", parts if diagnosis.notes else parts[:-1])
 
 
-def _remedies(found: Diagnosis) -> list[Section]:
-    rows = [(one.action, "nothing", _ratio(one.ratio_max), "") for one in found.free]
-    if (one := found.remedy) is not None:
-        price = UNKNOWN if one.usd_per_month is None else f"{money(one.usd_per_month)} a month"
-        if one.spec is None:
+def _remedies(diagnosis: Diagnosis) -> list[Section]:
+    rows = [(free.action, "nothing", _ratio(free.ratio_max), "") for free in diagnosis.free]
+    if (remedy := diagnosis.remedy) is not None:
+        price = UNKNOWN if remedy.usd_per_month is None else f"{money(remedy.usd_per_month)} a month"
+        if remedy.spec is None:
             price = ""
-        then = "" if one.then is None else words.name_of(one.then)
-        rows.append((one.action, price, _ratio(one.tps_ratio_max), then))
+        then = "" if remedy.then is None else words.name_of(remedy.then)
+        rows.append((remedy.action, price, _ratio(remedy.tps_ratio_max), then))
     grid = Grid(("remedy", "costs", "times the work, at most", "next limit"), tuple(rows), look="plain remedies")
     return [Section("remedies", "What to do", (grid,))] if rows else []
 
 
-def _consumers(found: Diagnosis) -> list[Section]:
+def _consumers(diagnosis: Diagnosis) -> list[Section]:
     """Who uses the volume; a bar for each, and the figures."""
-    if not found.consumers or found.binding.verdict.limit not in (None, *OF_STORAGE):
+    if not diagnosis.consumers or diagnosis.binding.verdict.limit not in (None, *OF_STORAGE):
         return []
     rows = tuple(
-        (CONSUMERS[one.what], percent(one.share), number(one.iops), number(one.mib_per_s)) for one in found.consumers
+        (CONSUMERS[consumer.what], percent(consumer.share), number(consumer.iops), number(consumer.mib_per_s))
+        for consumer in diagnosis.consumers
     )
     caption = (
-        f"Share of the {found.consumers_role} volume's requests, or of its bytes where throughput is the limit. An estimate: the page cache"
+        f"Share of the {diagnosis.consumers_role} volume's requests, or of its bytes where throughput is the limit. An estimate: the page cache"
         " is between PostgreSQL and the volume."
     )
     parts = (
-        Drawing("consumers", "Who uses the volume", caption, partial(drawings.consumers, found.consumers)),
+        Drawing("consumers", "Who uses the volume", caption, partial(drawings.consumers, diagnosis.consumers)),
         Grid(("consumer", "share", "IOPS", "MiB/s"), rows),
     )
     return [Section("consumers", "Who uses the volume", parts)]
 
 
-def _statements(found: Diagnosis) -> list[Section]:
+def _statements(diagnosis: Diagnosis) -> list[Section]:
     """Those that read, log or spill most; nothing without pg_stat_statements."""
     rows = tuple(
         (
-            one.query or str(one.queryid),
-            f"{one.calls:,}",
-            number(one.ms_mean),
-            size(one.read_bytes),
-            size(one.wal_bytes),
-            size(one.temp_bytes),
+            statement.query or str(statement.queryid),
+            f"{statement.calls:,}",
+            number(statement.ms_mean),
+            size(statement.read_bytes),
+            size(statement.wal_bytes),
+            size(statement.temp_bytes),
         )
-        for one in found.statements
+        for statement in diagnosis.statements
     )
     head = (
-        "statement" if any(one.query for one in found.statements) else "queryid",
+        "statement" if any(statement.query for statement in diagnosis.statements) else "queryid",
         "calls",
         "mean ms",
         "read",
@@ -174,23 +181,25 @@ def _statements(found: Diagnosis) -> list[Section]:
     return [Section("statements", "Which statements move most", (Grid(head, rows), note))] if rows else []
 
 
-def _published(found: Diagnosis) -> list[Section]:
+def _published(diagnosis: Diagnosis) -> list[Section]:
     """What rules of documents say of the same figures."""
-    texts = tuple(words.finding_words(one) for one in found.findings)
+    texts = tuple(words.finding_words(finding) for finding in diagnosis.findings)
     return [Section("rules", "What published rules say", (Sentences(texts),))] if texts else []
 
 
-def _courses(found: Diagnosis) -> list[Section]:
+def _courses(diagnosis: Diagnosis) -> list[Section]:
     """The report's sections of one run; those of a run among others are in its experiment's report."""
-    experiment = found.run.path.parents[1]
-    if not is_watched(found.run.record) or not (experiment / EXPERIMENT_FILE).is_file():
+    experiment = diagnosis.run.path.parents[1]
+    if not is_watched(diagnosis.run.record) or not (experiment / EXPERIMENT_FILE).is_file():
         return []
     from pgdyno.analysis.compare import summarise
 
     comparison = summarise(experiment)
     sections = (courses.section(comparison), server.section(comparison))
     return [
-        replace(one, parts=tuple(_said_of_a_watch(part) for part in one.parts)) for one in sections if one is not None
+        replace(section, parts=tuple(_said_of_a_watch(part) for part in section.parts))
+        for section in sections
+        if section is not None
     ]
 
 
@@ -201,32 +210,32 @@ def _said_of_a_watch(part: Part) -> Part:
     return part
 
 
-def _hours(found: Calendar) -> Section:
+def _hours(calendar: Calendar) -> Section:
     caption = (
         "Each cell: the limit that bound in most seconds of that hour's watches; paler where the confidence is low. A dot: the server did not"
         " answer in a watch. No cell: no watch."
     )
-    key = key_of(hour.verdict.limit for hour in found.hours)
+    key = key_of(hour.verdict.limit for hour in calendar.hours)
     cells = Drawing(
-        "calendar", "Which limit bound in each hour", caption, partial(drawings.calendar, found.hours), key=key
+        "calendar", "Which limit bound in each hour", caption, partial(drawings.calendar, calendar.hours), key=key
     )
-    stretches = tuple(f"{span.text}: {calendar_words.span_words(span)}" for span in calendar_words.spans(found))
+    stretches = tuple(f"{span.text}: {calendar_words.span_words(span)}" for span in calendar_words.spans(calendar))
     return Section("calendar", "Which limit bound when", (cells, Sentences(stretches[: calendar_words.SPANS_MAX])))
 
 
-def _table(found: Calendar) -> Section:
+def _table(calendar: Calendar) -> Section:
     """Every stretch of hours with one limit, those in which nothing bound and those without an answer too."""
-    missed = [(f"{hour.begin:%a %Y-%m-%d}", why, "") for hour in found.hours if hour.watches for why in hour.missed]
+    missed = [(f"{hour.begin:%a %Y-%m-%d}", why, "") for hour in calendar.hours if hour.watches for why in hour.missed]
     rows = [
         (span.text, calendar_words.span_words(span), span.hours[0].verdict.confidence)
-        for span in calendar_words.stretches(found)[-ROWS_MAX:]
+        for span in calendar_words.stretches(calendar)[-ROWS_MAX:]
     ]
     grid = Grid(("hours", "limit", "confidence"), (*missed[-ROWS_MAX:], *rows), look="plain hours")
     return Section("hours", "Hours", (grid,))
 
 
-def _bought(found: Diagnosis) -> list[str]:
-    volumes = found.run.record.world.volumes.items()
+def _bought(diagnosis: Diagnosis) -> list[str]:
+    volumes = diagnosis.run.record.world.volumes.items()
     return [f"bought: {role} {volume.spec['spec']}" for role, volume in volumes if volume.spec]
 
 

@@ -22,13 +22,13 @@ from pgdyno.text import duration, number, percent, size
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pgdyno.analysis.binding.bought import Bought
-    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.bought import ProvisionedVolume
+    from pgdyno.analysis.binding.device import DeviceActivity
     from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.verdict import RunBinding, Verdict
-    from pgdyno.diagnose.alongside import Grid
-    from pgdyno.diagnose.source import Source
+    from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
+    from pgdyno.diagnose.alongside import TimeGrid
+    from pgdyno.diagnose.source import VolumeSource
     from pgdyno.diagnose.statements import Slow
     from pgdyno.size.measured import Reserve
     from pgdyno.store.record import InstanceRecord, VolumeRecord
@@ -46,7 +46,7 @@ _RESERVES: dict[Reserve, tuple[str, Limit]] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuleFinding:
     """One rule of a document's, applied to what was seen."""
 
     rule: str
@@ -63,34 +63,36 @@ class Finding:
 def findings_of(
     binding: RunBinding,
     volumes: Mapping[str, VolumeRecord],
-    sources: Sequence[Source],
-    grid: Grid,
+    sources: Sequence[VolumeSource],
+    grid: TimeGrid,
     slow: Slow | None = None,
     instance: InstanceRecord | None = None,
     settings: Mapping[str, str] | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[RuleFinding, ...]:
     """Every rule whose figures were seen."""
     evidence, verdict = binding.evidence, binding.verdict
-    found: list[Finding] = []
+    findings: list[RuleFinding] = []
     seen = any(second.sessions is not None for second in evidence.seconds)
     for role, device in mean_second(evidence.seconds).devices.items():
         bought = evidence.given.bought.get(role)
         if bought is None or role in evidence.given.inferred:
             continue
-        found += _of_queue(role, device, bought, verdict, seen=seen)
-        found += _of_rates(role, device, bought, verdict, seen=seen)
-        found += _of_needed(role, device, bought, verdict, _exceeded(evidence, role))
-        found += _of_credits(role, device, bought, verdict, volumes.get(role), told=_tells(sources, "burst"))
+        findings += _of_queue(role, device, bought, verdict, seen=seen)
+        findings += _of_rates(role, device, bought, verdict, seen=seen)
+        findings += _of_needed(role, device, bought, verdict, _exceeded(evidence, role))
+        findings += _of_credits(role, device, bought, verdict, volumes.get(role), shows_balance=_tells(sources, "burst"))
     for source in sources:
-        found += _of_balances(source, grid, verdict)
+        findings += _of_balances(source, grid, verdict)
     if slow is not None:
-        found.append(_of_slow(slow, verdict))
+        findings.append(_of_slow(slow, verdict))
     if instance is not None and instance.memory_bytes is not None:
-        found += _of_memory(instance.memory_bytes, settings or {}, verdict)
-    return tuple(found)
+        findings += _of_memory(instance.memory_bytes, settings or {}, verdict)
+    return tuple(findings)
 
 
-def _of_queue(role: str, device: Device, bought: Bought, verdict: Verdict, *, seen: bool) -> Iterator[Finding]:
+def _of_queue(
+    role: str, device: DeviceActivity, bought: ProvisionedVolume, verdict: BindingVerdict, *, seen: bool
+) -> Iterator[RuleFinding]:
     """Whitepaper: a mean VolumeQueueLength above one for every 1,000 provisioned IOPS can cause latency. ``seen``: the sessions were."""
     if bought.iops is None or not device.iops or device.queue_length is None or device.request_ms is None:
         return
@@ -108,10 +110,12 @@ def _of_queue(role: str, device: Device, bought: Bought, verdict: Verdict, *, se
     else:
         agrees = not capped
         why = "nothing queues" if agrees else f"{law}; a limit can be reached with few requests in flight"
-    yield Finding("VolumeQueueLength, 1 for each 1,000 IOPS" + _of(role), "whitepaper", figure, agrees, why)
+    yield RuleFinding("VolumeQueueLength, 1 for each 1,000 IOPS" + _of(role), "whitepaper", figure, agrees, why)
 
 
-def _of_rates(role: str, device: Device, bought: Bought, verdict: Verdict, *, seen: bool) -> Iterator[Finding]:
+def _of_rates(
+    role: str, device: DeviceActivity, bought: ProvisionedVolume, verdict: BindingVerdict, *, seen: bool
+) -> Iterator[RuleFinding]:
     """Whitepaper: IOPS and throughput must stay below what was provisioned."""
     parts = {"IOPS": bought.used_iops(device), "throughput": bought.used_throughput(device.mib_per_s)}
     known = {what: used for what, used in parts.items() if used is not None}
@@ -128,12 +132,14 @@ def _of_rates(role: str, device: Device, bought: Bought, verdict: Verdict, *, se
         (False, True): "the limit is reached in most seconds, not on average",
     }[reached, capped]
     figure = " and ".join(f"{percent(used)} of the {what}" for what, used in known.items())
-    yield Finding("IOPS and throughput below the provisioned" + _of(role), "whitepaper", figure, reached == capped, why)
+    yield RuleFinding(
+        "IOPS and throughput below the provisioned" + _of(role), "whitepaper", figure, reached == capped, why
+    )
 
 
 def _of_needed(
-    role: str, device: Device, bought: Bought, verdict: Verdict, exceeded: float | None
-) -> Iterator[Finding]:
+    role: str, device: DeviceActivity, bought: ProvisionedVolume, verdict: BindingVerdict, exceeded: float | None
+) -> Iterator[RuleFinding]:
     """Post: IOPS in use and the disk queue length make the IOPS that are needed, and some more are bought (750 + 2,048, so 4,400)."""
     if verdict.limit not in ("volume_iops", "burst_bucket") or verdict.role != role:
         return
@@ -143,7 +149,7 @@ def _of_needed(
     low, high = iops_needed(device.iops, device.queue_length, device.request_ms, usual_ms or RULE_MS, exceeded)
     sum_of_both = device.iops + device.queue_length
     fastest = f" to {number(high)} (at {number(usual_ms)} ms, unloaded)" if usual_ms else ""
-    yield Finding(
+    yield RuleFinding(
         "IOPS and disk queue length added up" + _of(role),
         "post",
         f"{number(device.iops)} + {number(device.queue_length)} = {number(sum_of_both)} IOPS",
@@ -167,10 +173,16 @@ def iops_needed(
 
 
 def _of_credits(
-    role: str, device: Device, bought: Bought, verdict: Verdict, volume: VolumeRecord | None, *, told: bool
-) -> Iterator[Finding]:
+    role: str,
+    device: DeviceActivity,
+    bought: ProvisionedVolume,
+    verdict: BindingVerdict,
+    volume: VolumeRecord | None,
+    *,
+    shows_balance: bool,
+) -> Iterator[RuleFinding]:
     """Whitepaper: burst duration = credits / (burst - baseline); here with the rate that was seen, from a full bucket."""
-    if volume is None or told:
+    if volume is None or shows_balance:
         return
     spec = VolumeSpec.of(volume.spec)
     rates = (
@@ -193,14 +205,14 @@ def _of_credits(
         else:
             figure = f"a full bucket lasts {duration(lasts_s)} at {number(used)} {unit}; {number(earned)} are earned"
             agrees, why = True, "it has not ended; what is left of it, BurstBalance tells (--cloudwatch)"
-        yield Finding("burst duration" + _of(role), "whitepaper", figure, agrees, why)
+        yield RuleFinding("burst duration" + _of(role), "whitepaper", figure, agrees, why)
 
 
-def _of_balances(source: Source, grid: Grid, verdict: Verdict) -> Iterator[Finding]:
+def _of_balances(source: VolumeSource, grid: TimeGrid, verdict: BindingVerdict) -> Iterator[RuleFinding]:
     """Guide: BurstBalance, EBSIOBalance% and EBSByteBalance%: what is left, and when it ends if it falls as it did in the file."""
-    samples = [one for one in grid.samples(source) if one is not None]
+    samples = [sample for sample in grid.samples(source) if sample is not None]
     for reserve, (name, limit) in _RESERVES.items():
-        values = [(one.at_s or 0.0, one.balance[reserve]) for one in samples if reserve in one.balance]
+        values = [(sample.at_s or 0.0, sample.balance[reserve]) for sample in samples if reserve in sample.balance]
         if not values:
             continue
         (first_s, first), (last_s, last) = values[0], values[-1]
@@ -213,10 +225,10 @@ def _of_balances(source: Source, grid: Grid, verdict: Verdict) -> Iterator[Findi
             (True, False): f"it is used up, and the baseline is not what binds: {_title(verdict)}",
             (False, True): "there is some left on average; a minute is longer than a second at the limit",
         }[empty, binds]
-        yield Finding(name + _of(source.role), "guide", f"{percent(last)} left{until}", empty == binds, why)
+        yield RuleFinding(name + _of(source.role), "guide", f"{percent(last)} left{until}", empty == binds, why)
 
 
-def _of_slow(slow: Slow, verdict: Verdict) -> Finding:
+def _of_slow(slow: Slow, verdict: BindingVerdict) -> RuleFinding:
     """Whitepaper: log_min_duration_statement shows slow statements; here by their mean time, as pg_stat_statements has no single ones,
     and those that have not ended, which neither it nor the log has.
     """
@@ -229,7 +241,7 @@ def _of_slow(slow: Slow, verdict: Verdict) -> Finding:
         else "slow, and no limit stands out",
         (False, True): f"no statement is slow; {_title(verdict)} limits how many there are",
     }[slow.any, binds]
-    return Finding("log_min_duration_statement", "whitepaper", _slow_figure(slow), slow.any == binds, why)
+    return RuleFinding("log_min_duration_statement", "whitepaper", _slow_figure(slow), slow.any == binds, why)
 
 
 def _slow_figure(slow: Slow) -> str:
@@ -253,7 +265,7 @@ def _slow_figure(slow: Slow) -> str:
     return "; ".join(parts) + example
 
 
-def _of_memory(memory_bytes: int, settings: Mapping[str, str], verdict: Verdict) -> Iterator[Finding]:
+def _of_memory(memory_bytes: int, settings: Mapping[str, str], verdict: BindingVerdict) -> Iterator[RuleFinding]:
     """Whitepaper: leave memory for sorts, hashes, autovacuum and the page cache; connections x work_mem beside shared_buffers."""
     names = ("shared_buffers", "max_connections", "work_mem")
     if not all(name in settings for name in names):
@@ -268,20 +280,22 @@ def _of_memory(memory_bytes: int, settings: Mapping[str, str], verdict: Verdict)
         (False, True): "there is memory for them",
         (False, False): "there is memory for them",
     }[large, reads]
-    yield Finding("memory for sorts, hashes and connections", "whitepaper", figure, agrees=reads or not large, why=why)
+    yield RuleFinding(
+        "memory for sorts, hashes and connections", "whitepaper", figure, agrees=reads or not large, why=why
+    )
 
 
 def _exceeded(evidence: Evidence, role: str) -> float | None:
     """The mean share of the time in which the provider says that more IOPS were wanted."""
-    told = [second.exceeded[role].iops for second in evidence.seconds if role in second.exceeded]
-    return sum(told) / len(told) if told else None
+    results = [second.exceeded[role].iops for second in evidence.seconds if role in second.exceeded]
+    return sum(results) / len(results) if results else None
 
 
-def _tells(sources: Sequence[Source], reserve: Reserve) -> bool:
+def _tells(sources: Sequence[VolumeSource], reserve: Reserve) -> bool:
     return any(reserve in sample.balance for source in sources for sample in source.measured.samples)
 
 
-def _title(verdict: Verdict) -> str:
+def _title(verdict: BindingVerdict) -> str:
     """What binds, as it is called on a server that was watched."""
     if verdict.limit is None:
         return "no limit stands out"

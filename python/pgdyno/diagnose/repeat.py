@@ -29,7 +29,7 @@ WAIT_S = 3600.0
 
 
 @dataclass(frozen=True)
-class Schedule:
+class WatchSchedule:
     """When to watch, in seconds since 1970."""
 
     begin_unix_s: float
@@ -46,7 +46,7 @@ class Schedule:
         return max(number + 1, -int(-(now_s - self.begin_unix_s) // self.every_s))
 
 
-def schedule_of(every: str, until: str | None, seconds: float, now_s: float) -> Schedule:
+def schedule_of(every: str, until: str | None, seconds: float, now_s: float) -> WatchSchedule:
     """From ``--every`` and ``--until``. :class:`InputError` where watches would overlap, or none would be made."""
     every_s = parse_seconds(every, "--every")
     if every_s < seconds + BESIDE_S:
@@ -57,11 +57,15 @@ def schedule_of(every: str, until: str | None, seconds: float, now_s: float) -> 
     ends_s = None if until is None else _instant(until, now_s)
     if ends_s is not None and ends_s <= now_s:
         raise InputError(f"--until {until} is over", remedy="name a later time, for example 08:00 or 24h")
-    return Schedule(now_s, every_s, ends_s)
+    return WatchSchedule(now_s, every_s, ends_s)
 
 
 def repeated(
-    schedule: Schedule, once: Callable[[], None], root: Path, tell: Callable[[float], None], note: Callable[[str], None]
+    schedule: WatchSchedule,
+    once: Callable[[], None],
+    root: Path,
+    tell: Callable[[float], None],
+    note: Callable[[str], None],
 ) -> int:
     """Call ``once`` at each instant and return how many were made. The first must succeed; later errors are noted and kept.
 
@@ -83,7 +87,7 @@ def repeated(
     return made
 
 
-def _numbers(schedule: Schedule) -> Iterator[int]:
+def _numbers(schedule: WatchSchedule) -> Iterator[int]:
     number = 0
     while schedule.until_unix_s is None or schedule.due(number) < schedule.until_unix_s:
         yield number

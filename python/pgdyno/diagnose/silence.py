@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno.analysis.binding.limits import Found
-from pgdyno.analysis.binding.verdict import RunBinding, Verdict, total
+from pgdyno.analysis.binding.limits import BindingLimit
+from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, total
 from pgdyno.probe.sampler import LONG_NS, SLOW, is_full
 from pgdyno.text import number
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 Event = Literal["restart", "crash"]
 SECOND_NS = 1_000_000_000
@@ -117,7 +117,7 @@ class Silence:
             yield self.why or "its counters began again at 0"
 
 
-def silence_of(run: Run) -> Silence:
+def silence_of(run: StoredRun) -> Silence:
     """The times without an answer of a watch."""
     measure = run.record.measure
     tables = {name: run.table(name) for name in ("probe/gap", *_SAMPLED)}
@@ -170,15 +170,17 @@ def bound(judged: RunBinding, silence: Silence) -> RunBinding:
     """The verdict of a watch in which the server did not answer: the other seconds have what they were judged to have."""
     limit: Limit = "connections" if silence.is_full else "no_answer"
     each_ns = (silence.end_ns - silence.begin_ns) / max(1, len(judged.seconds))
-    seconds: list[Found | None] = []
-    for place, found in enumerate(judged.seconds):
+    seconds: list[BindingLimit | None] = []
+    for place, binding_limit in enumerate(judged.seconds):
         begin_ns = silence.begin_ns + place * each_ns
         silent_ns = sum(max(0.0, min(end, begin_ns + each_ns) - max(begin, begin_ns)) for begin, end in silence.spans)
         is_silent = silent_ns > each_ns / 2
-        seconds.append(Found(limit, sure=True) if is_silent else None if silence.event is not None else found)
+        seconds.append(
+            BindingLimit(limit, sure=True) if is_silent else None if silence.event is not None else binding_limit
+        )
     shares: dict[Limit, float] = {limit: min(1.0, silence.seconds / silence.of_s)}
     shares |= {other: share for other, share in total([seconds]).shares.items() if other != limit}
-    return RunBinding(judged.evidence, tuple(seconds), Verdict(limit, None, "high", shares))
+    return RunBinding(judged.evidence, tuple(seconds), BindingVerdict(limit, None, "high", shares))
 
 
 def _reason(gaps: Sequence[Mapping[str, Any]], spans: Sequence[tuple[int, int]]) -> str:
@@ -198,13 +200,13 @@ def _sums(table: pa.Table, column: str) -> list[int]:
 
 def _answers(tables: Mapping[str, pa.Table]) -> list[int]:
     """When questions were answered in time."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for name in _SAMPLED:
         table = tables[name]
         if table.num_rows:
             begin, end = table["t_begin_ns"].to_numpy(), table["t_end_ns"].to_numpy()
-            found.update(end[end - begin <= LONG_NS].tolist())
-    return sorted(found)
+            numbers.update(end[end - begin <= LONG_NS].tolist())
+    return sorted(numbers)
 
 
 def _spans(gaps: Sequence[tuple[int, int]], answers: Sequence[int]) -> list[tuple[int, int]]:

@@ -19,11 +19,11 @@ from pgdyno.size.reading import cloudwatch, iostat, nvme, sar
 from pgdyno.store.tables import DATA_VOLUME
 
 if TYPE_CHECKING:
-    from pgdyno.size.measured import Measured, Sample
+    from pgdyno.size.measured import DeviceSamples, IntervalSample
 
 NVME = "--nvme"
 CLOUDWATCH = "--cloudwatch"
-_READERS: dict[str, Callable[[str, str, float | None, Sequence[str]], dict[str, Measured]]] = {
+_READERS: dict[str, Callable[[str, str, float | None, Sequence[str]], dict[str, DeviceSamples]]] = {
     # The first report may be an average since boot; of a volume that was idle it would be all that there is.
     "--iostat": lambda text, path, near_s, wanted: iostat.read(
         text, path, near_s=near_s, keep_first=False, wanted=wanted
@@ -49,13 +49,13 @@ RECORD_AGAIN: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Source:
+class VolumeSource:
     """What one file says of one volume."""
 
     flag: str
     path: str
     role: str
-    measured: Measured
+    measured: DeviceSamples
 
     @cached_property
     def begins_s(self) -> list[float]:
@@ -67,7 +67,7 @@ class Source:
         """From the first interval's begin to the last one's end."""
         return self.begins_s[0], self.begins_s[-1] + self.measured.samples[-1].seconds
 
-    def at(self, unix_s: float) -> Sample | None:
+    def at(self, unix_s: float) -> IntervalSample | None:
         """The interval that an instant lies in."""
         place = bisect_right(self.begins_s, unix_s) - 1
         if place < 0:
@@ -78,7 +78,7 @@ class Source:
 
 def sources_of(
     files: Mapping[str, Sequence[str]], devices: Sequence[str] = (), near_s: float | None = None
-) -> tuple[Source, ...]:
+) -> tuple[VolumeSource, ...]:
     """From ``[ROLE=]FILE`` by flag and ``[ROLE=]DEVICE``, the device in a file that a role's volume is.
 
     ``near_s`` is the time of the watch, in seconds since 1970. :class:`InputError` where a file cannot be read, has several devices
@@ -88,23 +88,26 @@ def sources_of(
     for word in devices:
         role, name = role_and_value(word)
         named.setdefault(role, []).append(name)
-    found: list[Source] = []
+    sources: list[VolumeSource] = []
     for flag, words in files.items():
         made = (
             _nvme(words, near_s)
             if flag == NVME
-            else [one for word in words for one in _of_file(flag, word, named, near_s)]
+            else [source for word in words for source in _of_file(flag, word, named, near_s)]
         )
         twice = next(
-            (one.role for place, one in enumerate(made) if one.role in [other.role for other in made[:place]]), None
+            (source.role for place, source in enumerate(made) if source.role in [other.role for other in made[:place]]),
+            None,
         )
         if twice is not None:
             raise InputError(f"{flag} names {twice} twice", remedy=f"name one file for each volume: {flag} wal=FILE")
-        found += made
-    for one in found:
-        if any(sample.at_s is None for sample in one.measured.samples):
-            raise InputError(f"{one.path} does not say on which day it was recorded", remedy=RECORD_AGAIN[one.flag])
-    return tuple(found)
+        sources += made
+    for source in sources:
+        if any(sample.at_s is None for sample in source.measured.samples):
+            raise InputError(
+                f"{source.path} does not say on which day it was recorded", remedy=RECORD_AGAIN[source.flag]
+            )
+    return tuple(sources)
 
 
 def require_readable(files: Mapping[str, Sequence[str]]) -> None:
@@ -114,11 +117,11 @@ def require_readable(files: Mapping[str, Sequence[str]]) -> None:
             _text(Path(role_and_value(word)[1]))
 
 
-def _of_file(flag: str, word: str, named: Mapping[str, list[str]], near_s: float | None) -> list[Source]:
+def _of_file(flag: str, word: str, named: Mapping[str, list[str]], near_s: float | None) -> list[VolumeSource]:
     """A file with a role has that volume alone; one without has those of the named devices that it knows."""
     role, name = role_and_value(word)
-    said = word != name
-    roles = [role] if said or not named else list(named)
+    output = word != name
+    roles = [role] if output or not named else list(named)
     wanted = [device for each in roles for device in named.get(each, [])]
     try:
         known = _READERS[flag](_text(Path(name)), name, near_s, wanted)
@@ -126,17 +129,17 @@ def _of_file(flag: str, word: str, named: Mapping[str, list[str]], near_s: float
         raise InputError(
             error.message, remedy=_REMEDIES.get(error.code, error.remedy), code=error.code, data=error.data
         ) from error
-    return [Source(flag, name, each, choose(known, named.get(each, []), name)) for each in roles]
+    return [VolumeSource(flag, name, each, choose(known, named.get(each, []), name)) for each in roles]
 
 
-def _nvme(words: Sequence[str], near_s: float | None) -> list[Source]:
+def _nvme(words: Sequence[str], near_s: float | None) -> list[VolumeSource]:
     """Readings may be in several files of one volume."""
     paths: dict[str, list[str]] = {}
     for word in words:
         role, name = role_and_value(word)
         paths.setdefault(role, []).append(name)
     return [
-        Source(NVME, ", ".join(names), role, nvme.read([_changed(Path(name)) for name in names], near_s))
+        VolumeSource(NVME, ", ".join(names), role, nvme.read([_changed(Path(name)) for name in names], near_s))
         for role, names in paths.items()
     ]
 
@@ -155,9 +158,9 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def require_source_roles(sources: Sequence[Source], seen: frozenset[str]) -> None:
+def require_source_roles(sources: Sequence[VolumeSource], seen: frozenset[str]) -> None:
     """Refuse a file about a volume that the server does not have; where no device was seen, any role may be right."""
-    strange = next((one for one in sources if seen and one.role not in seen), None)
+    strange = next((source for source in sources if seen and source.role not in seen), None)
     if strange is not None:
         raise InputError(
             f"{strange.flag}: the server has no {strange.role} volume of its own",

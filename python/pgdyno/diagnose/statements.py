@@ -9,8 +9,8 @@ from pgdyno.analysis.server_figures import BLOCK_BYTES
 from pgdyno.diagnose.noticed import running_of
 
 if TYPE_CHECKING:
-    from pgdyno.diagnose.noticed import Running
-    from pgdyno.store import Run
+    from pgdyno.diagnose.noticed import RunningStatements
+    from pgdyno.store import StoredRun
 
 TABLE = "probe/statements"
 SHOWN_MAX = 5
@@ -20,7 +20,7 @@ SLOW_MS = 1000.0
 
 
 @dataclass(frozen=True)
-class Statement:
+class StatementLoad:
     """One statement, in all databases and of all roles together, during the watch."""
 
     queryid: int
@@ -46,7 +46,7 @@ class Slow:
     """Whose mean time is at the threshold or above; None where statements are not counted."""
     calls: int
     """Their calls during the watch."""
-    running: Running | None = None
+    running: RunningStatements | None = None
     """Statements that had not ended; None where the sessions were not counted."""
 
     @property
@@ -55,7 +55,7 @@ class Slow:
         return bool(self.statements) or (self.running is not None and self.running.statements > 0)
 
 
-def statements_of(run: Run) -> tuple[Statement, ...]:
+def statements_of(run: StoredRun) -> tuple[StatementLoad, ...]:
     """All that were called, the one that moved most bytes first; empty where the server does not count them.
 
     A statement whose counters fell was evicted or reset meanwhile, and is left out.
@@ -67,38 +67,38 @@ def statements_of(run: Run) -> tuple[Statement, ...]:
         return ()
     before = {row["queryid"]: row for row in rows if row["t_end_ns"] == times[0]}
     grown = [_grown(row, before.get(row["queryid"])) for row in rows if row["t_end_ns"] == times[-1]]
-    called = [one for one in grown if one is not None]
-    return tuple(sorted(called, key=lambda one: -(one.read_bytes + one.wal_bytes + one.temp_bytes)))
+    called = [load for load in grown if load is not None]
+    return tuple(sorted(called, key=lambda item: -(item.read_bytes + item.wal_bytes + item.temp_bytes)))
 
 
-def was_reset(run: Run) -> bool:
+def was_reset(run: StoredRun) -> bool:
     """Whether pg_stat_statements was reset during the watch: then nothing of it is of one piece."""
     return len(set(run.table(TABLE)["reset_unix_ms"].to_pylist())) > 1
 
 
-def unseen_words(run: Run, *, absent: bool = True) -> list[str]:
+def unseen_words(run: StoredRun, *, absent: bool = True) -> list[str]:
     """Why statements were not seen; empty where they were. ``absent``: say it too where the server does not count them."""
     if was_reset(run):
         return ["which statements: pg_stat_statements was reset during the watch"]
     gaps = run.table("probe/gap").to_pylist()
-    said = [f"which statements: {gap['why']}" for gap in gaps if gap["what"] == "sql.statements"][:1]
-    if not said and not sees_all(run):
-        said = ["statements of other roles: `GRANT pg_monitor TO` the role"]
-    if not said and absent and not run.table(TABLE).num_rows:
-        said = ["which statements: the database that is connected has no pg_stat_statements"]
-    return said
+    unseen_words = [f"which statements: {gap['why']}" for gap in gaps if gap["what"] == "sql.statements"][:1]
+    if not unseen_words and not sees_all(run):
+        unseen_words = ["statements of other roles: `GRANT pg_monitor TO` the role"]
+    if not unseen_words and absent and not run.table(TABLE).num_rows:
+        unseen_words = ["which statements: the database that is connected has no pg_stat_statements"]
+    return unseen_words
 
 
-def top_of(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+def top_of(statements: tuple[StatementLoad, ...]) -> tuple[StatementLoad, ...]:
     """The first by each of blocks read, WAL and temporary bytes, each statement once."""
-    found: dict[int, Statement] = {}
+    loads: dict[int, StatementLoad] = {}
     for name in ("read_bytes", "wal_bytes", "temp_bytes"):
-        first = sorted(statements, key=lambda one: -int(getattr(one, name)))[:SHOWN_MAX]
-        found.update({one.queryid: one for one in first if getattr(one, name)})
-    return tuple(one for one in statements if one.queryid in found)
+        first = sorted(statements, key=lambda statement: -int(getattr(statement, name)))[:SHOWN_MAX]
+        loads.update({load.queryid: load for load in first if getattr(load, name)})
+    return tuple(statement for statement in statements if statement.queryid in loads)
 
 
-def slow_of(run: Run, statements: tuple[Statement, ...]) -> Slow | None:
+def slow_of(run: StoredRun, statements: tuple[StatementLoad, ...]) -> Slow | None:
     """None where neither statements nor sessions are counted, or the role may not see those of others."""
     running = running_of(run)
     if (not statements and running is None) or not sees_all(run):
@@ -107,23 +107,26 @@ def slow_of(run: Run, statements: tuple[Statement, ...]) -> Slow | None:
     values = dict(zip(settings["name"].to_pylist(), settings["setting"].to_pylist(), strict=True))
     set_ms = float(values.get("log_min_duration_statement") or -1)
     threshold_ms = set_ms if set_ms > 0 else SLOW_MS
-    slow = [one for one in statements if one.ms_mean >= threshold_ms]
-    return Slow(threshold_ms, set_ms, len(slow) if statements else None, sum(one.calls for one in slow), running)
+    slow = [statement for statement in statements if statement.ms_mean >= threshold_ms]
+    return Slow(threshold_ms, set_ms, len(slow) if statements else None, sum(load.calls for load in slow), running)
 
 
-def sees_all(run: Run) -> bool:
+def sees_all(run: StoredRun) -> bool:
     """Whether the role of a watch may see other roles' sessions and statements; before it was recorded, what the sessions show."""
     recorded = run.record.workload.get("sees_all")
     if recorded is not None:
         return bool(recorded)
-    return not any(one.what.startswith("wait events of other roles") and not one.seen for one in run.record.visibility)
+    return not any(
+        visibility.what.startswith("wait events of other roles") and not visibility.seen
+        for visibility in run.record.visibility
+    )
 
 
-def _grown(after: dict[str, Any], before: dict[str, Any] | None) -> Statement | None:
+def _grown(after: dict[str, Any], before: dict[str, Any] | None) -> StatementLoad | None:
     names = ("calls", "exec_time_ms", "shared_blks_read", "wal_bytes", "temp_blks_written")
     calls, time_ms, reads, wal, temporary = (after[name] - (0 if before is None else before[name]) for name in names)
     if calls <= 0 or min(time_ms, reads, wal, temporary) < 0:
         return None
-    return Statement(
+    return StatementLoad(
         after["queryid"], calls, time_ms / calls, reads * BLOCK_BYTES, wal, temporary * BLOCK_BYTES, after["query"]
     )

@@ -29,7 +29,7 @@ _RTT = slice(68, 72)
 
 
 @dataclass(frozen=True)
-class Target:
+class ServerTarget:
     """A server as one connection showed it."""
 
     server: RemoteServer
@@ -43,7 +43,7 @@ class Target:
     """What a message takes to the server, or to the pooler, and back, by the kernel; None where it is on this host."""
 
 
-def target_of(dsn: str) -> Target:
+def target_of(dsn: str) -> ServerTarget:
     """Connect and look. :class:`~pgdyno.errors.InputError` or :class:`~pgdyno.errors.HostError` where it cannot be watched."""
     import psycopg
 
@@ -67,7 +67,7 @@ def target_of(dsn: str) -> Target:
             remedy="check the connection string, and that it is PostgreSQL",
         ) from error
     assert row is not None
-    return Target(server, standby=row[0], pooler=pooled, role=row[2], sees_all=row[1], rtt_ms=rtt_ms)
+    return ServerTarget(server, standby=row[0], pooler=pooled, role=row[2], sees_all=row[1], rtt_ms=rtt_ms)
 
 
 def require_one_piece(tables: Mapping[str, pa.Table]) -> None:

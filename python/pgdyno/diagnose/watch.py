@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pgdyno
 from pgdyno.analysis.binding.circumstances import OBSERVE
 from pgdyno.diagnose.bought import Purchase, require_memory, require_roles
-from pgdyno.diagnose.target import Target, require_one_piece
+from pgdyno.diagnose.target import ServerTarget, require_one_piece
 from pgdyno.endpoint import public_dsn
 from pgdyno.errors import InputError, RunInvalid
 from pgdyno.host.scratch import scratch_directory
@@ -31,7 +31,7 @@ from pgdyno.store.writer import RunWriter, write_experiment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pgdyno.probe.samples import Samples
+    from pgdyno.probe.samples import ProbeTables
 
 COMMAND = "diagnose"
 SECONDS_MIN = 5.0
@@ -53,7 +53,7 @@ def check_seconds(seconds: float) -> float:
 
 
 def watch(
-    target: Target,
+    target: ServerTarget,
     purchase: Purchase,
     seconds: float,
     root: Path,
@@ -80,13 +80,13 @@ def watch(
         raise RunInvalid(
             f"nothing was seen of the server: {why}", remedy="look at the server's log", code="diagnose.server.unseen"
         )
-    made = _Made(target, view, purchase, anchor, begin_ns, end_ns, _account(samples, pooler=target.pooler))
+    made = _WatchMaker(target, view, purchase, anchor, begin_ns, end_ns, _account(samples, pooler=target.pooler))
     return _written(made, samples, settings, root)
 
 
 def _sampled(
-    target: Target, view: View, seconds: float, root: Path, tell: Callable[[float], None] | None, *, texts: bool
-) -> tuple[Samples, int, int]:
+    target: ServerTarget, view: View, seconds: float, root: Path, tell: Callable[[float], None] | None, *, texts: bool
+) -> tuple[ProbeTables, int, int]:
     """The samples with begin and end (CLOCK_MONOTONIC, ns). The host is sampled where the server is on it."""
     host: HostProbe | None = None
     with (
@@ -114,7 +114,7 @@ def _wait(begin_ns: int, seconds: float, tell: Callable[[float], None] | None) -
             never.wait(min(STEP_S, left_s))
 
 
-def _account(samples: Samples, *, pooler: bool) -> record.Account:
+def _account(samples: ProbeTables, *, pooler: bool) -> record.Account:
     """Transactions as the server counts them in all databases, without those of the probes: a sample of the counters is one, but the
     first, and each through a pooler, is one for each table.
     """
@@ -130,12 +130,12 @@ def _account(samples: Samples, *, pooler: bool) -> record.Account:
     return record.Account(scheduled=succeeded + failed, skipped=0, succeeded=succeeded, failed=failed)
 
 
-class _Made:
+class _WatchMaker:
     """What becomes the record of a watch."""
 
     def __init__(
         self,
-        target: Target,
+        target: ServerTarget,
         view: View,
         purchase: Purchase,
         anchor: record.Anchor,
@@ -145,7 +145,7 @@ class _Made:
     ) -> None:
         self.target, self.view, self.purchase, self.anchor = target, view, purchase, anchor
         self.account = account
-        self.phase = record.Phase(name="measure", begin_ns=begin_ns, end_ns=end_ns)
+        self.phase = record.RunPhase(name="measure", begin_ns=begin_ns, end_ns=end_ns)
         self.label = public_dsn(target.server.dsn) or "server"
         self.command = ("pgdyno", COMMAND, self.label)
         self.hash = identity_hash(
@@ -212,7 +212,7 @@ class _Made:
         )
 
 
-def _written(made: _Made, samples: Samples, settings: list[dict[str, str | None]], root: Path) -> Path:
+def _written(made: _WatchMaker, samples: ProbeTables, settings: list[dict[str, str | None]], root: Path) -> Path:
     experiment = write_experiment(root, made.experiment())
     writer = RunWriter(experiment.parent, made.id, made.name)
     try:

@@ -153,8 +153,8 @@ def read(
             message = "schema_version = 1 is missing"
             path = ()
         raise _at(path, message, moved, origin) from error
-    if (found := misfit(ExperimentFile, document)) is not None:
-        raise _at(*found, moved, origin)
+    if (results := misfit(ExperimentFile, document)) is not None:
+        raise _at(*results, moved, origin)
     return file
 
 
@@ -213,7 +213,7 @@ def arms_of(document: Mapping[str, Any], file: ExperimentFile, origin: Origin) -
         # The wider key first: a whole table would overwrite what another factor has set in it.
         put_in = sorted(
             ((path, value, name) for name, place in picked.items() for path, value in settings[name][place].items()),
-            key=lambda one: len(one[0]),
+            key=lambda item: len(item[0]),
         )
         values = {path: value for path, value, _ in put_in}
         # The narrower key first: the first that fits says where a value was written.
@@ -274,11 +274,11 @@ def _settings(name: str, levels: Sequence[Any], origin: Origin) -> Sequence[Sett
     """What each level of a factor sets."""
     place, several = ("factors", name), factors_module.is_several(name, levels)
     try:
-        found = factors_module.paths_of(ExperimentFile, name, levels)
+        settings = factors_module.paths_of(ExperimentFile, name, levels)
     except factors_module.UnknownKey as error:
         key = f"`{error.part}`, which a level has" if several else f"`{name}`"
         raise origin.error(place, f"an experiment has no key {key}{error}") from None
-    for path in dict.fromkeys(path for level in found for path in level):
+    for path in dict.fromkeys(path for level in settings for path in level):
         if path[0] not in TABLES or len(path) < 2:
             what = "sets keys" if several else "is a key"
             raise origin.error(place, f"a factor {what} of {', '.join(TABLES)}, such as `world.volume`")
@@ -286,12 +286,12 @@ def _settings(name: str, levels: Sequence[Any], origin: Origin) -> Sequence[Sett
             raise origin.error(place, "an experiment has one world", "write a file for each server")
         if several and path == KIND:
             raise origin.error(place, "workload.kind cannot be set beside other keys", "make it a factor of its own")
-    odd = next((number for number, level in enumerate(found) if level.keys() != found[0].keys()), None)
-    if odd is not None or not found[0]:
-        keys = ", ".join(".".join(path) for path in found[0])
+    odd = next((number for number, level in enumerate(settings) if level.keys() != settings[0].keys()), None)
+    if odd is not None or not settings[0]:
+        keys = ", ".join(".".join(path) for path in settings[0])
         message = f"every level of `{name}` sets the same keys, and the first has {keys or 'none'}"
         raise origin.error((*place, odd or 0), message, "write them all in each level")
-    return found
+    return settings
 
 
 def _only(file: ExperimentFile) -> str:

@@ -142,10 +142,10 @@ class EventTable(KeyTable):
             "latency": {"scenario": self.scenario} if self.scenario else {"latency": {"added_ns": self.add_ns}},
             "error": {"error": {"once": self.once}},
         }
-        found = {
+        document = {
             "kind": kinds.get(str(self.fault), self.fault),
             "member": self.member,
             "reads_ppm": self.reads_ppm,
             "writes_ppm": self.writes_ppm,
         }
-        return found if self.for_s is None else found | {"for_ns": round(self.for_s * 1e9)}
+        return document if self.for_s is None else document | {"for_ns": round(self.for_s * 1e9)}

@@ -64,13 +64,13 @@ def target(model: type[BaseModel], name: str) -> tuple[str, ...]:
     parts = name.split(".")
     models, path = [model], list[str]()
     while parts:
-        known = list(dict.fromkeys(key for one in models for key in keys(one)))
+        known = list(dict.fromkeys(key for other in models for key in keys(other)))
         part = parts.pop(0)
         if part not in known:
             raise UnknownKey(part, known)
         path.append(part)
-        inner = [table for one in models for table in tables_at(one, part)]
-        if not inner and parts and any(_takes_any_key(one, part) for one in models):
+        inner = [table for other in models for table in tables_at(other, part)]
+        if not inner and parts and any(_takes_any_key(other, part) for other in models):
             return (*path, ".".join(parts))
         if not inner and parts:
             raise UnknownKey(parts[0], ())
@@ -94,7 +94,7 @@ def is_several(name: str, levels: Any) -> bool:
 
     ``cell = [{ name = "8 vCPUs", instance.vcpus = 8, world.dilation = 4 }, ...]``
     """
-    return "." not in name and isinstance(levels, list | tuple) and all(isinstance(one, Mapping) for one in levels)
+    return "." not in name and isinstance(levels, list | tuple) and all(isinstance(level, Mapping) for level in levels)
 
 
 def _leaves(level: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -151,7 +151,7 @@ def level_text(factor: str, value: Any) -> str:
             name_of_level(value) or ", ".join(label_part(key, level_text(key, inner), inner) for key, inner in parts)
         )
     if isinstance(value, list | tuple):
-        return ", ".join(level_text(factor, one) for one in value) or "none"
+        return ", ".join(level_text(factor, item) for item in value) or "none"
     if isinstance(value, Mapping) and {"name", "text"} <= value.keys():
         return str(value["name"]) + (f"@{value['weight']}" if value.get("weight", 1) != 1 else "")
     if isinstance(value, Mapping):
@@ -161,8 +161,8 @@ def level_text(factor: str, value: Any) -> str:
     if value == "":
         role = factor.removeprefix("world.volumes.")
         return f"no {role} volume" if role != factor else _EMPTY.get(factor, "none")
-    if factor == "postgres.bin" and (found := _VERSION_IN_PATH.fullmatch(str(value))):
-        return f"PostgreSQL {found[1]}"
+    if factor == "postgres.bin" and (match := _VERSION_IN_PATH.fullmatch(str(value))):
+        return f"PostgreSQL {match[1]}"
     return str(value)
 
 

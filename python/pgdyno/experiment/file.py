@@ -168,11 +168,11 @@ def _read_keys(
     """The document with keys of a table below ``[workload]`` read, in the table and among the levels of factors."""
     values: dict[tuple[str, ...], Any] = {}
     for key, read in keys.items():
-        found = document.get("workload")
+        result = document.get("workload")
         for part in (table, key):
-            found = found.get(part) if isinstance(found, dict) else None
-        if found is not None:
-            values["workload", table, key] = read(found, ("workload", table, key), folder, origin)
+            result = result.get(part) if isinstance(result, dict) else None
+        if result is not None:
+            values["workload", table, key] = read(result, ("workload", table, key), folder, origin)
         levels_of, place = document.get("factors"), ("factors", f"workload.{table}.{key}")
         levels = levels_of.get(place[1]) if isinstance(levels_of, dict) else None
         if isinstance(levels, list):
@@ -202,7 +202,7 @@ def _whole_paths(written: Any, _: Place, folder: Path, __: Origin) -> Any:
     """Files by their whole paths: an experiment may be continued from elsewhere."""
     if not isinstance(written, list):
         return written
-    return [str((folder / one).absolute()) if isinstance(one, str) else one for one in written]
+    return [str((folder / item).absolute()) if isinstance(item, str) else item for item in written]
 
 
 def _sql_of(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
@@ -220,11 +220,11 @@ def _texts(written: Any, place: Place, folder: Path, origin: Origin) -> Any:
     """Each `FILE.sql@WEIGHT` of a list as a table with the file's text. A value that is not a list is refused when the file is read."""
     if not isinstance(written, list):
         return written
-    found = []
-    for number, one in enumerate(written):
+    texts = []
+    for number, item in enumerate(written):
         with origin.explained((*place, number)):
-            found.append(read_script(one, folder) if isinstance(one, str) else one)
-    return found
+            texts.append(read_script(item, folder) if isinstance(item, str) else item)
+    return texts
 
 
 def _value(written: str) -> Any:

@@ -119,33 +119,35 @@ class Experiment:
 
     def identity(self) -> dict[str, Any]:
         """What can change a result. Seed, number of runs and order cannot change what is estimated."""
-        found = {name: value for name, value in self.whole().items() if name not in ("seed", "replicates", "budget")}
-        (found.get("workload", {}).get("load") or {}).pop("times", None)
-        return found
+        identity = {name: value for name, value in self.whole().items() if name not in ("seed", "replicates", "budget")}
+        (identity.get("workload", {}).get("load") or {}).pop("times", None)
+        return identity
 
     def whole(self) -> dict[str, Any]:
         """All that was asked for, with every default and in one notation: equal for files that measure the same."""
-        found = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title", "goal"})
+        model_dump = self.file.model_dump(mode="json", by_alias=True, exclude={"name", "title", "goal"})
         if not self.file.event:
-            del found["event"]  # experiments of before there were events are the same
+            del model_dump["event"]  # experiments of before there were events are the same
         if not self.file.crash.cuts:
-            del found["crash"]  # likewise
-        for event in found.get("event", ()):
+            del model_dump["crash"]  # likewise
+        for event in model_dump.get("event", ()):
             if event["do"] != "snapshot":
                 del event["rate"]  # likewise
             if event["member"] is None:
                 del event["member"]
         if self.file.client.drivers == WHOLE:
-            del found["client"]["drivers"]  # likewise
+            del model_dump["client"]["drivers"]  # likewise
         if not self.file.postgres.given_up:
-            del found["postgres"]["given_up"]
+            del model_dump["postgres"]["given_up"]
         if self.file.instance.cpu_share == 1:
-            del found["instance"]["cpu_share"]
+            del model_dump["instance"]["cpu_share"]
         if not self.file.world.restored:
-            del found["world"]["restored"]
+            del model_dump["world"]["restored"]
         if ".".join(KIND) in self.file.factors:
-            found["workload"] = deepcopy(self.document.get("workload", {}))  # the file's has the keys of one kind alone
-        return _public(found)
+            model_dump["workload"] = deepcopy(
+                self.document.get("workload", {})
+            )  # the file's has the keys of one kind alone
+        return _public(model_dump)
 
     def settings(self) -> dict[str, Any]:
         """The document's tables, for a record: as they were written, but for the connection string."""

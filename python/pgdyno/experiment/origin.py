@@ -127,22 +127,22 @@ def dotted(path: Sequence[str | int]) -> str:
 def refusal(error: ValidationError, model: type[BaseModel], document: Any) -> tuple[Path, str]:
     """The first thing that pydantic found wrong with a document: where, and a sentence without its place."""
     # An unknown key is the likeliest cause of other missing keys, so it is reported first.
-    found = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-    path: Path = tuple(found["loc"])
-    if found["type"] == "extra_forbidden":
+    result = min(error.errors(), key=lambda other: other["type"] != "extra_forbidden")
+    path: Path = tuple(result["loc"])
+    if result["type"] == "extra_forbidden":
         return path, _unknown(path, model)
-    if found["type"] == "missing":
+    if result["type"] == "missing":
         return path, "is missing"
-    if found["type"] == "at_key":
-        return (*path, str(found["ctx"]["key"])), found["msg"]
-    if found["type"] == "value_error":
-        return _existing(path, document), found["msg"].removeprefix("Value error, ")
-    wanted = _WANTED.get(found["type"])
+    if result["type"] == "at_key":
+        return (*path, str(result["ctx"]["key"])), result["msg"]
+    if result["type"] == "value_error":
+        return _existing(path, document), result["msg"].removeprefix("Value error, ")
+    wanted = _WANTED.get(result["type"])
     if wanted is None:
-        wanted = found["msg"].replace("Input should be", "it should be", 1)
-    given = found.get("input")
+        wanted = result["msg"].replace("Input should be", "it should be", 1)
+    given = result.get("input")
     there = "" if isinstance(given, dict) or given in ([], ()) else f", not {toml_text(given)}"
-    return _existing(path, document), wanted.format(**found.get("ctx", {})) + there
+    return _existing(path, document), wanted.format(**result.get("ctx", {})) + there
 
 
 def _unknown(path: Path, model: type[BaseModel]) -> str:
@@ -156,8 +156,8 @@ def keys(model: type[BaseModel], path: Sequence[str | int] = ()) -> list[str]:
     models = [model]
     for part in path:
         if not isinstance(part, int):  # a place in an array of tables
-            models = [table for one in models for table in (*tables_at(one, part), *_rows_at(one, part))]
-    return list(dict.fromkeys(key for one in models for key in keys_of(one)))
+            models = [table for other in models for table in (*tables_at(other, part), *_rows_at(other, part))]
+    return list(dict.fromkeys(key for other in models for key in keys_of(other)))
 
 
 def tables_at(model: type[BaseModel], key: str | int) -> list[type[BaseModel]]:
@@ -204,8 +204,8 @@ def misfit(model: type[BaseModel], document: Mapping[str, Any], path: Path = ())
         value, plain = document[key], field_type.plain
         table = kind_of(value) if field_type.is_workload else field_type.table
         if table is not None and isinstance(value, Mapping):
-            if (found := misfit(table, value, (*path, key))) is not None:
-                return found
+            if (results := misfit(table, value, (*path, key))) is not None:
+                return results
             continue
         if isinstance(value, bool) and bool not in plain and plain & {int, float}:
             return (*path, key), f"it should be a number, not {toml_text(value)}"
@@ -234,7 +234,7 @@ def _field_types(model: type[BaseModel]) -> dict[str, _FieldType]:
             next(iter(tables_of(info.annotation)), None),
             info.annotation is Workload,
             any(
-                isinstance(said, BeforeValidator | PlainValidator) for said in (*info.metadata, *_said(info.annotation))
+                isinstance(item, BeforeValidator | PlainValidator) for item in (*info.metadata, *_said(info.annotation))
             ),
         )
         for name, info in model.model_fields.items()

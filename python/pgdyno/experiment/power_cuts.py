@@ -50,9 +50,9 @@ class CrashTable(KeyTable):
     @field_validator("reading")
     @classmethod
     def _is_known(cls, readings: tuple[str, ...]) -> tuple[str, ...]:
-        for one in readings:
-            if not _READING.fullmatch(one):
-                raise ValueError(f"`{one}` is not a reading; write it as pieces-4096 or pieces-4096+strict")
+        for reading in readings:
+            if not _READING.fullmatch(reading):
+                raise ValueError(f"`{reading}` is not a reading; write it as pieces-4096 or pieces-4096+strict")
         if len(set(readings)) < len(readings):
             raise ValueError("a reading appears twice")
         return readings

@@ -60,7 +60,9 @@ def _drivers(value: Any) -> Any:
     )
     if not 1 <= len(weights) <= DRIVERS_MAX:
         raise ValueError(f"write the number of drivers (1 to {DRIVERS_MAX}), a weight for each, or one for each host")
-    if any(isinstance(one, bool) or not isinstance(one, int) or not 1 <= one <= WEIGHT_MAX for one in weights):
+    if any(
+        isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= WEIGHT_MAX for weight in weights
+    ):
         raise ValueError(f"a weight is a whole number from 1 to {WEIGHT_MAX}")
     return {str(name): weight for name, weight in value.items()} if isinstance(value, dict) else tuple(weights)
 
@@ -127,8 +129,8 @@ class WorldTable(KeyTable):
                 if not _ROLE.fullmatch(role):
                     raise at_key(key, f"a volume cannot be for `{role}`; there are {', '.join(ROLES)}")
         foreign = WORLD_KINDS[self.kind].foreign_keys
-        if asked := sorted(foreign.keys() & self.model_fields_set):
-            raise at_key(asked[0], foreign[asked[0]])
+        if results := sorted(foreign.keys() & self.model_fields_set):
+            raise at_key(results[0], foreign[results[0]])
         if self.dsn is not None and (why := wrong_in(self.dsn)) is not None:
             raise at_key("dsn", why)
         return self

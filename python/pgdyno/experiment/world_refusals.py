@@ -18,7 +18,7 @@ Refusal = tuple[tuple[str, ...], str, str]
 """Path of a key, what is wrong with it, and the remedy."""
 
 
-class Asked(Protocol):
+class WorldTables(Protocol):
     """The tables of an arm."""
 
     @property
@@ -50,12 +50,12 @@ class Asked(Protocol):
         """How often the power is cut after each of its runs."""
 
 
-def world_refusals(arm: Asked) -> Iterator[Refusal]:
+def world_refusals(arm: WorldTables) -> Iterator[Refusal]:
     """Everything that is wrong with what an arm asks of its world."""
     return _of_chosen(arm) if WORLD_KINDS[arm.world.kind].chooses_server else _of_existing(arm)
 
 
-def _of_chosen(arm: Asked) -> Iterator[Refusal]:
+def _of_chosen(arm: WorldTables) -> Iterator[Refusal]:
     for refused in arm.workload.refusals_on_own():
         yield ("workload", *refused.key.split(".")), refused.message, refused.remedy
     placement = arm.world.placement
@@ -71,7 +71,7 @@ def _of_chosen(arm: Asked) -> Iterator[Refusal]:
         yield ("crash",), message, "remove that volume, or [crash]"
 
 
-def _of_existing(arm: Asked) -> Iterator[Refusal]:
+def _of_existing(arm: WorldTables) -> Iterator[Refusal]:
     if arm.world.dsn is None:
         yield ("world",), 'kind = "real" needs a dsn', "write dsn in the file, or give --dsn"
     remove, fixed = "remove the key", 'with kind = "real" the server is measured as it is'
@@ -83,6 +83,6 @@ def _of_existing(arm: Asked) -> Iterator[Refusal]:
         yield ("crash",), f"power is cut of volumes and servers that pgdyno starts; {fixed}", "remove [crash]"
     if arm.client.rtt_ms > 0:
         yield ("client", "rtt_ms"), f"a distance is emulated only to a server that pgdyno starts; {fixed}", remove
-    for table, asked in (("instance", arm.instance), ("postgres", arm.postgres)):
-        for key in sorted(asked.model_fields_set - {"bin"}):
+    for table, item in (("instance", arm.instance), ("postgres", arm.postgres)):
+        for key in sorted(item.model_fields_set - {"bin"}):
             yield (table, key.removesuffix("_bytes")), f"an existing server cannot be configured; {fixed}", remove

@@ -23,7 +23,7 @@ Came = dict[str, tuple[int, str | None]]
 """What came of a data set: table -> its rows, and their digest where the program that filled it reports one."""
 
 
-class Brought:
+class RemoteResults:
     """What one host brings, one directory after the other."""
 
     def __init__(
@@ -53,13 +53,13 @@ class Brought:
 
     def failed(self, error: dict[str, Any]) -> PgdynoError:
         """The error of a run there. Its logs are kept here."""
-        found = PgdynoError(
+        pgdyno_error = PgdynoError(
             f"{self._host.name}: {error['message']}", remedy=error["remedy"], exit_code=int(error["exit_code"])
         )
         if self._writer is not None:
-            self._writer.explain(found)
+            self._writer.explain(pgdyno_error)
             self._writer = None
-        return found
+        return pgdyno_error
 
     def abandon(self) -> None:
         """Remove what is not whole."""

@@ -12,7 +12,7 @@ from pgdyno import store
 from pgdyno.size.offers import of_run
 from pgdyno.store import record, tables
 from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.world import Run
+from pgdyno.world import PlannedRun
 from pgdyno.world.subject import Stopwatch
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pgdyno.experiment import Cell, Experiment
     from pgdyno.store.writer import RunWriter
     from pgdyno.workload.load import Progress
-    from pgdyno.world import Measured, Ready
+    from pgdyno.world import PreparedWorld, RunOutcome
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Context:
     experiment_id: str
     experiment_hash: str
     command: tuple[str, ...]
-    ready: Ready
+    ready: PreparedWorld
     """The world, prepared."""
 
 
@@ -50,7 +50,7 @@ def run_cell(context: Context, cell: Cell, writer: RunWriter, progress: Progress
 
 def _run(context: Context, cell: Cell, writer: RunWriter, progress: Progress) -> Path:
     anchor = record.Anchor.read()
-    run = Run(
+    run = PlannedRun(
         cell,
         seed=context.experiment.seed_of(cell.block, "volume"),
         workload_seed=context.experiment.seed_of(cell.block, "workload"),
@@ -63,7 +63,7 @@ def _run(context: Context, cell: Cell, writer: RunWriter, progress: Progress) ->
     return _write(context, run, context.ready(run), anchor)
 
 
-def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor) -> Path:
+def _write(context: Context, run: PlannedRun, measured: RunOutcome, anchor: record.Anchor) -> Path:
     cell, outcome, writer = run.cell, measured.outcome, run.writer
     outcome.write(writer)
     measured.samples.write(writer)
@@ -101,4 +101,4 @@ def _write(context: Context, run: Run, measured: Measured, anchor: record.Anchor
         visibility=measured.visibility,
         seconds=run.watch.seconds,
     )
-    return writer.finish(of_run(store.Run(writer.path, made)))
+    return writer.finish(of_run(store.StoredRun(writer.path, made)))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Step:
+class ProgressStep:
     """Where an experiment is: for a progress bar."""
 
     title: str
@@ -26,6 +26,6 @@ class Step:
 class Listener:
     """Receives the progress of an experiment."""
 
-    step: Callable[[Step], None] = lambda _step: None
+    step: Callable[[ProgressStep], None] = lambda _step: None
     run: Callable[[Cell, Path], None] = lambda _cell, _path: None
     note: Callable[[str], None] = lambda _text: None

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pgdyno.errors import PgdynoError
     from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.hosts.file import HostsFile
-    from pgdyno.hosts.spread import Spread
+    from pgdyno.hosts.spread import SpreadOptions
     from pgdyno.world import World
     from pgdyno.world.base import Preparation
     from pgdyno.world.resolved import ResolvedArm
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExperimentPlan:
     """What is going to be done: nothing in it has been refused, and nothing has been changed."""
 
     world: World
@@ -70,12 +70,12 @@ class Plan:
     def warnings(self) -> list[str]:
         """What the arms can do and is rarely meant, each with the arms that it is about."""
         arms = self.experiment.arms
-        found: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}
         for arm in arms:
             for text in arm.workload.warnings(self.world.parameters_of(arm)):
-                found.setdefault(text, []).append(arm.label)
-        asked = [text if len(of) == len(arms) else f"{', '.join(of)}: {text}" for text, of in found.items()]
-        return [*asked, *self.world.warnings()]
+                texts.setdefault(text, []).append(arm.label)
+        results = [text if len(of) == len(arms) else f"{', '.join(of)}: {text}" for text, of in texts.items()]
+        return [*results, *self.world.warnings()]
 
     @property
     def load_s(self) -> float:
@@ -96,10 +96,10 @@ def plan(
     yes_create: bool = False,
     to_run: bool = True,
     hosts: HostsFile | None = None,
-    spread: Spread | None = None,
+    spread: SpreadOptions | None = None,
     ordered: bool = False,
     leave_out: bool = False,
-) -> Plan:
+) -> ExperimentPlan:
     """Everything that can be refused before the first change: volumes, sizes, settings, root, devices, programs.
 
     ``resume`` is the directory of an experiment that is continued, ``only`` the indexes of the arms to run. Without
@@ -135,12 +135,12 @@ def plan(
     if refused and (not leave_out or len(refused) == len(arms)):
         raise next(iter(refused.values()))
     cells = tuple(cell for cell in cells if cell.arm.index not in refused)
-    planned = Plan(world, cells, resume, further=more and not refused, refused=refused)
+    planned = ExperimentPlan(world, cells, resume, further=more and not refused, refused=refused)
     # What is left of the budget may be too little for loading again: then there would be nothing to load for.
     return planned if cells or planned.load_s < left_s else replace(planned, further=False)
 
 
-def begun(planned: Plan, budget_s: float | None) -> int:
+def begun(planned: ExperimentPlan, budget_s: float | None) -> int:
     """How many of the planned runs will start within the time, by the estimates.
 
     :class:`InputError` where none is, as :func:`execute` says it.
@@ -155,7 +155,7 @@ def begun(planned: Plan, budget_s: float | None) -> int:
     return len(planned.cells)
 
 
-def require_time(planned: Plan, allowed: Allowance) -> None:
+def require_time(planned: ExperimentPlan, allowed: Allowance) -> None:
     """Refuse a budget in which nothing fits."""
     least_s = planned.load_s + (planned.world.run_s_max(planned.cells[0]) if planned.cells else 0.0)
     if planned.cells and least_s > allowed.left_s:
@@ -174,5 +174,5 @@ def versions_of(arms: Sequence[ResolvedArm]) -> dict[str, str]:
     """What makes the runs, by name: numbers of other versions must not be mixed with theirs."""
     postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in servers_of(arms).items()}
     built = _engine.facts().build_hash
-    own = {name: text for one in arms for name, text in one.arm.workload.versions().items()}
+    own = {name: text for arm in arms for name, text in arm.arm.workload.versions().items()}
     return {"pgdyno": __version__, "engine": built, "python": platform.python_version(), **postgres, **own}

@@ -69,17 +69,17 @@ def require_same(directory: Path, experiment: Experiment, versions: Mapping[str,
     """
     before = open_experiment(directory).record
     first = recorded(directory)
-    asked = _timeless(first), _timeless(experiment)
-    found = [*differences(*asked), *_of_versions(before.versions, versions, "version of ")]
-    if not found:
+    documents = _timeless(first), _timeless(experiment)
+    results = [*differences(*documents), *_of_versions(before.versions, versions, "version of ")]
+    if not results:
         _require_order(directory, first, experiment)
         return
-    there = flat(asked[1])
+    there = flat(documents[1])
     shown = "; ".join(
-        f"{experiment.origin.place(one.place) if one.place in there else dotted(one.place)} is {_words(one.new)}, was {_words(one.old)}"
-        for one in found[:_SHOWN]
+        f"{experiment.origin.place(result.place) if result.place in there else dotted(result.place)} is {_words(result.new)}, was {_words(result.old)}"
+        for result in results[:_SHOWN]
     )
-    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    more = f"; and {len(results) - _SHOWN} more" if len(results) > _SHOWN else ""
     raise InputError(
         f"{directory} was a different experiment: {shown}{more}",
         remedy="change it back, or run the file without --resume",
@@ -88,9 +88,12 @@ def require_same(directory: Path, experiment: Experiment, versions: Mapping[str,
 
 def require_programs(directory: Path, versions: Mapping[str, str]) -> None:
     """Refuse to make runs for an experiment that another host started with other programs, or on another database of the user's."""
-    found = _of_versions(open_experiment(directory).record.versions, versions)
-    if found:
-        shown = "; ".join(f"{dotted(one.place)} is {_words(one.new)}, not {_words(one.old)}" for one in found)
+    differences = _of_versions(open_experiment(directory).record.versions, versions)
+    if differences:
+        shown = "; ".join(
+            f"{dotted(difference.place)} is {_words(difference.new)}, not {_words(difference.old)}"
+            for difference in differences
+        )
         raise HostError(
             f"this host differs from the one that started the experiment: {shown}",
             remedy="install the same pgdyno and the same PostgreSQL on all hosts, with the same databases",
@@ -99,7 +102,7 @@ def require_programs(directory: Path, versions: Mapping[str, str]) -> None:
 
 def _of_versions(before: Mapping[str, str], now: Mapping[str, str], of: str = "") -> list[Difference]:
     """Programs and databases that have changed. Python's version is not one of them: no figure depends on it."""
-    made, here = ({of + name: text for name, text in one.items() if name != "python"} for one in (before, now))
+    made, here = ({of + name: text for name, text in item.items() if name != "python"} for item in (before, now))
     return differences(made, here)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pgdyno.errors import Interrupted, PgdynoError
 from pgdyno.flow import spread
 from pgdyno.flow.cell import Context, run_cell
-from pgdyno.flow.listener import Listener, Step
-from pgdyno.flow.plan import Plan, plan, require_time, servers_of, versions_of
+from pgdyno.flow.listener import Listener, ProgressStep
+from pgdyno.flow.plan import ExperimentPlan, plan, require_time, servers_of, versions_of
 from pgdyno.flow.resume import command_to_resume, finished, more_time
 from pgdyno.flow.schedule import Allowance, allowance, further
 from pgdyno.store import names, open_experiment, record
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 
 def execute(
-    planned: Plan, *, root: Path, command: tuple[str, ...], budget_s: float | None = None, tell: Listener | None = None
+    planned: ExperimentPlan,
+    *,
+    root: Path,
+    command: tuple[str, ...],
+    budget_s: float | None = None,
+    tell: Listener | None = None,
 ) -> Path:
     """Make the runs of a plan, and return the experiment's directory below ``root`` (or the one that is continued).
 
@@ -64,7 +69,7 @@ def execute(
 
 
 def _make(
-    planned: Plan, directory: Path, written: record.ExperimentRecord, allowed: Allowance, listener: Listener
+    planned: ExperimentPlan, directory: Path, written: record.ExperimentRecord, allowed: Allowance, listener: Listener
 ) -> None:
     """Make the runs of a plan in an experiment's directory, which is held."""
     step = partial(_step, listener)
@@ -84,7 +89,7 @@ def _make(
             )
 
 
-def _due(planned: Plan, directory: Path, allowed: Allowance, listener: Listener) -> Iterator[Cell]:
+def _due(planned: ExperimentPlan, directory: Path, allowed: Allowance, listener: Listener) -> Iterator[Cell]:
     """The runs to make, each when the one before it is finished."""
     for cell in planned.cells:
         if planned.world.run_s_max(cell) > allowed.left_s:
@@ -110,10 +115,10 @@ def _run(context: Context, cell: Cell, directory: Path, listener: Listener) -> P
 
 
 def _step(listener: Listener, title: str) -> Callable[[float, str], None]:
-    return lambda share, text: listener.step(Step(title, text, share))
+    return lambda share, text: listener.step(ProgressStep(title, text, share))
 
 
-def record_of(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecord:
+def record_of(planned: ExperimentPlan, command: tuple[str, ...]) -> record.ExperimentRecord:
     """What is recorded of an experiment before its first run."""
     versions = versions_of(planned.arms)
     experiment = planned.experiment
@@ -140,7 +145,7 @@ def record_of(planned: Plan, command: tuple[str, ...]) -> record.ExperimentRecor
 
 
 @contextmanager
-def _kept(directory: Path, planned: Plan) -> Iterator[None]:
+def _kept(directory: Path, planned: ExperimentPlan) -> Iterator[None]:
     """A new experiment that ends before its first run leaves nothing behind but the logs of what failed; any other says how to resume."""
     try:
         yield

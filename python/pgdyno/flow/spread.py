@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import EXIT_INTERRUPTED, HostError, PgdynoError
 from pgdyno.flow.blocks import Blocks
-from pgdyno.flow.brought import Brought
-from pgdyno.flow.listener import Step
+from pgdyno.flow.brought import RemoteResults
+from pgdyno.flow.listener import ProgressStep
 from pgdyno.flow.stream import Frames
 from pgdyno.store import open_experiment
 from pgdyno.text import parsed_json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pgdyno.flow.listener import Listener
     from pgdyno.flow.stream import Frame
     from pgdyno.hosts.connection import DriverHost
-    from pgdyno.hosts.spread import Spread
+    from pgdyno.hosts.spread import SpreadOptions
     from pgdyno.store.record import ExperimentRecord
 
 _UNDO_S = 60.0
@@ -40,7 +40,7 @@ _LAST_LINES = 3
 
 
 def make(
-    experiment: Experiment, spread: Spread, directory: Path, written: ExperimentRecord, listener: Listener
+    experiment: Experiment, spread: SpreadOptions, directory: Path, written: ExperimentRecord, listener: Listener
 ) -> None:
     """Have the runs that are missing made, until as many blocks are whole as there are replicates."""
     from pgdyno.hosts.connection import Connection
@@ -52,13 +52,13 @@ def make(
         if not spread.mixed:
             require_alike({name: host.facts for name, host in hosts.items()})
         blocks = Blocks(experiment, runs, hosts)
-        _Spreading(experiment, directory, written, listener, blocks, Path(logs)).make(list(hosts.values()))
+        _HostPool(experiment, directory, written, listener, blocks, Path(logs)).make(list(hosts.values()))
 
 
-class _Host:
+class _WorkerHost:
     """A host at work."""
 
-    def __init__(self, host: DriverHost, logs: Path, brought: Brought) -> None:
+    def __init__(self, host: DriverHost, logs: Path, brought: RemoteResults) -> None:
         self.name = host.name
         self.brought = brought
         self.log = logs / f"{host.name}.err"
@@ -93,18 +93,18 @@ class _Host:
     def why_ended(self) -> str:
         """Why it ended too early. :class:`PgdynoError` where it is not lost: what runs there has failed."""
         code = self.process.wait(_EXIT_S)
-        said = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        texts = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         if code == EXIT_INTERRUPTED:
             return "it was interrupted there"
         if code >= 0:
-            last = " ".join(said[-_LAST_LINES:]) or "it said nothing"
+            last = " ".join(texts[-_LAST_LINES:]) or "it said nothing"
             raise PgdynoError(f"{self.name}: the runs ended with exit code {code}: {last}", remedy="look at its log")
         with contextlib.suppress(ValueError, KeyError, IndexError, TypeError):
-            return str(parsed_json(said[-1])["error"]["message"])
+            return str(parsed_json(texts[-1])["error"]["message"])
         return f"its process was ended by signal {-code}"
 
 
-class _Spreading:
+class _HostPool:
     """The hosts, and which of them makes what."""
 
     def __init__(
@@ -119,7 +119,7 @@ class _Spreading:
         self._experiment = experiment
         self._directory, self._written, self._listener = directory, written, listener
         self._blocks, self._logs = blocks, logs
-        self._at_work: list[_Host] = []
+        self._at_work: list[_WorkerHost] = []
         self._spare: list[DriverHost] = []
         self._data_sets: dict[str, tuple[str, Came]] = {}
         self._selector = selectors.DefaultSelector()
@@ -139,32 +139,32 @@ class _Spreading:
 
     def _start(self) -> None:
         host = self._spare.pop(0)
-        brought = Brought(self._directory, self._written, host, self._data_sets)
-        one = _Host(host, self._logs, brought)
-        self._at_work.append(one)
+        brought = RemoteResults(self._directory, self._written, host, self._data_sets)
+        worker_host = _WorkerHost(host, self._logs, brought)
+        self._at_work.append(worker_host)
         # Now, not when it is ready: a host that is ready sooner would take the blocks of those that fill their data sets still.
-        self._give(one)
-        self._selector.register(one.stream, selectors.EVENT_READ, one)
-        one.tell(experiment=json.loads(self._written.model_dump_json()))
+        self._give(worker_host)
+        self._selector.register(worker_host.stream, selectors.EVENT_READ, worker_host)
+        worker_host.tell(experiment=json.loads(self._written.model_dump_json()))
 
     def _follow(self) -> None:
         while self._blocks.whole < self._experiment.replicates:
             for key, _ in self._selector.select():
-                one: _Host = key.data
-                text = os.read(one.stream, 1 << 20)
+                result: _WorkerHost = key.data
+                text = os.read(result.stream, 1 << 20)
                 if not text:
                     self._selector.unregister(key.fd)
-                    self._at_work.remove(one)
-                    self._lose(one, one.why_ended())
-                for frame in one.frames.feed(text):
-                    self._hear(one, frame)
+                    self._at_work.remove(result)
+                    self._lose(result, result.why_ended())
+                for frame in result.frames.feed(text):
+                    self._hear(result, frame)
 
-    def _hear(self, one: _Host, frame: Frame) -> None:
+    def _hear(self, one: _WorkerHost, frame: Frame) -> None:
         head = frame.head
         if "step" in head:
             text = f"{one.name}: {head['step']}: {head['text']}"
             number = len(self._at_work)
-            self._listener.step(Step("1 host" if number == 1 else f"{number} hosts", text, head["share"]))
+            self._listener.step(ProgressStep("1 host" if number == 1 else f"{number} hosts", text, head["share"]))
         elif "note" in head:
             self._listener.note(f"{one.name}: {head['note']}")
         elif "ready" in head:
@@ -180,14 +180,14 @@ class _Spreading:
             if one.is_idle:
                 self._give(one)
 
-    def _give(self, one: _Host) -> None:
+    def _give(self, one: _WorkerHost) -> None:
         """The block that a host makes, if one is left for it; told when it is ready."""
         if not one.cells:
             one.cells = {cell.position: cell for cell in self._blocks.next_for(one.name)}
         if one.is_ready and one.cells:
             one.tell(block=next(iter(one.cells.values())).block, positions=sorted(one.cells))
 
-    def _lose(self, one: _Host, why: str) -> None:
+    def _lose(self, one: _WorkerHost, why: str) -> None:
         """Have its block made by another: by one that waits, by one that was not needed, or when one has ended its own."""
         one.close()
         left = self._blocks.lose(one.name)
@@ -202,14 +202,14 @@ class _Spreading:
 
     def _end(self) -> None:
         """End all: they wait for a block, or are interrupted, and undo what they have changed."""
-        for one in self._at_work:
-            if one.is_idle:
-                one.tell(end=True)
+        for host in self._at_work:
+            if host.is_idle:
+                host.tell(end=True)
             else:
-                one.process.send_signal(signal.SIGTERM)
-        for one in self._at_work:
+                host.process.send_signal(signal.SIGTERM)
+        for host in self._at_work:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                one.process.wait(_UNDO_S)
-            if one.process.poll() is None:
-                one.process.kill()
-            one.close()
+                host.process.wait(_UNDO_S)
+            if host.process.poll() is None:
+                host.process.kill()
+            host.close()

@@ -63,7 +63,7 @@ class _Orders:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-class _There(RunWriter):
+class _RemoteLogs(RunWriter):
     """The logs of a run that fails go to the coordinator, which says where they are."""
 
     def explain(self, error: Exception) -> None:
@@ -128,7 +128,7 @@ def serve(orders: _Orders, says: _Says) -> None:
 
 def _make(context: Context, cell: Cell, directory: Path, says: _Says) -> None:
     name = names.run_name(cell.position, cell.arm.label, cell.block)
-    writer = _There(directory.parent, directory.name, name)
+    writer = _RemoteLogs(directory.parent, directory.name, name)
     says.frame(stream.packed(begin=name, position=cell.position))
     try:
         path = run_cell(context, cell, writer, says.step(f"{cell.arm.label}, replicate {cell.block}"))
@@ -161,8 +161,8 @@ def main() -> int:
         # Without a buffer, whose lock a thread that still listens would hold when Python ends.
         serve(_Orders(os.fdopen(os.dup(0), "rb", buffering=0)), says)
     except PgdynoError as error:
-        said = {"message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
-        says.frame(stream.packed(error=said))
+        document = {"message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
+        says.frame(stream.packed(error=document))
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

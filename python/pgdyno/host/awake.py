@@ -25,9 +25,9 @@ def possible() -> bool:
     return os.access(LATENCY, os.W_OK)
 
 
-def decided(asked: bool | None) -> bool:
+def decided(result: bool | None) -> bool:
     """What a run does that ``asked`` for it, asked for the opposite, or did not say: then it is done where possible."""
-    return possible() if asked is None else asked
+    return possible() if result is None else result
 
 
 def require() -> None:

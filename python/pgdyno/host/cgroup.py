@@ -254,17 +254,17 @@ def memory_left_bytes(
     Pages of files that were not used for some time do not count as used: the kernel gives them up at the limit.
     """
     try:
-        found = find_hierarchy(mountinfo)
+        hierarchy = find_hierarchy(mountinfo)
         lines = own.read_text(encoding="utf-8").splitlines()
     except (HostError, OSError):
         return None
-    top = found.group("memory", "").parent
-    wanted = "" if found.version == 2 else "memory"
+    top = hierarchy.group("memory", "").parent
+    wanted = "" if hierarchy.version == 2 else "memory"
     path = next((line.split(":", 2)[2] for line in lines if wanted in line.split(":", 2)[1].split(",")), "/")
     # In its own namespace a container sees `/`; without one it gets the host's path, which may be invisible to it.
     group = top / path.lstrip("/")
-    levels = [one for one in (group, *group.parents) if one.is_relative_to(top)]
-    return min((left for one in levels if (left := _left_bytes(one)) is not None), default=None)
+    levels = [parent for parent in (group, *group.parents) if parent.is_relative_to(top)]
+    return min((left for level in levels if (left := _left_bytes(level)) is not None), default=None)
 
 
 def _left_bytes(group: Path) -> int | None:
@@ -283,12 +283,12 @@ def _left_bytes(group: Path) -> int | None:
 
 def members(group: Path) -> list[ProcessIdentity]:
     """The processes in a group and in the groups beneath it."""
-    found = []
+    members = []
     for folder, _, _ in os.walk(group):  # which bears that groups go meanwhile, as `rglob` does from Python 3.13 on
         with contextlib.suppress(OSError):
             pids = Path(folder, "cgroup.procs").read_text().split()
-            found += [process for pid in pids if (process := identity(int(pid))) is not None]
-    return found
+            members += [process for pid in pids if (process := identity(int(pid))) is not None]
+    return members
 
 
 def remove(group: Path, timeout_s: float = 10.0) -> bool:

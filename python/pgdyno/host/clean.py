@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.host import cgroup, dirty_limits, mounts, paths, preflight, shared_memory, snapshot_delete
-from pgdyno.host.journal import SERVER_NAME, Entry, Journal
+from pgdyno.host.journal import SERVER_NAME, HostJournal, JournalEntry
 from pgdyno.host.machine_record import MachineRecord
 from pgdyno.host.process import ProcessIdentity, boot_id, end, end_all, identity, working_below
 from pgdyno.host.remove import FACTS_FILE, exists, orphaned_layers, remove_layers, remove_volume
@@ -58,7 +58,7 @@ def clean(state_dir: Path | None = None) -> list[str]:
 def _busy(state: Path) -> list[str]:
     """Devices of dead volumes that are still there."""
     dead = [paths.volumes_dir(state) / name for name in _dead_volumes(state)]
-    return [one.device for one in mounts.loops() if any(paths.is_below(one.backing_file, folder) for folder in dead)]
+    return [loop.device for loop in mounts.loops() if any(paths.is_below(loop.backing_file, folder) for folder in dead)]
 
 
 def leftovers(state_dir: Path | None = None) -> list[str]:
@@ -69,15 +69,15 @@ def leftovers(state_dir: Path | None = None) -> list[str]:
 
 def left_in(state: Path) -> list[str]:
     """The part of :func:`leftovers` that belongs to this state directory alone, not to the whole machine."""
-    found = [_describe(entry) for entry in Journal(state).abandoned()]
-    claimed = {entry.data["name"] for entry in Journal(state).abandoned() if entry.kind == "volume"}
-    found += [f"volume {name}" for name in _dead_volumes(state) if name not in claimed]
-    found += [f"the content {layer} of a dead volume" for layer in orphaned_layers()]
+    texts = [_describe(entry) for entry in HostJournal(state).abandoned()]
+    claimed = {entry.data["name"] for entry in HostJournal(state).abandoned() if entry.kind == "volume"}
+    texts += [f"volume {name}" for name in _dead_volumes(state) if name not in claimed]
+    texts += [f"the content {layer} of a dead volume" for layer in orphaned_layers()]
     # Where the list of snapshots cannot be read, nothing of it is removed either.
     with contextlib.suppress(PgdynoError, OSError):
-        found += [f"the layer {layer} of a deleted snapshot" for layer in snapshot_delete.useless(state)]
-    found += [f"{path}, where a killed run wrote its samples" for path in abandoned_scratch(state)]
-    return found
+        texts += [f"the layer {layer} of a deleted snapshot" for layer in snapshot_delete.useless(state)]
+    texts += [f"{path}, where a killed run wrote its samples" for path in abandoned_scratch(state)]
+    return texts
 
 
 def _machine_records() -> tuple[MachineRecord, ...]:
@@ -85,7 +85,7 @@ def _machine_records() -> tuple[MachineRecord, ...]:
 
 
 def _clean(state: Path) -> list[str]:
-    journal = Journal(state)
+    journal = HostJournal(state)
     entries = journal.abandoned()
     by_kind = {kind: [entry for entry in entries if entry.kind == kind] for kind in ("process", "shared_memory")}
     done: list[str] = []
@@ -105,7 +105,7 @@ def _clean(state: Path) -> list[str]:
     for name in {str(entry.data["name"]) for entry in entries if entry.kind == "snapshots"}:
         left = snapshot_delete.of_volume(name, state)
         snapshot_delete.delete(left, state)
-        done += [f"deleted the snapshot {one.name}" for one in left]
+        done += [f"deleted the snapshot {item.name}" for item in left]
     with contextlib.suppress(PgdynoError):
         done += [f"removed {layer}" for layer in snapshot_delete.collect(state).removed]
     done += remove_layers(set(orphaned_layers()))
@@ -142,7 +142,7 @@ def _restore_settings(done: list[str]) -> list[str]:
 def _dead_volumes(state: Path) -> list[str]:
     """Volumes without a living daemon: it is dead, or the attach was interrupted before it and its command is dead."""
     served = {volume.name for volume in list_volumes(state) if volume.alive}
-    owned = {str(e.data["name"]) for e in Journal(state).entries() if e.kind == "volume" and e.owner.alive()}
+    owned = {str(e.data["name"]) for e in HostJournal(state).entries() if e.kind == "volume" and e.owner.alive()}
     folders = (paths.volumes_dir(state), paths.claims_dir(state))
     names = {entry.name for folder in folders if folder.is_dir() for entry in folder.iterdir()}
     return sorted(name for name in names - served - owned if not _just_ready(state, name))
@@ -155,7 +155,7 @@ def _just_ready(state: Path, name: str) -> bool:
     return any(volume.alive for volume in list_volumes(state) if volume.name == name)
 
 
-def _working(programs: list[Entry]) -> list[ProcessIdentity]:
+def _working(programs: list[JournalEntry]) -> list[ProcessIdentity]:
     """Servers and initdbs that still run, with their children: noted before they are ended, for their shared memory."""
     processes = [ProcessIdentity.from_json(entry.data) for entry in programs]
     for entry in programs:
@@ -164,7 +164,7 @@ def _working(programs: list[Entry]) -> list[ProcessIdentity]:
     return [process for process in processes if process.alive()]
 
 
-def _end_process(entry: Entry, unblock: Callable[[], None]) -> list[str]:
+def _end_process(entry: JournalEntry, unblock: Callable[[], None]) -> list[str]:
     process = ProcessIdentity.from_json(entry.data)
     done = []
     ending = _SERVER_ENDING if entry.data["name"] == SERVER_NAME else _OTHER_ENDING
@@ -173,7 +173,7 @@ def _end_process(entry: Entry, unblock: Callable[[], None]) -> list[str]:
     return done
 
 
-def _end_orphans(entry: Entry) -> list[str]:
+def _end_orphans(entry: JournalEntry) -> list[str]:
     """End what a killed server left working in its data directory."""
     if not entry.data.get("folder") or entry.owner.boot_id != boot_id():
         return []
@@ -182,7 +182,7 @@ def _end_orphans(entry: Entry) -> list[str]:
     return [f"ended process {orphan.pid} of {entry.data['name']}" for orphan in orphans if not orphan.alive()]
 
 
-def _abort_volumes_of(state: Path, entries: list[Entry]) -> None:
+def _abort_volumes_of(state: Path, entries: list[JournalEntry]) -> None:
     """A process that waits for a disk cannot be killed; a disk whose FUSE connection is cut answers with errors."""
     for entry in entries:
         if entry.kind == "volume":
@@ -192,9 +192,9 @@ def _abort_volumes_of(state: Path, entries: list[Entry]) -> None:
 
 def _end_members(group: Path) -> list[str]:
     """End what is in a control group of a dead run. A group is only ours while its members are of this boot."""
-    found = [process for process in cgroup.members(group) if process.pid != os.getpid()]
-    end_all(found)
-    return [f"ended process {process.pid} in {group}" for process in found if not process.alive()]
+    identities = [process for process in cgroup.members(group) if process.pid != os.getpid()]
+    end_all(identities)
+    return [f"ended process {process.pid} in {group}" for process in identities if not process.alive()]
 
 
 def _remove_group(group: Path) -> list[str]:
@@ -214,7 +214,7 @@ def _remove_directory(path: Path) -> list[str]:
     return [f"removed {path}"] if not path.exists() else []
 
 
-def _still_there(state: Path, entry: Entry) -> bool:
+def _still_there(state: Path, entry: JournalEntry) -> bool:
     if entry.kind == "process":
         return ProcessIdentity.from_json(entry.data).alive()
     if entry.kind == "volume":
@@ -226,12 +226,12 @@ def _still_there(state: Path, entry: Entry) -> bool:
     return False
 
 
-def _describe(entry: Entry) -> str:
+def _describe(entry: JournalEntry) -> str:
     what = entry.data.get("name") or entry.data.get("path") or entry.data.get("pid")
     return f"{entry.kind.replace('_', ' ')} {what} of the dead process {entry.owner.pid}"
 
 
-def _forget_torn_entries(journal: Journal) -> None:
+def _forget_torn_entries(journal: HostJournal) -> None:
     """Files of entries whose process was killed while it wrote them: the change they announce was never made."""
     for file in journal.folder.glob(".*-*-*"):
         pid = int(file.name[1:].split("-")[0])

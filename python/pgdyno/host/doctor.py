@@ -34,7 +34,7 @@ _STEAL_WINDOW_S = 0.2
 
 
 @dataclass(frozen=True)
-class Check:
+class HostCheck:
     """One finding. ``remedy`` is empty when there is nothing to do."""
 
     name: str
@@ -47,10 +47,10 @@ class Check:
         return asdict(self)
 
 
-def examine(state_dir: Path | None = None) -> list[Check]:
+def examine(state_dir: Path | None = None) -> list[HostCheck]:
     """Examine the machine. A check that cannot be made is a finding, too, and never an exception."""
     state = state_dir or paths.state_dir()
-    checks: list[tuple[str, Callable[[], Check]]] = [
+    checks: list[tuple[str, Callable[[], HostCheck]]] = [
         ("root", _root),
         ("kernel", _kernel),
         ("/dev/fuse", _fuse),
@@ -79,121 +79,123 @@ def examine(state_dir: Path | None = None) -> list[Check]:
     return [_guarded(name, check) for name, check in checks]
 
 
-def able(checks: list[Check]) -> bool:
+def able(checks: list[HostCheck]) -> bool:
     """Whether the main job works."""
     return all(check.status != "fail" for check in checks)
 
 
-def _guarded(name: str, check: Callable[[], Check]) -> Check:
+def _guarded(name: str, check: Callable[[], HostCheck]) -> HostCheck:
     try:
         return check()
     except PgdynoError as error:
-        return Check(name, "fail", error.message, error.remedy)
+        return HostCheck(name, "fail", error.message, error.remedy)
     except (OSError, ValueError) as error:
-        return Check(name, "warn", f"cannot be examined: {error}", "run it as root, on a machine with /proc and /sys")
+        return HostCheck(
+            name, "warn", f"cannot be examined: {error}", "run it as root, on a machine with /proc and /sys"
+        )
 
 
-def _root() -> Check:
+def _root() -> HostCheck:
     preflight.require_root("mounting an emulated volume and bounding an instance")
-    return Check("root", "ok", "yes")
+    return HostCheck("root", "ok", "yes")
 
 
-def _kernel() -> Check:
+def _kernel() -> HostCheck:
     release = platform.release()
     numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2])
     if platform.system() != "Linux" or numbers < KERNEL_MIN:
-        return Check("kernel", "fail", f"{platform.system()} {release}", "use Linux 5.15 or later")
-    return Check("kernel", "ok", f"Linux {release}")
+        return HostCheck("kernel", "fail", f"{platform.system()} {release}", "use Linux 5.15 or later")
+    return HostCheck("kernel", "ok", f"Linux {release}")
 
 
-def _fuse() -> Check:
+def _fuse() -> HostCheck:
     preflight.require_fuse()
-    return Check("/dev/fuse", "ok", "can be opened")
+    return HostCheck("/dev/fuse", "ok", "can be opened")
 
 
-def _mounts() -> Check:
+def _mounts() -> HostCheck:
     preflight.require_mounts()
-    return Check("mounts", "ok", "FUSE can be mounted")
+    return HostCheck("mounts", "ok", "FUSE can be mounted")
 
 
-def _loop() -> Check:
+def _loop() -> HostCheck:
     preflight.require_loop()
     used = len(mounts.loops())
-    return Check("loop devices", "ok", f"{used} in use" if used else "none in use")
+    return HostCheck("loop devices", "ok", f"{used} in use" if used else "none in use")
 
 
-def _programs() -> Check:
+def _programs() -> HostCheck:
     names = ("mkfs.ext4", "mount", "umount", "losetup", "setpriv")
     preflight.require_programs(*names)
-    return Check("programs", "ok", ", ".join(names))
+    return HostCheck("programs", "ok", ", ".join(names))
 
 
-def _engine_check() -> Check:
+def _engine_check() -> HostCheck:
     facts = _engine.facts()
     if not facts.matches:
-        found = f"{facts.path} {facts.version} was built from other sources ({facts.build_hash})"
+        text = f"{facts.path} {facts.version} was built from other sources ({facts.build_hash})"
         chosen = bool(os.environ.get("PGDYNO_ENGINE"))
-        return Check("engine", "warn" if chosen else "fail", found, installation.how_to_install_again())
-    return Check("engine", "ok", f"{facts.version} ({facts.build_hash})")
+        return HostCheck("engine", "warn" if chosen else "fail", text, installation.how_to_install_again())
+    return HostCheck("engine", "ok", f"{facts.version} ({facts.build_hash})")
 
 
-def _hammerdb() -> Check:
+def _hammerdb() -> HostCheck:
     """It is only needed where a workload names it, so it may be missing, but not be named and missing."""
     if not os.environ.get(hammerdb.HOME):
-        return Check("HammerDB", "ok", f'not named by {hammerdb.HOME}; only engine = "hammerdb" needs it')
+        return HostCheck("HammerDB", "ok", f'not named by {hammerdb.HOME}; only engine = "hammerdb" needs it')
     try:
-        return Check("HammerDB", "ok", str(hammerdb.program()))
+        return HostCheck("HammerDB", "ok", str(hammerdb.program()))
     except HostError as error:
-        return Check("HammerDB", "warn", error.message, error.remedy)
+        return HostCheck("HammerDB", "warn", error.message, error.remedy)
 
 
-def _postgres() -> Check:
+def _postgres() -> HostCheck:
     from pgdyno.postgres.binaries import find_binaries
     from pgdyno.postgres.user import require_reachable, server_user
 
     binaries, user = find_binaries(), server_user()
     require_reachable(binaries.bin_dir, user)
-    return Check("PostgreSQL", "ok", f"{binaries.source}, run as {user.name if user is not None else 'yourself'}")
+    return HostCheck("PostgreSQL", "ok", f"{binaries.source}, run as {user.name if user is not None else 'yourself'}")
 
 
-def _cgroups() -> Check:
+def _cgroups() -> HostCheck:
     hierarchy = cgroup.find_hierarchy()
     hierarchy.require_groups()
     lacks = [controller for controller in cgroup.CONTROLLERS if not hierarchy.offers(controller)]
-    found = f"version {hierarchy.version}" + (f", without {' and '.join(lacks)}" if lacks else "")
-    return Check("control groups", "warn" if lacks else "ok", found, hierarchy.how_to_offer(lacks) if lacks else "")
+    text = f"version {hierarchy.version}" + (f", without {' and '.join(lacks)}" if lacks else "")
+    return HostCheck("control groups", "warn" if lacks else "ok", text, hierarchy.how_to_offer(lacks) if lacks else "")
 
 
-def _memory() -> Check:
+def _memory() -> HostCheck:
     available = memory.memory_available_bytes()
     status: Status = "fail" if available < MEMORY_FAIL_BYTES else "warn" if available < MEMORY_WARN_BYTES else "ok"
     remedy = "" if status == "ok" else "end other programs, or use smaller instances and scales"
-    return Check("memory", status, f"{available / 2**30:.1f} GiB available", remedy)
+    return HostCheck("memory", status, f"{available / 2**30:.1f} GiB available", remedy)
 
 
-def _image_space() -> Check:
+def _image_space() -> HostCheck:
     """Loaded data sets, and what their clones change, are kept there: in memory by default."""
     folder = paths.image_dir()
-    there = next(one for one in (folder, *folder.parents) if one.exists())
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(there).free
     status: Status = "ok" if free >= MEMORY_WARN_BYTES else "warn" if free >= MEMORY_FAIL_BYTES else "fail"
     remedy = "free some space there, or name another directory in PGDYNO_IMAGE_DIR"
     if paths.is_below(there, Path("/dev/shm")):
         remedy = "run `mount -o remount,size=8G /dev/shm`; in a container pass `--shm-size 8g`"
-    return Check("images", status, f"{free / 2**30:.1f} GiB free in {there}", "" if status == "ok" else remedy)
+    return HostCheck("images", status, f"{free / 2**30:.1f} GiB free in {there}", "" if status == "ok" else remedy)
 
 
-def _disk_space() -> Check:
+def _disk_space() -> HostCheck:
     free = shutil.disk_usage(Path.cwd()).free
     low = free < SPACE_WARN_BYTES
-    found = f"{free / 2**30:.1f} GiB free in {Path.cwd()}"
-    return Check("disk space", "warn" if low else "ok", found, "free some space for results" if low else "")
+    text = f"{free / 2**30:.1f} GiB free in {Path.cwd()}"
+    return HostCheck("disk space", "warn" if low else "ok", text, "free some space for results" if low else "")
 
 
-def _cpus() -> Check:
+def _cpus() -> HostCheck:
     count = len(os.sched_getaffinity(0))
     remedy = "" if count >= 2 else "use two CPUs: PostgreSQL and pgdyno disturb each other on one"
-    return Check("CPUs", "ok" if count >= 2 else "warn", str(count), remedy)
+    return HostCheck("CPUs", "ok" if count >= 2 else "warn", str(count), remedy)
 
 
 def steal_shares() -> tuple[float, float]:
@@ -204,11 +206,13 @@ def steal_shares() -> tuple[float, float]:
     return before[7] / max(1, sum(before[:8])), now[7] / max(1, sum(now[:8]))
 
 
-def _steal() -> Check:
+def _steal() -> HostCheck:
     since_boot, now = steal_shares()
-    found = f"{100 * since_boot:.1f} % since boot, {100 * now:.0f} % now"
+    text = f"{100 * since_boot:.1f} % since boot, {100 * now:.0f} % now"
     remedy = "the host gives this machine's CPUs to others: repeat runs, or use another host"
-    return Check("CPU steal", *(("warn", found, remedy) if max(since_boot, now) > STEAL_WARN_SHARE else ("ok", found)))
+    return HostCheck(
+        "CPU steal", *(("warn", text, remedy) if max(since_boot, now) > STEAL_WARN_SHARE else ("ok", text))
+    )
 
 
 def _cpu_ticks() -> list[int]:
@@ -216,33 +220,33 @@ def _cpu_ticks() -> list[int]:
     return [int(field) for field in first.split()[1:]]
 
 
-def _clock() -> Check:
+def _clock() -> HostCheck:
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
     fast = source in ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
     remedy = "" if fast else "reading this clock is slow; choose tsc if the machine offers it"
-    return Check("clock", "ok" if fast else "warn", source, remedy)
+    return HostCheck("clock", "ok" if fast else "warn", source, remedy)
 
 
-def _timers() -> Check:
+def _timers() -> HostCheck:
     """How late a sleep of 1 ms ends here: the engine's releases are as late."""
     late_us = sorted(_lateness_us() for _ in range(20))[10]
-    found = f"a sleep of 1 ms ends {late_us:.0f} µs late"
+    text = f"a sleep of 1 ms ends {late_us:.0f} µs late"
     remedy = "end other programs; many virtual machines halt idle CPUs too eagerly"
-    return Check("timers", *(("warn", found, remedy) if late_us > 500 else ("ok", found)))
+    return HostCheck("timers", *(("warn", text, remedy) if late_us > 500 else ("ok", text)))
 
 
-def _idle_cpus() -> Check:
+def _idle_cpus() -> HostCheck:
     if awake.possible():
-        return Check("idle CPUs", "ok", "can be kept from sleeping while a run lasts")
-    found = f"sleep during a run, and wake up late on a virtual machine: {awake.LATENCY} cannot be written"
-    return Check("idle CPUs", "warn", found, f"run as root; in a container pass `--device {awake.LATENCY}`")
+        return HostCheck("idle CPUs", "ok", "can be kept from sleeping while a run lasts")
+    text = f"sleep during a run, and wake up late on a virtual machine: {awake.LATENCY} cannot be written"
+    return HostCheck("idle CPUs", "warn", text, f"run as root; in a container pass `--device {awake.LATENCY}`")
 
 
-def _memory_pressure() -> Check:
+def _memory_pressure() -> HostCheck:
     """Whether a volume's daemon may protect itself against waiting for memory that it is needed to free."""
     if preflight.may_exceed_resources():
-        return Check("memory pressure", "ok", "a volume's daemon can mark itself as an I/O flusher")
-    return Check(
+        return HostCheck("memory pressure", "ok", "a volume's daemon can mark itself as an I/O flusher")
+    return HostCheck(
         "memory pressure",
         "warn",
         "without CAP_SYS_RESOURCE a volume's daemon is not protected when memory runs out",
@@ -250,11 +254,11 @@ def _memory_pressure() -> Check:
     )
 
 
-def _growing_ext4() -> Check:
+def _growing_ext4() -> HostCheck:
     """`volume modify` to a larger size grows the mounted file system (`ext4_resize_begin` in the kernel)."""
     if preflight.may_exceed_resources():
-        return Check("growing ext4", "ok", "a mounted ext4 can be made larger")
-    return Check(
+        return HostCheck("growing ext4", "ok", "a mounted ext4 can be made larger")
+    return HostCheck(
         "growing ext4",
         "warn",
         "without CAP_SYS_RESOURCE `volume modify` cannot make a mounted ext4 larger",
@@ -268,7 +272,7 @@ def _lateness_us() -> float:
     return (time.monotonic_ns() - begin - 1_000_000) / 1000
 
 
-def _damon() -> Check:
+def _damon() -> HostCheck:
     """DAMON's proactive reclaim pages idle memory out, the daemon's and PostgreSQL's, too."""
     module = Path("/sys/module/damon_reclaim/parameters/enabled")
     switches = [f"echo N > {module}"] if module.is_file() and module.read_text().strip() in ("Y", "1") else []
@@ -277,36 +281,36 @@ def _damon() -> Check:
         if state.read_text().strip() == "on" and any(action.read_text().strip() == "pageout" for action in schemes):
             switches.append(f"echo off > {state}")
     if not switches:
-        return Check("DAMON reclaim", "ok", "off")
+        return HostCheck("DAMON reclaim", "ok", "off")
     remedy = f"run `{'; '.join(switches)}` before a run, and the opposite after it"
-    return Check("DAMON reclaim", "warn", "on: it pages memory out behind a run's back", remedy)
+    return HostCheck("DAMON reclaim", "warn", "on: it pages memory out behind a run's back", remedy)
 
 
-def _wbt() -> Check:
+def _wbt() -> HostCheck:
     """The emulator sets this to 0 on its own device, which needs the file to be there."""
     files = sorted(Path("/sys/block").glob("loop*/queue/wbt_lat_usec"))
     if not files:
-        return Check("writeback throttle", "ok", "not in this kernel, or no loop device yet")
-    return Check("writeback throttle", "ok", "can be switched off for a volume")
+        return HostCheck("writeback throttle", "ok", "not in this kernel, or no loop device yet")
+    return HostCheck("writeback throttle", "ok", "can be switched off for a volume")
 
 
-def _volumes(state: Path) -> Check:
+def _volumes(state: Path) -> HostCheck:
     try:
         known = list_volumes(state)
     except HostError as error:
-        return Check("volumes", "warn", error.message, error.remedy)
+        return HostCheck("volumes", "warn", error.message, error.remedy)
     alive = [volume.name for volume in known if volume.alive]
-    return Check("volumes", "ok", f"attached: {', '.join(alive)}" if alive else "none attached")
+    return HostCheck("volumes", "ok", f"attached: {', '.join(alive)}" if alive else "none attached")
 
 
-def _leftovers(state: Path) -> Check:
+def _leftovers(state: Path) -> HostCheck:
     try:
-        found = clean.leftovers(state)
+        leftovers = clean.leftovers(state)
     except HostError as error:
-        return Check("leftovers", "warn", error.message, error.remedy)
-    if not found:
-        return Check("leftovers", "ok", "none")
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return Check(
-        "leftovers", "warn", "; ".join(found[:3]) + more, installation.how_to_run_as_root(["doctor", "--clean"])
+        return HostCheck("leftovers", "warn", error.message, error.remedy)
+    if not leftovers:
+        return HostCheck("leftovers", "ok", "none")
+    more = f" and {len(leftovers) - 3} more" if len(leftovers) > 3 else ""
+    return HostCheck(
+        "leftovers", "warn", "; ".join(leftovers[:3]) + more, installation.how_to_run_as_root(["doctor", "--clean"])
     )

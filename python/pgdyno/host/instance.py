@@ -12,7 +12,7 @@ from typing import Any
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import cgroup, preflight
 from pgdyno.host.dirty_limits import DirtyLimits
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 
 MEMORY_BYTES_MIN = 64 << 20
 """PostgreSQL's own processes need about half of this before they cache anything."""
@@ -22,7 +22,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,47}")
 _ONE_PAGE = 4096
 
 
-class Instance:
+class InstanceGroup:
     """Bounds the memory (with its page cache) and the CPUs of the processes that are started in it.
 
     ``cpus`` is a list as the kernel writes it (``0``, ``0-3,8``); ``None`` leaves all of them. Of their time the processes get ``cpu_share``, in
@@ -39,7 +39,7 @@ class Instance:
         cpu_share: float = 1.0,
         dirty_limits: bool = True,
         dilation: int = 1,
-        journal: Journal | None = None,
+        journal: HostJournal | None = None,
         timeout_s: float = 10.0,
     ) -> None:
         if not NAME.fullmatch(name):
@@ -52,7 +52,7 @@ class Instance:
         self.cpus = cpus
         self.cpu_share = cpu_share
         self.timeout_s = timeout_s
-        self._journal = journal or Journal()
+        self._journal = journal or HostJournal()
         self._wants_dirty_limits = dirty_limits
         self._dilation = dilation
         self._dirty: DirtyLimits | None = None
@@ -60,7 +60,7 @@ class Instance:
         self._entries: dict[Path, str] = {}
         self._version = 0
 
-    def __enter__(self) -> Instance:
+    def __enter__(self) -> InstanceGroup:
         preflight.require_root("bounding an instance's memory")
         self._check()
         hierarchy = cgroup.find_hierarchy()
@@ -225,10 +225,10 @@ def _no_cpu() -> HostError:
 
 def parse_cpus(text: str) -> set[int]:
     """The CPUs of a list as the kernel writes it (``0-3,8``). :class:`InputError` when it is not one."""
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part.strip())
         if match is None or (match[2] is not None and int(match[2]) < int(match[1])):
             raise InputError(f"`{text}` is not a list of CPUs", remedy="write it as `0`, `0-3` or `0,2`")
-        found |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return found
+        cpus |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return cpus

@@ -32,12 +32,12 @@ class InstanceType:
 
     def require_iops(self, volumes: Iterable[VolumeSpec]) -> None:
         """Refuse volumes that would not do their provisioned IOPS there; of an array, each member by itself."""
-        for one in volumes:
-            each = 0.0 if one.iops is None else one.iops.sustained / one.columns
-            most = self.volume_iops.get(one.type, math.inf)
+        for volume in volumes:
+            each = 0.0 if volume.iops is None else volume.iops.sustained / volume.columns
+            most = self.volume_iops.get(volume.type, math.inf)
             if each > most:
                 raise InputError(
-                    f"{one.type} with {each:,.0f} IOPS does at most {most:,} on {self.name}, which is not a Nitro instance",
+                    f"{volume.type} with {each:,.0f} IOPS does at most {most:,} on {self.name}, which is not a Nitro instance",
                     remedy=f"write iops={most}, which is what it does there, or name a Nitro instance, such as r6i.16xlarge",
                 )
 
@@ -46,10 +46,10 @@ class InstanceType:
 
         Its own disks are not attached. The daemon refuses this too, but only when data sets have been loaded.
         """
-        asked = sum(one.attachments for one in volumes)
-        if self.attachments is not None and asked > self.attachments:
+        number = sum(volume.attachments for volume in volumes)
+        if self.attachments is not None and number > self.attachments:
             raise InputError(
-                f"{self.name} attaches at most {self.attachments} volumes, and this makes {asked}",
+                f"{self.name} attaches at most {self.attachments} volumes, and this makes {number}",
                 remedy="take fewer and larger volumes, or an instance type that attaches more (`pgdyno instance types`)",
             )
 
@@ -78,23 +78,23 @@ def resolve_type(name: str) -> InstanceType:
 
     :class:`~pgdyno.errors.InputError` names the nearest ones when there is none of that name.
     """
-    found = _engine.run_json(["instance", "spec", name])
+    json = _engine.run_json(["instance", "spec", name])
     return InstanceType(
-        str(found["instance"]),
-        int(found["vcpus"]),
-        int(found["memory_bytes"]),
-        dict(found.get("ebs") or {}),
-        found.get("attachments"),
-        dict(found["volume_iops"]),
+        str(json["instance"]),
+        int(json["vcpus"]),
+        int(json["memory_bytes"]),
+        dict(json.get("ebs") or {}),
+        json.get("attachments"),
+        dict(json["volume_iops"]),
     )
 
 
 def require_limits(name: str) -> InstanceType:
     """The type called ``name``, which must have limits to its volumes; :class:`~pgdyno.errors.InputError` if it has none."""
-    found = resolve_type(name)
-    if not found.ebs:
+    type_ = resolve_type(name)
+    if not type_.ebs:
         raise InputError(
-            f"{found.name} has no bandwidth of its own to its volumes, so there is no limit to hold them to",
+            f"{type_.name} has no bandwidth of its own to its volumes, so there is no limit to hold them to",
             remedy="name a type that has (`pgdyno instance types`), or none: then volumes have their own limits only",
         )
-    return found
+    return type_

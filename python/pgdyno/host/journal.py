@@ -39,7 +39,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """One change that may have to be undone."""
 
     entry_id: str
@@ -59,7 +59,7 @@ class Entry:
         return int(self.entry_id.rsplit("-", 1)[1])
 
 
-class Journal:
+class HostJournal:
     """The journal of one state directory, written by this process."""
 
     def __init__(self, state_dir: Path | None = None) -> None:
@@ -104,19 +104,19 @@ class Journal:
             if not path.exists():
                 self.done(entry)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         """All entries, of every process, the latest of each process first."""
-        found = []
+        results = []
         for file in sorted(self.folder.glob("[0-9]*-*-*")) if self.folder.is_dir() else []:
             try:
                 document = json.loads(file.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 continue  # it was just forgotten by its owner
             owner = ProcessIdentity.from_json(document["owner"])
-            found.append(Entry(file.name, document["kind"], owner, document["data"]))
-        return sorted(found, key=lambda entry: (entry.owner.pid, -entry.order))
+            results.append(JournalEntry(file.name, document["kind"], owner, document["data"]))
+        return sorted(results, key=lambda entry: (entry.owner.pid, -entry.order))
 
-    def abandoned(self) -> list[Entry]:
+    def abandoned(self) -> list[JournalEntry]:
         """Entries whose process is dead, but not of a thing that a living process has made again by the same name."""
         entries = self.entries()
         alive = {id(entry) for entry in entries if entry.owner.alive()}

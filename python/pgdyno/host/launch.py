@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno import _engine
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import ProcessIdentity, identity
 
 _GATE = (
@@ -34,7 +34,7 @@ class SystemUser:
 
 
 @dataclass(frozen=True)
-class Launched:
+class LaunchedProgram:
     """A started program and its entry in the journal."""
 
     process: subprocess.Popen[bytes]
@@ -45,14 +45,14 @@ class Launched:
 def launch(
     argv: Sequence[str | Path],
     *,
-    journal: Journal,
+    journal: HostJournal,
     name: str,
     log: Path,
     env: Mapping[str, str],
     user: SystemUser | None = None,
     join_files: Sequence[Path] = (),
     folder: Path | None = None,
-) -> Launched:
+) -> LaunchedProgram:
     """Start ``argv`` in a session of its own, its output appended to ``log`` (opened by this process's user).
 
     ``user`` is taken on with no privilege left, ``join_files`` are the ``cgroup.procs`` to be in from the first
@@ -82,7 +82,7 @@ def launch(
         process.kill()
         process.wait()
         raise
-    return Launched(process, who, entry)
+    return LaunchedProgram(process, who, entry)
 
 
 def user_prefix(user: SystemUser | None) -> list[str]:

@@ -106,7 +106,7 @@ class MachineRecord:
 
 def _read(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return {}  # empty, or torn before anything was changed
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

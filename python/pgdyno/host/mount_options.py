@@ -40,7 +40,7 @@ def require_known_options(file_system: FileSystem, options: str) -> None:
 
     Nothing is said where the kernel cannot be asked. :class:`HostError` if it does not know the file system at all.
     """
-    asked = [option for option in options.split(",") if option and option not in _OF_EVERY_FILE_SYSTEM]
+    texts = [option for option in options.split(",") if option and option not in _OF_EVERY_FILE_SYSTEM]
     context = _call(_FSOPEN, file_system.encode(), _FSOPEN_CLOEXEC)
     if context < 0:
         if -context == errno.ENODEV:
@@ -50,7 +50,7 @@ def require_known_options(file_system: FileSystem, options: str) -> None:
         assert -context in _UNAVAILABLE, os.strerror(-context)
         return
     try:
-        for option in asked:
+        for option in texts:
             _require(context, file_system, option)
     finally:
         os.close(context)
@@ -70,16 +70,16 @@ def _require(context: int, file_system: FileSystem, option: str) -> None:
 def _why(context: int) -> str:
     """The last thing that the kernel said about the context: ``ext4: Unknown parameter 'bogus'``."""
     try:
-        said = os.read(context, _MESSAGE_BYTES_MAX).decode(errors="replace")
+        decode = os.read(context, _MESSAGE_BYTES_MAX).decode(errors="replace")
     except OSError:  # nothing was said
         return ""
-    return said.partition(" ")[2].strip()
+    return decode.partition(" ")[2].strip()
 
 
 def _call(number: int, *arguments: bytes | int | None) -> int:
     """A system call; the negative error number where it fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    plain = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    plain = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     answer = libc.syscall(ctypes.c_long(number), *plain)
     return int(answer) if answer >= 0 else -ctypes.get_errno()

@@ -48,12 +48,12 @@ class Loop:
 
 def mounts() -> list[Mount]:
     """All mounts of this mount namespace, in the order they were made."""
-    found = []
+    mounts = []
     for line in kernel_lines(Path("/proc/self/mountinfo")):
         left, right = line.split(" - ", 1)
         fields, (fstype, source, *_) = left.split(" "), right.split(" ")
-        found.append(Mount(int(fields[0]), Path(_unescape(fields[4])), fstype, _unescape(source)))
-    return found
+        mounts.append(Mount(int(fields[0]), Path(_unescape(fields[4])), fstype, _unescape(source)))
+    return mounts
 
 
 def kernel_lines(file: Path) -> list[str]:
@@ -65,14 +65,14 @@ def kernel_lines(file: Path) -> list[str]:
 
 def loops() -> list[Loop]:
     """All loop devices in use."""
-    found = []
+    loops = []
     for entry in sorted(Path("/sys/block").glob("loop*/loop/backing_file")):
         try:
             file = entry.read_bytes().decode(errors="surrogateescape").removesuffix("\n")
         except OSError:
             continue  # detached while we looked
-        found.append(Loop(f"/dev/{entry.parts[3]}", file.removesuffix(" (deleted)")))
-    return found
+        loops.append(Loop(f"/dev/{entry.parts[3]}", file.removesuffix(" (deleted)")))
+    return loops
 
 
 def mounts_of(device: str) -> list[Mount]:
@@ -82,8 +82,8 @@ def mounts_of(device: str) -> list[Mount]:
 
 def mounts_below(folder: Path) -> list[Mount]:
     """Mounts at or below ``folder``, the deepest first: the order to take them down."""
-    found = [mount for mount in mounts() if paths.is_below(mount.target, folder)]
-    return sorted(found, key=lambda mount: (len(mount.target.parts), mount.mount_id), reverse=True)
+    results = [mount for mount in mounts() if paths.is_below(mount.target, folder)]
+    return sorted(results, key=lambda mount: (len(mount.target.parts), mount.mount_id), reverse=True)
 
 
 def is_mount_point(path: Path) -> bool:
@@ -110,29 +110,29 @@ def holders(device: str, target: Path | None) -> list[Holder]:
         with contextlib.suppress(OSError):
             links += Path(f"/proc/{pid}/fd").iterdir()
         named = {read_link(str(link)) for link in links}
-        return device in named or (target is not None and any(paths.is_below(one, target) for one in named if one))
+        return device in named or (target is not None and any(paths.is_below(text, target) for text in named if text))
 
-    found = []
+    holders = []
     for process in matching(holds):
         with contextlib.suppress(OSError):
-            found.append(Holder(process, Path(f"/proc/{process.pid}/comm").read_text(errors="replace").strip()))
-    return found
+            holders.append(Holder(process, Path(f"/proc/{process.pid}/comm").read_text(errors="replace").strip()))
+    return holders
 
 
 def built_on(device: str, block_devices: Path = Path("/sys/block")) -> list[str]:
     """The kernel's own devices that lie on ``device``, of device-mapper or RAID: they keep it busy without a process."""
-    found = []
+    built_on = []
     for holder in sorted((block_devices / Path(device).name / "holders").glob("*")):
         name = holder / "dm" / "name"
-        found.append(f"/dev/mapper/{name.read_text().strip()}" if name.is_file() else f"/dev/{holder.name}")
-    return found
+        built_on.append(f"/dev/mapper/{name.read_text().strip()}" if name.is_file() else f"/dev/{holder.name}")
+    return built_on
 
 
 def how_to_free(devices: Sequence[str], target: Path | None = None) -> str:
     """What keeps devices or a mount busy and what to do about it, for a remedy: ``end dd (process 123)``; empty if unknown."""
     held = [holder for device in devices for holder in holders(device, target)]
     built = [above for device in devices for above in built_on(device)]
-    ended = [f"end {', '.join(f'{one.name} (process {one.process.pid})' for one in held)}"] if held else []
+    ended = [f"end {', '.join(f'{holder.name} (process {holder.process.pid})' for holder in held)}"] if held else []
     removed = [f"remove {', '.join(built)} (`dmsetup remove`, `mdadm --stop`)"] if built else []
     return " and ".join(ended + removed)
 
@@ -180,4 +180,4 @@ def detach_loop(loop: Loop, timeout_s: float = 5.0) -> bool:
 
 
 def _unescape(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -18,8 +18,8 @@ Thing = TypeVar("Thing", bound=_Named)
 
 def find_named(name: str, known: Sequence[Thing], what: str, there_are: str, none: str) -> Thing:
     """The one of ``known`` called ``name``. :class:`InputError` when there is none: its remedy says which ``there_are``, or ``none``."""
-    for one in known:
-        if one.name == name:
-            return one
-    names = ", ".join(one.name for one in known)
+    for thing in known:
+        if thing.name == name:
+            return thing
+    names = ", ".join(thing.name for thing in known)
     raise InputError(f"no {what} is called `{name}`", remedy=f"{there_are}: {names}" if names else none)

@@ -29,10 +29,10 @@ def make_walkable(folder: Path) -> None:
 
     Everyone can walk through what was made, whatever the umask: PostgreSQL's user must be able to.
     """
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for one in missing:
-        one.chmod(0o755)
+    for path in missing:
+        path.chmod(0o755)
 
 
 def volumes_dir(state: Path) -> Path:

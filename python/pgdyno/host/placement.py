@@ -16,7 +16,7 @@ from pathlib import Path
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import paths, program, volume
 from pgdyno.host.file_system import FileSystem, trim
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.volume import AttachedVolume
 from pgdyno.specification import VolumeSpec
 
@@ -103,7 +103,7 @@ class AttachedPlacement:
 
 @contextmanager
 def attach_placement(
-    placement: Placement, *, name: str, images: Mapping[str, Path] | None = None, seed: int = 0, journal: Journal
+    placement: Placement, *, name: str, images: Mapping[str, Path] | None = None, seed: int = 0, journal: HostJournal
 ) -> Iterator[AttachedPlacement]:
     """Attach and mount every volume of ``placement`` for the length of a ``with`` block.
 

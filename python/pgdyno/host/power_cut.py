@@ -26,7 +26,7 @@ TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
-class _Mounted:
+class _MountFacts:
     """A file system as it was mounted."""
 
     device: str
@@ -43,29 +43,29 @@ def cut(volumes: Mapping[str, Path], end_users: Callable[[], None]) -> None:
     file system cannot be mounted again.
     """
     known = [_mounted(device, target) for device, target in volumes.items()]
-    for one in known:
-        _shut_down(one.target)
+    for facts in known:
+        _shut_down(facts.target)
     end_users()
-    for one in known:
-        if not wait_until(partial(_unmounted, one.target), TIMEOUT_S):
+    for facts in known:
+        if not wait_until(partial(_unmounted, facts.target), TIMEOUT_S):
             raise HostError(
-                f"{one.target} cannot be unmounted after the power cut",
-                remedy=f"`fuser -vm {one.target}` names what uses it",
+                f"{facts.target} cannot be unmounted after the power cut",
+                remedy=f"`fuser -vm {facts.target}` names what uses it",
             )
-    for one in known:
+    for facts in known:
         # Buffers of the device outlive its last mount.
-        said = failure("blockdev", "--flushbufs", one.device)
-        said = said or failure("mount", "-t", one.fstype, "-o", one.options, one.device, one.target)
-        if said is not None:
-            raise HostError(f"{one.device} cannot be mounted after the power cut: {said}", remedy="read `dmesg`")
+        text = failure("blockdev", "--flushbufs", facts.device)
+        text = text or failure("mount", "-t", facts.fstype, "-o", facts.options, facts.device, facts.target)
+        if text is not None:
+            raise HostError(f"{facts.device} cannot be mounted after the power cut: {text}", remedy="read `dmesg`")
 
 
-def _mounted(device: str, target: Path) -> _Mounted:
-    found = next(one for one in mounts() if one.target == target and one.source == device)
+def _mounted(device: str, target: Path) -> _MountFacts:
+    mount = next(mount for mount in mounts() if mount.target == target and mount.source == device)
     lines = kernel_lines(Path("/proc/self/mounts"))
     fields = next(line.split(" ") for line in reversed(lines) if line.startswith(f"{device} "))
-    options = fields[3] + (",nouuid" if found.fstype == "xfs" and "nouuid" not in fields[3] else "")
-    return _Mounted(device, target, found.fstype, options)
+    options = fields[3] + (",nouuid" if mount.fstype == "xfs" and "nouuid" not in fields[3] else "")
+    return _MountFacts(device, target, mount.fstype, options)
 
 
 def _shut_down(target: Path) -> None:

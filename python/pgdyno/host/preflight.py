@@ -91,8 +91,8 @@ def require_mount_point(path: Path) -> None:
             f"something is mounted on {path} already", remedy="choose another directory, or unmount it first"
         )
     try:
-        with os.scandir(path) as found:
-            first = next(found, None)
+        with os.scandir(path) as scandir:
+            first = next(scandir, None)
     except FileNotFoundError:
         return
     except NotADirectoryError:
@@ -116,7 +116,7 @@ def resolved(path: Path) -> Path:
 
 def missing_directories(path: Path) -> list[Path]:
     """``path`` and the directories above it that do not exist, the deepest first."""
-    return [one for one in (path, *path.parents) if not os.path.lexists(one)]
+    return [parent for parent in (path, *path.parents) if not os.path.lexists(parent)]
 
 
 def make_mount_point(path: Path) -> None:
@@ -124,7 +124,7 @@ def make_mount_point(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        above = next((one for one in path.parents if one.exists()), path)
+        above = next((parent for parent in path.parents if parent.exists()), path)
         raise InputError(
             f"the mount point {path} cannot be created in {above}: {error.strerror}",
             remedy="name a directory on a file system that can be written, such as /mnt/NAME",

@@ -33,8 +33,8 @@ class ProcessIdentity:
         """Whether this very process runs; a zombie does not."""
         if self.boot_id != boot_id():
             return False
-        found = _state_and_start(self.pid)
-        return found is not None and found[1] == self.start_ticks and found[0] not in "ZX"
+        state_and_start = _state_and_start(self.pid)
+        return state_and_start is not None and state_and_start[1] == self.start_ticks and state_and_start[0] not in "ZX"
 
     def ending(self) -> bool:
         """Whether its end has begun, or is over.
@@ -61,15 +61,15 @@ class ProcessIdentity:
 def identity(pid: int | None = None) -> ProcessIdentity | None:
     """The identity of ``pid`` (of this process when ``None``); ``None`` when there is no such process."""
     pid = os.getpid() if pid is None else pid
-    found = _state_and_start(pid)
-    return None if found is None else ProcessIdentity(pid, found[1], boot_id())
+    state_and_start = _state_and_start(pid)
+    return None if state_and_start is None else ProcessIdentity(pid, state_and_start[1], boot_id())
 
 
 def own_identity() -> ProcessIdentity:
     """The identity of this process."""
-    found = identity()
-    assert found is not None, "this process exists"
-    return found
+    process_identity = identity()
+    assert process_identity is not None, "this process exists"
+    return process_identity
 
 
 def own_name(stem: str) -> str:
@@ -138,13 +138,13 @@ def writing_to(log: Path) -> list[ProcessIdentity]:
 
 def matching(wanted: Callable[[int], bool]) -> list[ProcessIdentity]:
     """Processes whose id is ``wanted``, without this one and those that have ended."""
-    found = []
+    results = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid() and wanted(int(entry)):
             process = identity(int(entry))
             if process is not None and process.alive():
-                found.append(process)
-    return found
+                results.append(process)
+    return results
 
 
 def read_link(path: str) -> str:

@@ -41,6 +41,6 @@ def failure(*command: str | Path, timeout_s: float = TIMEOUT_S, **how: Any) -> s
 
 def run(*command: str | Path, timeout_s: float = TIMEOUT_S, **how: Any) -> None:
     """Run a program as :func:`failure` does. :class:`HostError` with what it said when it fails."""
-    said = failure(*command, timeout_s=timeout_s, **how)
-    if said is not None:
-        raise HostError(f"{command[0]} failed: {said}", remedy=f"run `{' '.join(map(str, command))}` by hand")
+    text = failure(*command, timeout_s=timeout_s, **how)
+    if text is not None:
+        raise HostError(f"{command[0]} failed: {text}", remedy=f"run `{' '.join(map(str, command))}` by hand")

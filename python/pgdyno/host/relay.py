@@ -32,7 +32,7 @@ class Relay:
     """A relay that runs. Clients connect to ``port`` of :data:`HOST`."""
 
     port: int
-    _spawned: _engine.Spawned = field(repr=False)
+    _spawned: _engine.EngineProcess = field(repr=False)
     _summary: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
@@ -68,11 +68,11 @@ class Relay:
         process = self._spawned.process
         try:
             # This closes its standard input, which is the order to stop.
-            said, _ = process.communicate(timeout=_STOP_S)
+            result, _ = process.communicate(timeout=_STOP_S)
         except subprocess.TimeoutExpired:
             self.kill()
             raise EngineError(f"the relay did not end within {_STOP_S:g} s", remedy="run `pgdyno doctor`") from None
-        for line in said.splitlines():
+        for line in result.splitlines():
             document = json.loads(line)
             if "summary" in document:
                 return dict(document["summary"])

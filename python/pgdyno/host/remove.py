@@ -151,8 +151,8 @@ def _remove_layers(name: str, claim: dict[str, Any], facts: dict[str, Any]) -> l
     if claim.get("layers"):
         named = re.compile(re.escape(name) + r"(-next)?-\d+")
         above = Path(claim["layers"])
-        found = above.iterdir() if above.is_dir() else iter(())
-        layers |= {layer for layer in found if named.fullmatch(layer.name) and _owner_is_dead(layer)}
+        paths = above.iterdir() if above.is_dir() else iter(())
+        layers |= {layer for layer in paths if named.fullmatch(layer.name) and _owner_is_dead(layer)}
     return remove_layers(layers)
 
 
@@ -203,7 +203,7 @@ def end_tools(loop: mounts.Loop) -> list[str]:
     if not loop.attached:
         return []
     end_all([holder.process for holder in tools])
-    return [f"ended {one.name} (process {one.process.pid})" for one in tools if not one.process.alive()]
+    return [f"ended {tool.name} (process {tool.process.pid})" for tool in tools if not tool.process.alive()]
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -28,11 +28,11 @@ _MAGIC = 679834894
 
 def posix_names(processes: Iterable[ProcessIdentity]) -> set[str]:
     """Names in /dev/shm of the PostgreSQL segments that these processes have mapped."""
-    found: set[str] = set()
+    posix_names: set[str] = set()
     for process in processes:
         with contextlib.suppress(OSError):
-            found |= set(_NAME.findall(Path(f"/proc/{process.pid}/maps").read_text(errors="replace")))
-    return found
+            posix_names |= set(_NAME.findall(Path(f"/proc/{process.pid}/maps").read_text(errors="replace")))
+    return posix_names
 
 
 def remove(server_pid: int, names: Iterable[str]) -> list[str]:
@@ -56,7 +56,7 @@ def _listed_in(names: set[str]) -> set[str]:
     A control segment is an array that holds, among other words, the number of each segment. Instead of relying on its
     layout every word is taken for a number: one that is also the name of a file of the same owner is not a coincidence.
     """
-    found = set()
+    listed_in = set()
     for name in names:
         with contextlib.suppress(OSError):
             control = SHM / name
@@ -66,19 +66,19 @@ def _listed_in(names: set[str]) -> set[str]:
                 number = other.name.removeprefix("PostgreSQL.")
                 same_owner = other.stat().st_uid == control.stat().st_uid
                 if number.isdigit() and int(number) in numbers and same_owner:
-                    found.add(other.name)
-    return found
+                    listed_in.add(other.name)
+    return listed_in
 
 
 def _unused_segments(server_pid: int) -> list[int]:
     """Ids of System V segments that ``server_pid`` made and no process has attached."""
-    found = []
+    unused_segments = []
     for line in Path("/proc/sysvipc/shm").read_text(encoding="ascii").splitlines()[1:]:
         fields = line.split()
         segment, creator, attached = int(fields[1]), int(fields[4]), int(fields[6])
         if creator == server_pid and attached == 0:
-            found.append(segment)
-    return found
+            unused_segments.append(segment)
+    return unused_segments
 
 
 def _control_segment(segment: int, server_pid: int) -> str | None:

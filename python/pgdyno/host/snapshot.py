@@ -20,7 +20,7 @@ from pgdyno.catalog import Catalog
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import paths, snapshot_fast, snapshot_file
 from pgdyno.host.named import find_named
-from pgdyno.host.snapshot_file import Snapshot
+from pgdyno.host.snapshot_file import VolumeSnapshot
 from pgdyno.host.snapshot_sizes import with_sizes
 from pgdyno.host.volume import WORK_TIMEOUT_S, AttachedVolume, attach
 from pgdyno.quantity import duration_words
@@ -35,7 +35,7 @@ _MIB = 1 << 20
 class Taken:
     """A set of snapshots that was just taken."""
 
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[VolumeSnapshot, ...]
     waited_s: float
     """How long a request may have waited for it."""
 
@@ -62,37 +62,37 @@ def take(volumes: Sequence[AttachedVolume], *, rate_mib_per_s: float | None = No
         known.last += len(volumes)
         known.unlisted += wanted
         snapshot_file.write(state, known)
-        targets = [f"{one.volume}={one.image}" for one in wanted]
+        targets = [f"{snapshot.volume}={snapshot.image}" for snapshot in wanted]
         patience_s = WORK_TIMEOUT_S * max(int(volume.facts.get("dilation") or 1) for volume in volumes)
         command = ["volume", "snapshot", *targets, "--state-dir", str(state)]
         answer = _engine.run_json(command, timeout_s=patience_s)
         dilations = [int(volume.facts.get("dilation") or 1) for volume in volumes]
-        known.unlisted = [one for one in known.unlisted if one not in wanted]
-        taken = _with_stored([_taken(one, answer) for one in wanted], answer, known.snapshots)
+        known.unlisted = [snapshot for snapshot in known.unlisted if snapshot not in wanted]
+        taken = _with_stored([_taken(snapshot, answer) for snapshot in wanted], answer, known.snapshots)
         taken = [
-            replace(one, pending_s=one.stored_bytes / _MIB / rate * dilation)
-            for one, dilation in zip(taken, dilations, strict=True)
+            replace(snapshot, pending_s=snapshot.stored_bytes / _MIB / rate * dilation)
+            for snapshot, dilation in zip(taken, dilations, strict=True)
         ]
         known.snapshots += taken
         snapshot_file.write(state, known)
-        for volume, one, dilation in zip(volumes, taken, dilations, strict=True):
+        for volume, snapshot, dilation in zip(volumes, taken, dilations, strict=True):
             if volume.spec["type"] in HDD:
-                volume.tell_pending(one.pending_s / dilation)
+                volume.tell_pending(snapshot.pending_s / dilation)
     return Taken(tuple(taken), answer["waited_ns"] / 1e9)
 
 
-def list_snapshots(state_dir: Path | None = None) -> list[Snapshot]:
+def list_snapshots(state_dir: Path | None = None) -> list[VolumeSnapshot]:
     """All snapshots of the state directory, the oldest first."""
     return snapshot_file.read((state_dir or paths.state_dir()).resolve()).snapshots
 
 
-def find(name: str, state_dir: Path | None = None) -> Snapshot:
+def find(name: str, state_dir: Path | None = None) -> VolumeSnapshot:
     """The snapshot called ``name``. :class:`InputError` when there is none."""
     none = "take one with `pgdyno volume snapshot NAME`"
     return find_named(name, list_snapshots(state_dir), "snapshot", "there are", none)
 
 
-def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> AttachedVolume:
+def restore(snapshot: VolumeSnapshot, spec: str | None = None, **options: Any) -> AttachedVolume:
     """Attach a volume with the content of ``snapshot``: one like the volume that it was taken of, or the volume ``spec``.
 
     ``options`` are those of :func:`pgdyno.host.volume.attach`. :class:`InputError` while the snapshot is pending or archived. With
@@ -107,34 +107,34 @@ def restore(snapshot: Snapshot, spec: str | None = None, **options: Any) -> Atta
             code="snapshot.content.missing",
             data={"snapshot": snapshot.name, "image": str(image)},
         )
-    asked, credit = spec or snapshot.spec, None
-    if init_of(asked) == "fsr":
+    text, credit = spec or snapshot.spec, None
+    if init_of(text) == "fsr":
         credit = _spend(snapshot, state)
-        asked = asked if credit is not None else replaced_init(asked, "lazy")
+        text = text if credit is not None else replaced_init(text, "lazy")
     try:
         # The engine holds what the volume reads, so the list is free meanwhile.
-        return attach(asked, image=image, store=snapshot.store, state_dir=state, **options)
+        return attach(text, image=image, store=snapshot.store, state_dir=state, **options)
     except BaseException:
         if credit is not None:
             snapshot_file.changed(state, {snapshot.name: credit})
         raise
 
 
-def _spend(snapshot: Snapshot, state: Path) -> dict[str, Any] | None:
+def _spend(snapshot: VolumeSnapshot, state: Path) -> dict[str, Any] | None:
     """Spend a volume creation credit, if there is one: what the snapshot's facts were before."""
     with snapshot_file.locked(state):
         known = snapshot_file.read(state)
-        now = next((one for one in known.snapshots if one.name == snapshot.name), snapshot)
+        now = next((other for other in known.snapshots if other.name == snapshot.name), snapshot)
         spent = snapshot_fast.spend(now, time.time())
         if spent is None:
             return None
-        known.snapshots = [spent if one.name == now.name else one for one in known.snapshots]
+        known.snapshots = [spent if other.name == now.name else other for other in known.snapshots]
         snapshot_file.write(state, known)
     return {"fast_balance": now.fast_balance, "fast_spent_unix_ns": now.fast_spent_unix_ns}
 
 
 def _require_one_daemon(volumes: Sequence[AttachedVolume]) -> None:
-    apart = next((one for one in volumes if one.daemon != volumes[0].daemon), None)
+    apart = next((volume for volume in volumes if volume.daemon != volumes[0].daemon), None)
     if apart is not None:
         raise InputError(
             f"`{volumes[0].name}` and `{apart.name}` are volumes of two instances, and snapshots of them cannot be of one instant",
@@ -142,10 +142,10 @@ def _require_one_daemon(volumes: Sequence[AttachedVolume]) -> None:
         )
 
 
-def _require_not_too_many(volume: AttachedVolume, known: Sequence[Snapshot], taking: dict[str, Any]) -> None:
+def _require_not_too_many(volume: AttachedVolume, known: Sequence[VolumeSnapshot], taking: dict[str, Any]) -> None:
     type_name = str(volume.spec["type"])
     most = int(taking["pending_max_hdd" if type_name in HDD else "pending_max"])
-    left_s = sorted(one.left_s(time.time()) for one in known if one.volume_id == volume_id(volume))
+    left_s = sorted(snapshot.left_s(time.time()) for snapshot in known if snapshot.volume_id == volume_id(volume))
     pending = [seconds for seconds in left_s if seconds > 0]
     if len(pending) >= most:
         soon_s = math.ceil(pending[len(pending) - most])
@@ -166,8 +166,8 @@ def _folder(volume: AttachedVolume) -> Path:
     return (content.parent if volume.facts["store"] == "memory" else content) / "snapshots"
 
 
-def _wanted(volume: AttachedVolume, name: str, set_name: str) -> Snapshot:
-    return Snapshot(
+def _wanted(volume: AttachedVolume, name: str, set_name: str) -> VolumeSnapshot:
+    return VolumeSnapshot(
         name=name,
         set_name=set_name,
         volume=volume.name,
@@ -183,21 +183,23 @@ def _wanted(volume: AttachedVolume, name: str, set_name: str) -> Snapshot:
     )
 
 
-def _taken(wanted: Snapshot, answer: dict[str, Any]) -> Snapshot:
-    one = answer["snapshots"][wanted.volume]
+def _taken(wanted: VolumeSnapshot, answer: dict[str, Any]) -> VolumeSnapshot:
+    snapshot = answer["snapshots"][wanted.volume]
     return replace(
         wanted,
-        size_bytes=int(one["size_bytes"]),
-        stored_bytes=int(one["changed_bytes"]),
-        held_bytes=int(one["held_bytes"]),
+        size_bytes=int(snapshot["size_bytes"]),
+        stored_bytes=int(snapshot["changed_bytes"]),
+        held_bytes=int(snapshot["held_bytes"]),
         taken_unix_ns=int(answer["taken_unix_ns"]),
     )
 
 
-def _with_stored(taken: list[Snapshot], answer: dict[str, Any], known: Sequence[Snapshot]) -> list[Snapshot]:
+def _with_stored(
+    taken: list[VolumeSnapshot], answer: dict[str, Any], known: Sequence[VolumeSnapshot]
+) -> list[VolumeSnapshot]:
     """With the bytes that they store: what changed, unless a snapshot before is not there, or is in the archive."""
-    before = {None, *(one.image for one in known if not (one.region or one.archived))}
-    if all(answer["snapshots"][one.volume]["parent"] in before for one in taken):
+    before = {None, *(snapshot.image for snapshot in known if not (snapshot.region or snapshot.archived))}
+    if all(answer["snapshots"][snapshot.volume]["parent"] in before for snapshot in taken):
         return taken
-    sized = {one.name: one for one in with_sizes([*known, *taken])}
-    return [sized[one.name] for one in taken]
+    sized = {with_size.name: with_size for with_size in with_sizes([*known, *taken])}
+    return [sized[snapshot.name] for snapshot in taken]

@@ -16,7 +16,7 @@ from pgdyno.catalog import Catalog
 from pgdyno.errors import InputError
 from pgdyno.host import snapshot_file
 from pgdyno.host.snapshot import find
-from pgdyno.host.snapshot_file import Snapshot, require_readable
+from pgdyno.host.snapshot_file import VolumeSnapshot, require_readable
 from pgdyno.host.snapshot_sizes import with_sizes
 
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
@@ -24,8 +24,8 @@ _MIB = 1 << 20
 
 
 def copy(
-    snapshots: Sequence[Snapshot], region: str, state: Path, *, rate_mib_per_s: float | None = None
-) -> list[Snapshot]:
+    snapshots: Sequence[VolumeSnapshot], region: str, state: Path, *, rate_mib_per_s: float | None = None
+) -> list[VolumeSnapshot]:
     """Copy each of ``snapshots`` to ``region``, at a rate (None: the catalogue's). It stores what the copies there do not hold.
 
     :class:`InputError` when one is pending, in the archive, or in that region already.
@@ -37,63 +37,67 @@ def copy(
     with snapshot_file.locked(state):
         known = snapshot_file.read(state)
         copies = []
-        for one in snapshots:
-            require_readable(one)
+        for snapshot in snapshots:
+            require_readable(snapshot)
             there = next(
-                (other.name for other in known.snapshots if other.region == region and other.image == one.image), None
+                (other.name for other in known.snapshots if other.region == region and other.image == snapshot.image),
+                None,
             )
             if there is not None:
                 raise InputError(
-                    f"the snapshot `{one.name}` is in {region} already, as `{there}`",
+                    f"the snapshot `{snapshot.name}` is in {region} already, as `{there}`",
                     remedy="use that one, or delete it",
                 )
             known.last += 1
             copies.append(
                 replace(
-                    one,
+                    snapshot,
                     name=f"snap-{known.last}",
                     # No volume stands on it, and it is none of the pending ones of its volume.
                     volume_id="",
                     region=region,
-                    copy_of=one.name,
+                    copy_of=snapshot.name,
                     copied_unix_ns=time.time_ns(),
                     schedule="",
                     fast_zones=0,
                 )
             )
-        sized = {one.name: one for one in with_sizes([*known.snapshots, *copies])}
-        made = [_pending(sized[one.name], float(rate)) for one in copies]
+        sized = {with_size.name: with_size for with_size in with_sizes([*known.snapshots, *copies])}
+        made = [_pending(sized[copy.name], float(rate)) for copy in copies]
         known.snapshots += made
         snapshot_file.write(state, known)
     return made
 
 
-def _pending(one: Snapshot, rate_mib_per_s: float) -> Snapshot:
-    before_s = (one.copied_unix_ns - one.taken_unix_ns) / 1e9
-    return replace(one, pending_s=before_s + one.stored_bytes / _MIB / rate_mib_per_s)
+def _pending(snapshot: VolumeSnapshot, rate_mib_per_s: float) -> VolumeSnapshot:
+    before_s = (snapshot.copied_unix_ns - snapshot.taken_unix_ns) / 1e9
+    return replace(snapshot, pending_s=before_s + snapshot.stored_bytes / _MIB / rate_mib_per_s)
 
 
-def archive(snapshots: Sequence[Snapshot], state: Path) -> list[Snapshot]:
+def archive(snapshots: Sequence[VolumeSnapshot], state: Path) -> list[VolumeSnapshot]:
     """Move ``snapshots`` to the archive. :class:`InputError` when one is pending, or there already."""
-    for one in snapshots:
-        require_readable(one)
+    for snapshot in snapshots:
+        require_readable(snapshot)
     return _moved(snapshots, state, time.time_ns())
 
 
-def unarchive(snapshots: Sequence[Snapshot], state: Path) -> list[Snapshot]:
+def unarchive(snapshots: Sequence[VolumeSnapshot], state: Path) -> list[VolumeSnapshot]:
     """Take ``snapshots`` out of the archive. :class:`InputError` when one is not there."""
-    for one in snapshots:
-        if not one.archived:
-            raise InputError(f"the snapshot `{one.name}` is not in the archive", remedy="leave it out")
+    for snapshot in snapshots:
+        if not snapshot.archived:
+            raise InputError(f"the snapshot `{snapshot.name}` is not in the archive", remedy="leave it out")
     return _moved(snapshots, state, 0)
 
 
-def _moved(snapshots: Sequence[Snapshot], state: Path, archived_unix_ns: int) -> list[Snapshot]:
-    names = {one.name for one in snapshots}
+def _moved(snapshots: Sequence[VolumeSnapshot], state: Path, archived_unix_ns: int) -> list[VolumeSnapshot]:
+    names = {snapshot.name for snapshot in snapshots}
     with snapshot_file.locked(state):
         known = snapshot_file.read(state)
         known.snapshots = with_sizes(
-            [replace(one, archived_unix_ns=archived_unix_ns) if one.name in names else one for one in known.snapshots]
+            [
+                replace(snapshot, archived_unix_ns=archived_unix_ns) if snapshot.name in names else snapshot
+                for snapshot in known.snapshots
+            ]
         )
         snapshot_file.write(state, known)
-    return [find(one.name, state) for one in snapshots]
+    return [find(snapshot.name, state) for snapshot in snapshots]

@@ -20,8 +20,8 @@ from pgdyno.host import snapshot_file
 from pgdyno.host.snapshot_sizes import with_sizes
 
 if TYPE_CHECKING:
-    from pgdyno.host.journal import Journal
-    from pgdyno.host.snapshot_file import Snapshot
+    from pgdyno.host.journal import HostJournal
+    from pgdyno.host.snapshot_file import VolumeSnapshot
 
 COLLECT_TIMEOUT_S = 3600.0
 """Layers are merged, on a slow disk."""
@@ -32,7 +32,7 @@ _USUAL = ("in_use", "shared")
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetainedLayer:
     """An unlisted layer that stays."""
 
     image: Path
@@ -67,58 +67,58 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Collected:
+class LayerCleanup:
     """What became of the layers of deleted snapshots."""
 
     removed: tuple[Path, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[RetainedLayer, ...] = ()
 
     @property
-    def notable(self) -> list[Kept]:
+    def notable(self) -> list[RetainedLayer]:
         """Those that may stay until the user does something about it."""
-        return [one for one in self.kept if one.why not in _USUAL]
+        return [layer for layer in self.kept if layer.why not in _USUAL]
 
 
 @dataclass(frozen=True)
-class Deleted(Collected):
+class SnapshotDeletion(LayerCleanup):
     """The same of a deletion."""
 
     stored_bytes_less: int = 0
     """What is stored less, and not charged any more."""
 
 
-def delete(snapshots: Sequence[Snapshot], state: Path) -> Deleted:
+def delete(snapshots: Sequence[VolumeSnapshot], state: Path) -> SnapshotDeletion:
     """Delete ``snapshots``: the blocks that no other snapshot needs are not stored any more.
 
     A layer that a volume or a saved image stands on, or that several snapshots share, stays on this machine until it is not needed; it is
     not charged for blocks that no snapshot needs. When this raises the list of snapshots is as it was.
     """
-    names = {one.name for one in snapshots}
+    names = {snapshot.name for snapshot in snapshots}
     with snapshot_file.locked(state):
         known = snapshot_file.read(state)
-        before = sum(one.stored_bytes for one in known.snapshots)
-        known.unlisted += [one for one in known.snapshots if one.name in names]
-        known.snapshots = [one for one in known.snapshots if one.name not in names]
+        before = sum(snapshot.stored_bytes for snapshot in known.snapshots)
+        known.unlisted += [snapshot for snapshot in known.snapshots if snapshot.name in names]
+        known.snapshots = [snapshot for snapshot in known.snapshots if snapshot.name not in names]
         # Where an image cannot be read each of them keeps the size that it had.
         with contextlib.suppress(PgdynoError):
             known.snapshots = with_sizes(known.snapshots)
         snapshot_file.write(state, known)
-        less = before - sum(one.stored_bytes for one in known.snapshots)
+        less = before - sum(snapshot.stored_bytes for snapshot in known.snapshots)
     done = collect(state)
-    return Deleted(done.removed, done.kept, less)
+    return SnapshotDeletion(done.removed, done.kept, less)
 
 
-def collect(state: Path, *, merge: bool = True, patience_s: float = _PATIENCE_S) -> Collected:
+def collect(state: Path, *, merge: bool = True, patience_s: float = _PATIENCE_S) -> LayerCleanup:
     """Remove the layers that nothing needs, and with ``merge`` merge those that one other image needs. Never raises for a single layer."""
     if not snapshot_file.read(state).unlisted:
-        return Collected()
+        return LayerCleanup()
     try:
         with snapshot_file.held(state / "snapshots.collect.lock", patience_s, "removes layers of deleted snapshots"):
             return _collect(state, merge=merge)
     except HostError as error:
         if error.code != "snapshot.lock.held":
             raise
-        return Collected()
+        return LayerCleanup()
 
 
 def useless(state: Path) -> list[Path]:
@@ -126,38 +126,42 @@ def useless(state: Path) -> list[Path]:
     return list(_ask(snapshot_file.read(state), merge=False, dry_run=True).removed)
 
 
-def _collect(state: Path, *, merge: bool) -> Collected:
+def _collect(state: Path, *, merge: bool) -> LayerCleanup:
     done = _ask(snapshot_file.read(state), merge=merge, dry_run=False)
     with snapshot_file.locked(state):
         known = snapshot_file.read(state)
         # A copy shares the layer of its original.
-        listed = {one.image for one in known.snapshots}
-        known.unlisted = [one for one in known.unlisted if Path(one.image).is_dir() and one.image not in listed]
+        listed = {snapshot.image for snapshot in known.snapshots}
+        known.unlisted = [
+            snapshot for snapshot in known.unlisted if Path(snapshot.image).is_dir() and snapshot.image not in listed
+        ]
         known.saved = [saved for saved in known.saved if Path(saved).is_dir()]
         snapshot_file.write(state, known)
     return done
 
 
-def _ask(known: snapshot_file.Known, *, merge: bool, dry_run: bool) -> Collected:
-    unlisted = [one.image for one in known.all if one in known.unlisted]
+def _ask(known: snapshot_file.SnapshotCatalog, *, merge: bool, dry_run: bool) -> LayerCleanup:
+    unlisted = [item.image for item in known.all if item in known.unlisted]
     if not unlisted:
-        return Collected()
-    asked = {
+        return LayerCleanup()
+    document = {
         "unlisted": unlisted,
-        "needed": [*(one.image for one in known.snapshots), *known.saved],
+        "needed": [*(snapshot.image for snapshot in known.snapshots), *known.saved],
         "merge": merge,
         "dry_run": dry_run,
     }
-    answer = _engine.run_json(["volume", "collect"], asked, timeout_s=COLLECT_TIMEOUT_S)
+    answer = _engine.run_json(["volume", "collect"], document, timeout_s=COLLECT_TIMEOUT_S)
     kept = (
-        Kept(Path(one["image"]), one["why"], {key: value for key, value in one.items() if key not in ("image", "why")})
-        for one in answer["kept"]
+        RetainedLayer(
+            Path(item["image"]), item["why"], {key: value for key, value in item.items() if key not in ("image", "why")}
+        )
+        for item in answer["kept"]
     )
-    return Collected(tuple(map(Path, answer["removed"])), tuple(kept))
+    return LayerCleanup(tuple(map(Path, answer["removed"])), tuple(kept))
 
 
 @contextlib.contextmanager
-def temporary(journal: Journal, volume: str) -> Iterator[None]:
+def temporary(journal: HostJournal, volume: str) -> Iterator[None]:
     """Delete at the end of a ``with`` block, or after a killed command, the snapshots of ``volume`` and of those called after it."""
     entry = journal.record("snapshots", name=volume)
     try:
@@ -167,8 +171,8 @@ def temporary(journal: Journal, volume: str) -> Iterator[None]:
         journal.done(entry)
 
 
-def of_volume(volume: str, state: Path) -> list[Snapshot]:
+def of_volume(volume: str, state: Path) -> list[VolumeSnapshot]:
     """The snapshots of ``volume`` and of those called after it, as the others of its server are."""
     listed = snapshot_file.read(state).snapshots
     named = re.compile(re.escape(volume) + r"(-\d+)?")
-    return [one for one in listed if named.fullmatch(one.volume)]
+    return [item for item in listed if named.fullmatch(item.volume)]

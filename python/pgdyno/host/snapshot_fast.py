@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno import catalog
-from pgdyno.host.snapshot_file import Snapshot, changed, require_readable
+from pgdyno.host.snapshot_file import VolumeSnapshot, changed, require_readable
 from pgdyno.quantity import duration_words
 
 _HOUR_S = 3600.0
@@ -30,7 +30,7 @@ class Credits:
     """Seconds until it is optimized; 0 from then on."""
 
 
-def credits_at(snapshot: Snapshot, now_unix_s: float) -> Credits:
+def credits_at(snapshot: VolumeSnapshot, now_unix_s: float) -> Credits:
     """The credits of a snapshot for which it is enabled."""
     rule = _rule(snapshot)
     begins_s = snapshot.fast_unix_ns / 1e9 + rule["optimizing_minutes"] * 60
@@ -46,28 +46,32 @@ def credits_at(snapshot: Snapshot, now_unix_s: float) -> Credits:
     )
 
 
-def enable(snapshots: list[Snapshot], zones: int | None, state: Path) -> list[Snapshot]:
+def enable(snapshots: list[VolumeSnapshot], zones: int | None, state: Path) -> list[VolumeSnapshot]:
     """Enable it for ``snapshots`` in that number of zones (None: as before, else one). :class:`InputError` when one is pending, archived or too large."""
-    for one in snapshots:
-        require_readable(one)
-        _rule(one)
+    for snapshot in snapshots:
+        require_readable(snapshot)
+        _rule(snapshot)
     now_ns = time.time_ns()
     return changed(
         state,
         {
-            one.name: {"fast_zones": zones or one.fast_zones or 1}
-            | ({} if one.fast_zones else {"fast_unix_ns": now_ns, "fast_spent_unix_ns": now_ns, "fast_balance": 0.0})
-            for one in snapshots
+            snapshot.name: {"fast_zones": zones or snapshot.fast_zones or 1}
+            | (
+                {}
+                if snapshot.fast_zones
+                else {"fast_unix_ns": now_ns, "fast_spent_unix_ns": now_ns, "fast_balance": 0.0}
+            )
+            for snapshot in snapshots
         },
     )
 
 
-def disable(snapshots: list[Snapshot], state: Path) -> list[Snapshot]:
+def disable(snapshots: list[VolumeSnapshot], state: Path) -> list[VolumeSnapshot]:
     """Disable it: the credits are gone."""
-    return changed(state, {one.name: {"fast_zones": 0} for one in snapshots})
+    return changed(state, {snapshot.name: {"fast_zones": 0} for snapshot in snapshots})
 
 
-def spend(snapshot: Snapshot, now_unix_s: float) -> Snapshot | None:
+def spend(snapshot: VolumeSnapshot, now_unix_s: float) -> VolumeSnapshot | None:
     """The snapshot without the credit that a volume takes; None where there is none."""
     if why_lazy(snapshot, now_unix_s):
         return None
@@ -75,19 +79,19 @@ def spend(snapshot: Snapshot, now_unix_s: float) -> Snapshot | None:
     return replace(snapshot, fast_balance=left, fast_spent_unix_ns=round(now_unix_s * 1e9))
 
 
-def why_lazy(snapshot: Snapshot, now_unix_s: float) -> str:
+def why_lazy(snapshot: VolumeSnapshot, now_unix_s: float) -> str:
     """Why a volume would be made without the benefit, or "" if it would have it."""
     if not snapshot.fast_zones:
         return (
             f"fast snapshot restore is not enabled for {snapshot.name} (`pgdyno volume snapshot fsr {snapshot.name}`)"
         )
-    found = credits_at(snapshot, now_unix_s)
-    if found.balance >= 1.0:
+    result = credits_at(snapshot, now_unix_s)
+    if result.balance >= 1.0:
         return ""
-    return f"{snapshot.name} has no volume creation credit; the next one comes in {duration_words(found.next_s)}"
+    return f"{snapshot.name} has no volume creation credit; the next one comes in {duration_words(result.next_s)}"
 
 
-def _rule(snapshot: Snapshot) -> dict[str, float]:
+def _rule(snapshot: VolumeSnapshot) -> dict[str, float]:
     """What the catalogue says of a snapshot of this size. :class:`InputError` when it is too large."""
     gib = -(-snapshot.size_bytes // _GIB)
     spec = catalog.resolve(f"gp3:size={gib}GiB,init=fsr")

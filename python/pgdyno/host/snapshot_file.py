@@ -29,7 +29,7 @@ HOURS_PER_MONTH = 730
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class VolumeSnapshot:
     """A volume's content at one instant."""
 
     name: str
@@ -89,22 +89,22 @@ class Snapshot:
 
 
 @dataclass
-class Known:
+class SnapshotCatalog:
     """All that the file says."""
 
     last: int = 0
     """The last number that a name has had."""
-    snapshots: list[Snapshot] = field(default_factory=list)
+    snapshots: list[VolumeSnapshot] = field(default_factory=list)
     """The oldest first."""
-    unlisted: list[Snapshot] = field(default_factory=list)
+    unlisted: list[VolumeSnapshot] = field(default_factory=list)
     """Deleted ones that others may need, and those of a set that was interrupted; of some there is nothing."""
     saved: list[str] = field(default_factory=list)
     """Images that earlier versions saved; now each image's folder has those that stand on it."""
 
     @property
-    def all(self) -> list[Snapshot]:
+    def all(self) -> list[VolumeSnapshot]:
         """Listed or not, the oldest first."""
-        return sorted([*self.snapshots, *self.unlisted], key=lambda one: int(one.name.removeprefix("snap-")))
+        return sorted([*self.snapshots, *self.unlisted], key=lambda snapshot: int(snapshot.name.removeprefix("snap-")))
 
 
 PATIENCE_S = 150.0
@@ -164,18 +164,18 @@ def _owner(handle: int) -> tuple[int | None, str]:
     return int(text), f"process {int(text)}" + (f" ({name})" if name and name.isprintable() else "")
 
 
-def read(state: Path) -> Known:
+def read(state: Path) -> SnapshotCatalog:
     """What is known. :class:`HostError` when the file is not one that this program has written."""
     path = state / _FILE
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        return Known()
+        return SnapshotCatalog()
     try:
         document = json.loads(text)
-        lists = {name: [_snapshot(one) for one in document[name]] for name in ("snapshots", "unlisted")}
-        saved = [str(one) for one in document.get("saved", ())]
-        return Known(int(document["last"]), lists["snapshots"], lists["unlisted"], saved)
+        lists = {name: [_snapshot(item) for item in document[name]] for name in ("snapshots", "unlisted")}
+        saved = [str(item) for item in document.get("saved", ())]
+        return SnapshotCatalog(int(document["last"]), lists["snapshots"], lists["unlisted"], saved)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise HostError(
             f"{path}, the list of snapshots, is damaged: {type(error).__name__}: {error}",
@@ -189,15 +189,19 @@ _NAME = re.compile(r"snap-[0-9]{1,18}")
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
 
 
-def _snapshot(document: Any) -> Snapshot:
-    found = Snapshot(**document)
-    wrong = [one.name for one in fields(found) if not isinstance(getattr(found, one.name), _TYPES[str(one.type)])]
-    if wrong or not _NAME.fullmatch(found.name) or not Path(found.image).is_absolute():
-        raise ValueError(f"`{', '.join(wrong) or found.name}` of a snapshot is not as it should be")
-    return found
+def _snapshot(document: Any) -> VolumeSnapshot:
+    snapshot = VolumeSnapshot(**document)
+    wrong = [
+        field.name
+        for field in fields(snapshot)
+        if not isinstance(getattr(snapshot, field.name), _TYPES[str(field.type)])
+    ]
+    if wrong or not _NAME.fullmatch(snapshot.name) or not Path(snapshot.image).is_absolute():
+        raise ValueError(f"`{', '.join(wrong) or snapshot.name}` of a snapshot is not as it should be")
+    return snapshot
 
 
-def write(state: Path, known: Known) -> None:
+def write(state: Path, known: SnapshotCatalog) -> None:
     """Replace what is known; durable, so that a machine that fails has the one or the other."""
     unfinished = state / f"{_FILE}.new"
     with unfinished.open("w", encoding="utf-8") as file:
@@ -212,13 +216,13 @@ def write(state: Path, known: Known) -> None:
         os.close(folder)
 
 
-def changed(state: Path, what: Mapping[str, Mapping[str, Any]]) -> list[Snapshot]:
+def changed(state: Path, what: Mapping[str, Mapping[str, Any]]) -> list[VolumeSnapshot]:
     """Change facts of snapshots, by name; those that are gone are left out. The changed ones."""
     with locked(state):
         known = read(state)
-        known.snapshots = [replace(one, **what.get(one.name, {})) for one in known.snapshots]
+        known.snapshots = [replace(snapshot, **what.get(snapshot.name, {})) for snapshot in known.snapshots]
         write(state, known)
-    return [one for one in known.snapshots if one.name in what]
+    return [snapshot for snapshot in known.snapshots if snapshot.name in what]
 
 
 def base_of(image: Path) -> Path | None:
@@ -227,7 +231,7 @@ def base_of(image: Path) -> Path | None:
     return None if parent is None else Path(parent)
 
 
-def require_readable(snapshot: Snapshot) -> None:
+def require_readable(snapshot: VolumeSnapshot) -> None:
     """:class:`InputError` while it is pending, or in the archive."""
     left_s = snapshot.left_s(time.time())
     if left_s > 0:

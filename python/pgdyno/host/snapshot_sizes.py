@@ -7,21 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno import _engine
-from pgdyno.host.snapshot_file import Snapshot
+from pgdyno.host.snapshot_file import VolumeSnapshot
 
 
-def with_sizes(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+def with_sizes(snapshots: Sequence[VolumeSnapshot]) -> list[VolumeSnapshot]:
     """The same with what each stores and holds now; one whose content is gone stays as it was.
 
     In each region a block that several snapshots need counts for the first of them. An archived one is a full copy and spares the
     others nothing.
     """
-    found = {one.name: one for one in snapshots}
-    there = [one for one in snapshots if Path(one.image).is_dir()]
-    for region in dict.fromkeys(one.region for one in there):
-        chain = [one for one in there if one.region == region and not one.archived]
+    document = {snapshot.name: snapshot for snapshot in snapshots}
+    there = [snapshot for snapshot in snapshots if Path(snapshot.image).is_dir()]
+    for region in dict.fromkeys(snapshot.region for snapshot in there):
+        chain = [snapshot for snapshot in there if snapshot.region == region and not snapshot.archived]
         if chain:
-            sizes = _engine.run_json(["volume", "stored", *(one.image for one in chain)])["stored"]
-            found |= {one.name: replace(one, **size) for one, size in zip(chain, sizes, strict=True)}
-    found |= {one.name: replace(one, stored_bytes=one.held_bytes) for one in there if one.archived}
-    return list(found.values())
+            sizes = _engine.run_json(["volume", "stored", *(item.image for item in chain)])["stored"]
+            document |= {item.name: replace(item, **size) for item, size in zip(chain, sizes, strict=True)}
+    document |= {
+        snapshot.name: replace(snapshot, stored_bytes=snapshot.held_bytes) for snapshot in there if snapshot.archived
+    }
+    return list(document.values())

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import mounts, paths
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import ProcessIdentity, writing_to
 from pgdyno.host.remove import FACTS_FILE, LOG_FILE, exists, remove_volume
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class UnfinishedVolume:
     """A name without a volume. ``owner`` is the process that attaches it now; ``None``: the attach was interrupted."""
 
     name: str
@@ -40,7 +40,7 @@ class Unfinished:
             devices = [loop.device for loop in mounts.loops() if paths.is_below(loop.backing_file, folder)]
             how = mounts.how_to_free(devices) or f"end the programs that use {', '.join(devices) or 'it'}"
             raise HostError(f"what is left of volume `{self.name}` is still in use", remedy=f"{how}, then run it again")
-        journal = Journal(self.state_dir)
+        journal = HostJournal(self.state_dir)
         journal.forget_abandoned("volume", self.name)
 
 
@@ -50,17 +50,17 @@ def _is_ending(state_dir: Path, name: str) -> bool:
     return gone and bool(writing_to(paths.claims_dir(state_dir) / name / LOG_FILE))
 
 
-def unfinished(state_dir: Path) -> list[Unfinished]:
+def unfinished(state_dir: Path) -> list[UnfinishedVolume]:
     """Every name that is taken without a volume that is attached."""
     folders = (paths.volumes_dir(state_dir), paths.claims_dir(state_dir))
     names = {entry.name for folder in folders if folder.is_dir() for entry in folder.iterdir()}
     owners = {
         str(entry.data["name"]): entry.owner
-        for entry in Journal(state_dir).entries()
+        for entry in HostJournal(state_dir).entries()
         if entry.kind == "volume" and entry.owner.alive()
     }
     return [
-        Unfinished(name, state_dir, owners.get(name))
+        UnfinishedVolume(name, state_dir, owners.get(name))
         for name in sorted(names)
         if not (paths.volumes_dir(state_dir) / name / FACTS_FILE).exists()
         and not _is_ending(state_dir, name)

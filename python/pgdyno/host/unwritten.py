@@ -34,8 +34,8 @@ to a disk that hangs waits so long, with every other writer, in each :data:`ALON
 
 def unwritten_bytes() -> int:
     """What waits for a disk now."""
-    found = meminfo_bytes()
-    return found["Dirty"] + found["Writeback"]
+    counts = meminfo_bytes()
+    return counts["Dirty"] + counts["Writeback"]
 
 
 def lower_limit(

@@ -24,13 +24,13 @@ from pgdyno.errors import EngineError, HostError, InputError, Interrupted, Pgdyn
 from pgdyno.host import mounts, paths, preflight
 from pgdyno.host.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
 from pgdyno.host.instance_type import require_limits
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.mount_options import require_known_options
 from pgdyno.host.named import find_named
 from pgdyno.host.process import ProcessIdentity, boot_id, identity
 from pgdyno.host.remove import FACTS_FILE, LOG_FILE, PANIC_FILE, exists, remove_volume, serves_others, write_claim
 from pgdyno.host.snapshot_delete import collect
-from pgdyno.host.unfinished import Unfinished, unfinished
+from pgdyno.host.unfinished import UnfinishedVolume, unfinished
 from pgdyno.host.waiting import wait_until
 from pgdyno.specification import VolumeSpec
 
@@ -154,7 +154,7 @@ class AttachedVolume:
     def keep(self) -> None:
         """Let the volume outlive this command: from now on it goes only by :meth:`detach`."""
         if self._entry is not None:
-            Journal(self.state_dir).done(self._entry)
+            HostJournal(self.state_dir).done(self._entry)
             self._entry = None
 
     @property
@@ -306,7 +306,7 @@ def attach(
                 f"`{given}` cannot be the name of {what}",
                 remedy="use up to 32 lower-case letters, digits, `-` and `_`; begin with a letter or a digit",
             )
-    journal = Journal(state)
+    journal = HostJournal(state)
     name, entry = _claim(state, journal, name, known.spec)
     request: dict[str, Any] = {
         "name": name,
@@ -356,13 +356,15 @@ def states(state_dir: Path | None = None) -> dict[str, dict[str, Any]]:
     state = (state_dir or paths.state_dir()).resolve()
     listed = _engine.run_json(["volume", "list", "--state-dir", str(state)])["volumes"]
     known = ("state", "store_failure", "faults", "initialized_ppm")
-    return {str(one["name"]): {key: one[key] for key in known} | {"status": _status(one["faults"])} for one in listed}
+    return {
+        str(item["name"]): {key: item[key] for key in known} | {"status": _status(item["faults"])} for item in listed
+    }
 
 
 def _status(faults: Sequence[Mapping[str, Any]] | None) -> Literal["ok", "impaired", "insufficient-data"]:
     if faults is None:  # it does not answer
         return "insufficient-data"
-    stopped = any(one["kind"] in ("pause", "lose") and one["begins_in_s"] == 0 for one in faults)
+    stopped = any(fault["kind"] in ("pause", "lose") and fault["begins_in_s"] == 0 for fault in faults)
     return "impaired" if stopped else "ok"
 
 
@@ -376,15 +378,15 @@ def list_volumes(state_dir: Path | None = None) -> list[AttachedVolume]:
             f"the volumes in {state} belong to another user, who alone can see them",
             remedy=installation.how_to_run_as_root(),
         )
-    found = []
+    volumes = []
     for file in sorted(paths.volumes_dir(state).glob(f"*/{FACTS_FILE}")):
         try:
             facts = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue  # being detached, or being written
         daemon = ProcessIdentity(int(facts["pid"]), int(facts["pid_start_ticks"]), boot_id())
-        found.append(AttachedVolume(file.parent.name, state, facts, daemon))
-    return found
+        volumes.append(AttachedVolume(file.parent.name, state, facts, daemon))
+    return volumes
 
 
 def find(name: str, state_dir: Path | None = None) -> AttachedVolume:
@@ -393,11 +395,11 @@ def find(name: str, state_dir: Path | None = None) -> AttachedVolume:
     return find_named(name, list_volumes(state_dir), "volume", "attached are", none)
 
 
-def find_any(name: str, state_dir: Path | None = None) -> AttachedVolume | Unfinished:
+def find_any(name: str, state_dir: Path | None = None) -> AttachedVolume | UnfinishedVolume:
     """The volume called ``name``, or what an interrupted attach left of it. :class:`InputError` when there is neither."""
-    for one in unfinished((state_dir or paths.state_dir()).resolve()):
-        if one.name == name:
-            return one
+    for volume in unfinished((state_dir or paths.state_dir()).resolve()):
+        if volume.name == name:
+            return volume
     return find(name, state_dir)
 
 
@@ -419,7 +421,7 @@ def _require(mount: Path | None, store: str, image: Path | None, file_system: Fi
         preflight.require_space(Path(store), _ROOM_BYTES, "the volume's store")
 
 
-def _claim(state: Path, journal: Journal, name: str | None, spec: str) -> tuple[str, str]:
+def _claim(state: Path, journal: HostJournal, name: str | None, spec: str) -> tuple[str, str]:
     """Make the directory that makes a name ours; a name is found when none is given."""
     paths.make_state_dir(state)
     paths.claims_dir(state).mkdir(exist_ok=True)
@@ -437,7 +439,7 @@ def _claim(state: Path, journal: Journal, name: str | None, spec: str) -> tuple[
         # From here on a dead command's entry of this name would let a clean-up take our volume away.
         journal.forget_abandoned("volume", candidate)
         return candidate, entry
-    interrupted = any(one.name == candidates[0] and one.owner is None for one in unfinished(state))
+    interrupted = any(volume.name == candidates[0] and volume.owner is None for volume in unfinished(state))
     raise InputError(
         f"an attach of a volume called `{candidates[0]}` was interrupted"
         if interrupted

@@ -14,7 +14,7 @@ _FORM = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/\[\]]+))(?::(
 
 
 @dataclass(frozen=True)
-class Address:
+class HostAddress:
     """A host and a port."""
 
     host: str
@@ -26,7 +26,7 @@ class Address:
         return f"tls://[{self.host}]:{self.port}" if ":" in self.host else f"tls://{self.host}:{self.port}"
 
 
-def of_scheduler(text: str, what: str) -> Address:
+def of_scheduler(text: str, what: str) -> HostAddress:
     """``tls://HOST:PORT``. :class:`InputError` for anything else: without TLS everything that connects could run programs."""
     scheme, separator, rest = text.partition("://")
     if not separator or scheme != "tls":
@@ -35,23 +35,23 @@ def of_scheduler(text: str, what: str) -> Address:
     return _parsed(rest, what, SCHEDULER_PORT)
 
 
-def to_listen(text: str, default_port: int, what: str = "--listen") -> Address:
+def to_listen(text: str, default_port: int, what: str = "--listen") -> HostAddress:
     """``ADDRESS[:PORT]`` of one interface. :class:`InputError` for an address of all interfaces."""
-    found = _parsed(text, what, default_port)
+    address = _parsed(text, what, default_port)
     try:
-        everywhere = ipaddress.ip_address(found.host).is_unspecified
+        everywhere = ipaddress.ip_address(address.host).is_unspecified
     except ValueError:
         everywhere = False
     if everywhere:
         raise InputError(
-            f"{what}: {found.host} is every interface of this machine", remedy="name the address of one, as 10.0.0.5"
+            f"{what}: {address.host} is every interface of this machine", remedy="name the address of one, as 10.0.0.5"
         )
-    return found
+    return address
 
 
-def _parsed(text: str, what: str, default_port: int) -> Address:
+def _parsed(text: str, what: str, default_port: int) -> HostAddress:
     match = _FORM.fullmatch(text.rstrip("/"))
     port = default_port if match is None or match["port"] is None else int(match["port"])
     if match is None or port > 65535:
         raise InputError(f"{what}: `{text}` is not an address", remedy="write it as 10.0.0.5:8786, or [fd00::5]:8786")
-    return Address(match["six"] or match["host"], port)
+    return HostAddress(match["six"] or match["host"], port)

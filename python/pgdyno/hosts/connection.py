@@ -11,7 +11,7 @@ from pgdyno import _engine
 from pgdyno.errors import HostError, InputError
 from pgdyno.hosts import engine, library
 from pgdyno.hosts.seat import RUNS, Seat
-from pgdyno.hosts.seat_there import SeatThere, lost
+from pgdyno.hosts.seat_there import RemoteSeat, lost
 from pgdyno.store.host_record import DriverHostRecord
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from pgdyno.hosts.address import Address
+    from pgdyno.hosts.address import HostAddress
     from pgdyno.hosts.facts import HostFacts
     from pgdyno.hosts.keys import Identity
 
@@ -42,11 +42,11 @@ class Worker:
     """Whether it serves HTTP, which asks for no certificate."""
 
 
-class Way(Protocol):
+class SchedulerAddress(Protocol):
     """Where a scheduler is, and who asks it: a hosts file, or flags that say the same."""
 
     @property
-    def scheduler(self) -> Address:
+    def scheduler(self) -> HostAddress:
         """Its address."""
 
     @property
@@ -57,7 +57,7 @@ class Way(Protocol):
 class Connection:
     """Open for the length of a ``with`` block."""
 
-    def __init__(self, file: Way) -> None:
+    def __init__(self, file: SchedulerAddress) -> None:
         self.file = file
         self._client: Any = None
         self.workers: Mapping[str, Worker] = {}
@@ -81,8 +81,10 @@ class Connection:
                 remedy=f"start it with `pgdyno hosts scheduler`, with a certificate of the authority in {self.file.identity.folder}",
             ) from None
         self.http = bool(info["services"])
-        found = (Worker(str(one["name"]), url, bool(one["services"])) for url, one in info["workers"].items())
-        self.workers = {one.name: one for one in found}
+        workers = (
+            Worker(str(worker["name"]), url, bool(worker["services"])) for url, worker in info["workers"].items()
+        )
+        self.workers = {worker.name: worker for worker in workers}
         return self
 
     def __exit__(
@@ -102,7 +104,7 @@ class Connection:
         """The event loop of the connection, which is another thread's."""
         return self._client.loop.asyncio_loop
 
-    def seat(self, name: str) -> SeatThere:
+    def seat(self, name: str) -> RemoteSeat:
         """A seat on a worker. :class:`HostError` where there is no worker of that name."""
         worker = self.workers.get(name)
         if worker is None:
@@ -114,7 +116,7 @@ class Connection:
         key = f"pgdyno-seat-{secrets.token_hex(8)}"
         try:
             future = self._client.submit(Seat, actor=True, workers=[worker.url], key=key, pure=False)
-            return SeatThere(name, future.result(timeout=library.ANSWER_S))
+            return RemoteSeat(name, future.result(timeout=library.ANSWER_S))
         except Exception as error:  # noqa: BLE001 - whatever another version of pgdyno, or none, raises there
             raise lost(name, error) from None
 
@@ -142,19 +144,19 @@ class Connection:
         """The hosts of these names. :class:`HostError` where one is not there, has another engine, or is open to others."""
         if self.http:
             raise HostError(f"the scheduler {self.file.scheduler.url} serves HTTP", remedy=HTTP_REMEDY)
-        found = {}
+        drivers = {}
         for name in names:
-            found[name] = DriverHost(self, name)
-            there, here = found[name].facts.engine, _engine.facts().build_hash
+            drivers[name] = DriverHost(self, name)
+            there, here = drivers[name].facts.engine, _engine.facts().build_hash
             if there != here:
                 raise HostError(f"the engine of {name} is another: {there}; here {here}", remedy=SAME_REMEDY)
             if self.workers[name].http:
                 raise HostError(f"the worker {name} serves HTTP", remedy=HTTP_REMEDY)
-        return found
+        return drivers
 
 
 class DriverHost:
-    """A host on which programs are started; for drivers an :class:`~pgdyno.workload.elsewhere.Elsewhere`."""
+    """A host on which programs are started; for drivers an :class:`~pgdyno.workload.elsewhere.RemoteHost`."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection
@@ -166,7 +168,7 @@ class DriverHost:
         return self._seat.facts()
 
     @cached_property
-    def _seat(self) -> SeatThere:
+    def _seat(self) -> RemoteSeat:
         """For questions; each program has a seat of its own."""
         return self._connection.seat(self.name)
 
@@ -174,7 +176,7 @@ class DriverHost:
         """What CLOCK_MONOTONIC shows there: that of the worker, whose children the drivers are. :class:`HostError` where it does not answer."""
         return int(self._seat.answer("clock_ns"))
 
-    def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.Spawned:
+    def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.EngineProcess:
         """Start a driver there; it is not ready yet."""
         seat = self._connection.seat(self.name)
         return engine.launch(seat, self._connection.loop, document, log, timeout_s=timeout_s)

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pgdyno.hosts.seat_there import SeatThere
+    from pgdyno.hosts.seat_there import RemoteSeat
 
 LOST = -1
 """The exit code of a program that cannot be asked any more."""
 
 
-def launch(seat: SeatThere, loop: Any, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.Spawned:
+def launch(
+    seat: RemoteSeat, loop: Any, document: Mapping[str, Any], log: Path, *, timeout_s: float
+) -> _engine.EngineProcess:
     """Start ``pgdyno-engine drive`` on a seat; it is not ready yet. ``loop`` is that of the connection.
 
     Its standard input stays open. :class:`~pgdyno.errors.PgdynoError` as :func:`pgdyno._engine.spawn`, and where the worker is lost.
@@ -39,7 +41,7 @@ def launch(seat: SeatThere, loop: Any, document: Mapping[str, Any], log: Path, *
 class RemoteProcess:
     """What is used of :class:`subprocess.Popen`, of a program on a worker."""
 
-    def __init__(self, seat: SeatThere, loop: Any, log: Path, what: str = DRIVE) -> None:
+    def __init__(self, seat: RemoteSeat, loop: Any, log: Path, what: str = DRIVE) -> None:
         self._seat, self._log, self._what = seat, log, what
         self.pid: int = seat.answer("start", what)
         """Of that host."""
@@ -74,26 +76,26 @@ class RemoteProcess:
 
     async def _carry(self, to: socket.socket) -> None:
         """Ask again and again what it says, and hand that on. The reader may be slow: the questions are what keeps the program alive."""
-        said: asyncio.Queue[bytes] = asyncio.Queue()
-        handing = asyncio.ensure_future(_hand_on(said, to))
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        handing = asyncio.ensure_future(_hand_on(queue, to))
         code = LOST
         try:
             while True:
-                heard = await asyncio.wait_for(self._seat.actor.read(), WAIT_S + PATIENCE_S[self._what])
-                if heard.code is not None:
-                    self._write_log(heard.err)
-                    code = heard.code
+                result = await asyncio.wait_for(self._seat.actor.read(), WAIT_S + PATIENCE_S[self._what])
+                if result.code is not None:
+                    self._write_log(result.err)
+                    code = result.code
                     break
-                if heard.out:
-                    said.put_nowait(heard.out)
+                if result.out:
+                    queue.put_nowait(result.out)
         except Exception as error:  # noqa: BLE001 - whatever Dask raises where a worker is lost
-            found = self._seat.lost(error)
-            words = {"message": found.message, "remedy": found.remedy, "of_host": True}
+            host_error = self._seat.lost(error)
+            words = {"message": host_error.message, "remedy": host_error.remedy, "of_host": True}
             self._write_log(json.dumps({"error": words}).encode() + b"\n")
         finally:
             self.returncode = code
             self._ended.set()
-            said.put_nowait(b"")
+            queue.put_nowait(b"")
             await handing
 
     def _write_log(self, text: bytes) -> None:
@@ -101,12 +103,12 @@ class RemoteProcess:
             file.write(text)
 
 
-async def _hand_on(said: asyncio.Queue[bytes], to: socket.socket) -> None:
+async def _hand_on(queue: asyncio.Queue[bytes], to: socket.socket) -> None:
     """Write what is said until nothing is."""
     loop = asyncio.get_running_loop()
     try:
         with to:
-            while text := await said.get():
+            while text := await queue.get():
                 await loop.sock_sendall(to, text)
     except OSError:
         pass  # the reader is gone, and wants no more
@@ -115,7 +117,7 @@ async def _hand_on(said: asyncio.Queue[bytes], to: socket.socket) -> None:
 class _Input(io.RawIOBase):
     """Standard input on the other host: what is written goes there when it is flushed."""
 
-    def __init__(self, seat: SeatThere) -> None:
+    def __init__(self, seat: RemoteSeat) -> None:
         super().__init__()
         self._seat = seat
         self._text = b""

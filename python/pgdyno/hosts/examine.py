@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.driven import BEGIN_MS_INVALID
 from pgdyno.errors import PgdynoError
-from pgdyno.host.doctor import STEAL_WARN_SHARE, Check
+from pgdyno.host.doctor import STEAL_WARN_SHARE, HostCheck
 from pgdyno.hosts import facts, file
 from pgdyno.hosts.connection import HTTP_REMEDY, SAME_REMEDY, Connection
 
@@ -15,60 +15,64 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.hosts.facts import HostFacts
-    from pgdyno.hosts.seat_there import SeatThere
+    from pgdyno.hosts.seat_there import RemoteSeat
     from pgdyno.workload.clock_offset import Offset
 
 
-def examine(path: Path) -> list[Check]:
+def examine(path: Path) -> list[HostCheck]:
     """A check of the scheduler and several of each driver that the hosts file names. A host that does not answer is a finding."""
-    asked = file.read(path)
-    with Connection(asked) as connection:
-        own, url = facts.of_this_host(), asked.scheduler.url
+    result = file.read(path)
+    with Connection(result) as connection:
+        own, url = facts.of_this_host(), result.scheduler.url
         checks = [
-            Check("scheduler", "fail", f"{url} serves HTTP", HTTP_REMEDY) if connection.http else _ok("scheduler", url)
+            HostCheck("scheduler", "fail", f"{url} serves HTTP", HTTP_REMEDY)
+            if connection.http
+            else _ok("scheduler", url)
         ]
-        for name in asked.drivers:
+        for name in result.drivers:
             try:
                 seat = connection.seat(name)
                 checks += of_host(seat, own)
             except PgdynoError as error:
-                checks.append(Check(name, "fail", error.message, error.remedy))
+                checks.append(HostCheck(name, "fail", error.message, error.remedy))
                 continue
             worker = connection.workers[name]
             ports = f"{name} ports"
             checks.append(
-                Check(ports, "fail", f"{worker.url} and HTTP", HTTP_REMEDY) if worker.http else _ok(ports, worker.url)
+                HostCheck(ports, "fail", f"{worker.url} and HTTP", HTTP_REMEDY)
+                if worker.http
+                else _ok(ports, worker.url)
             )
     return checks
 
 
-def of_host(seat: SeatThere, own: HostFacts) -> Iterator[Check]:
+def of_host(seat: RemoteSeat, own: HostFacts) -> Iterator[HostCheck]:
     """The checks of one host beside this one."""
     there, clock = seat.facts(), seat.clock()
     yield _equal(f"{seat.name} engine", there.engine, own.engine)
     yield _equal(f"{seat.name} PostgreSQL", there.postgres, own.postgres)
     yield _clock(seat.name, clock)
-    found = (
+    text = (
         f"{there.cores} of {there.cpu or 'an unknown CPU'}, {there.memory_bytes / 2**30:.1f} GiB, Linux {there.kernel}"
     )
-    yield _ok(f"{seat.name} cores", found)
-    steal, found = f"{seat.name} steal", f"{100 * there.steal_share:.1f} %"
+    yield _ok(f"{seat.name} cores", text)
+    steal, result = f"{seat.name} steal", f"{100 * there.steal_share:.1f} %"
     remedy = "that host gives this machine's CPUs to others: repeat runs, or use another"
-    yield Check(steal, "warn", found, remedy) if there.steal_share > STEAL_WARN_SHARE else _ok(steal, found)
+    yield HostCheck(steal, "warn", result, remedy) if there.steal_share > STEAL_WARN_SHARE else _ok(steal, result)
 
 
-def _equal(name: str, there: str, here: str) -> Check:
-    return _ok(name, there) if there == here else Check(name, "fail", f"{there}; here {here}", SAME_REMEDY)
+def _equal(name: str, there: str, here: str) -> HostCheck:
+    return _ok(name, there) if there == here else HostCheck(name, "fail", f"{there}; here {here}", SAME_REMEDY)
 
 
-def _clock(name: str, clock: Offset) -> Check:
+def _clock(name: str, clock: Offset) -> HostCheck:
     known_ms = clock.uncertainty_ns / 1e6
-    found = f"{clock.taken_ns / 1e9:+,.6f} s, known to {known_ms:.3f} ms (round trip {2 * known_ms:.3f} ms)"
+    text = f"{clock.taken_ns / 1e9:+,.6f} s, known to {known_ms:.3f} ms (round trip {2 * known_ms:.3f} ms)"
     if known_ms > BEGIN_MS_INVALID:
         remedy = f"a run needs {BEGIN_MS_INVALID:g} ms: use hosts that are nearer, or less busy"
-        return Check(f"{name} clock", "fail", found, remedy)
-    return _ok(f"{name} clock", found)
+        return HostCheck(f"{name} clock", "fail", text, remedy)
+    return _ok(f"{name} clock", text)
 
 
-def _ok(name: str, found: str) -> Check:
-    return Check(name, "ok", found)
+def _ok(name: str, text: str) -> HostCheck:
+    return HostCheck(name, "ok", text)

@@ -13,7 +13,7 @@ from pgdyno.toml_file import read_toml
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.hosts.address import Address
+    from pgdyno.hosts.address import HostAddress
 
 _KEYS = {"scheduler", "keys", "drivers", "listen"}
 _WEIGHT_MAX = 1000
@@ -25,7 +25,7 @@ class HostsFile:
     """A hosts file that was read."""
 
     path: Path
-    scheduler: Address
+    scheduler: HostAddress
     identity: Identity
     """With which this process shows who it is."""
     drivers: dict[str, int]

@@ -42,7 +42,7 @@ _working: list[Seat] = []
 
 
 @dataclass(frozen=True)
-class Heard:
+class ProcessOutput:
     """What a program has said since the last question."""
 
     out: bytes
@@ -72,15 +72,15 @@ class Seat:
 
     async def round_trip_ns(self, host: str, port: int) -> int | None:
         """The shortest time to open a TCP connection: one round trip. None where none can be opened."""
-        found = []
+        results = []
         with contextlib.suppress(OSError):  # TimeoutError is one
             async with asyncio.timeout(SILENT_S):
                 for _ in range(_EXCHANGES):
                     began_ns = now_ns()
                     _, writer = await asyncio.open_connection(host, port)
-                    found.append(now_ns() - began_ns)
+                    results.append(now_ns() - began_ns)
                     writer.close()
-        return min(found, default=None)
+        return min(results, default=None)
 
     async def start(self, what: str = DRIVE) -> int:
         """Start a program, which reads its document next; its process id. It ends with this worker, and when no question comes any more."""
@@ -111,19 +111,19 @@ class Seat:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
-    async def read(self) -> Heard:
+    async def read(self) -> ProcessOutput:
         """What it has said; waits for something for a while."""
         assert self._process is not None and self._process.stdout is not None
         self._asked_ns = now_ns()
         try:
             out = await asyncio.wait_for(self._process.stdout.read(_READ_BYTES), WAIT_S)
         except TimeoutError:
-            return Heard(b"")
+            return ProcessOutput(b"")
         if out:
-            return Heard(out)
+            return ProcessOutput(out)
         code = await self._process.wait()
         await self._tasks[0]
-        return Heard(b"", code, self._err)
+        return ProcessOutput(b"", code, self._err)
 
     async def signal(self, number: int) -> None:
         """Send it a signal."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.clock_offset import Offset
 
 
-class SeatThere:
+class RemoteSeat:
     """Questions to a seat, and what it should do."""
 
     def __init__(self, name: str, actor: Any) -> None:
@@ -22,8 +22,8 @@ class SeatThere:
 
     def facts(self) -> HostFacts:
         """What the host is."""
-        found: HostFacts = self.answer("facts")
-        return found
+        facts: HostFacts = self.answer("facts")
+        return facts
 
     def clock(self) -> Offset:
         """How far its clock is ahead of this process's."""

@@ -17,7 +17,7 @@ from pgdyno.hosts import library
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pgdyno.hosts.address import Address
+    from pgdyno.hosts.address import HostAddress
     from pgdyno.hosts.keys import Identity
 
 _REGISTER_S = 60.0
@@ -27,7 +27,7 @@ _LOOK_S = 2.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def scheduler(identity: Identity, listen: Address, said: Callable[[str], None]) -> None:
+def scheduler(identity: Identity, listen: HostAddress, output: Callable[[str], None]) -> None:
     """Serve until a signal comes. ``said`` gets the address."""
     distributed, security = library.distributed(), identity.security()
 
@@ -36,10 +36,10 @@ def scheduler(identity: Identity, listen: Address, said: Callable[[str], None]) 
             host=listen.host, port=listen.port, protocol="tls", security=security, dashboard=False
         )
 
-    asyncio.run(_serve(make, said, f"the scheduler cannot listen on {listen.url}"))
+    asyncio.run(_serve(make, output, f"the scheduler cannot listen on {listen.url}"))
 
 
-def worker(identity: Identity, to: Address, listen: Address, said: Callable[[str], None]) -> None:
+def worker(identity: Identity, to: HostAddress, listen: HostAddress, output: Callable[[str], None]) -> None:
     """Serve the scheduler ``to``, one task at a time, until a signal comes or the scheduler ends. ``said`` gets the address."""
     distributed, security = library.distributed(), identity.security()
     with scratch_directory(Path(tempfile.gettempdir())) as scratch:
@@ -60,7 +60,7 @@ def worker(identity: Identity, to: Address, listen: Address, said: Callable[[str
             )
 
         failed = f"no worker between {listen.url} and the scheduler {to.url}"
-        asyncio.run(_serve(make, said, failed, lambda: _require_authority(security, to)))
+        asyncio.run(_serve(make, output, failed, lambda: _require_authority(security, to)))
 
 
 def _without_http(kind: Any) -> Any:
@@ -68,11 +68,11 @@ def _without_http(kind: Any) -> Any:
     return type(kind.__name__, (kind,), {"start_http_server": lambda *_, **__: None})
 
 
-async def _require_authority(security: Any, to: Address) -> None:
+async def _require_authority(security: Any, to: HostAddress) -> None:
     """A worker tries for a minute to reach its scheduler; one of another authority it will never reach."""
     comm = importlib.import_module("distributed.comm.core")
     try:
-        found = await comm.connect(to.url, timeout=_LOOK_S, **security.get_connection_args("worker"))
+        result = await comm.connect(to.url, timeout=_LOOK_S, **security.get_connection_args("worker"))
     except comm.FatalCommClosedError as error:
         raise HostError(
             f"the scheduler {to.url} is not of this authority: {library.reason(error)}",
@@ -80,7 +80,7 @@ async def _require_authority(security: Any, to: Address) -> None:
         ) from None
     except OSError:
         return  # it may come
-    await found.close()
+    await result.close()
 
 
 async def _nothing() -> None:
@@ -89,7 +89,7 @@ async def _nothing() -> None:
 
 async def _serve(
     make: Callable[[], Any],
-    said: Callable[[str], None],
+    output: Callable[[str], None],
     failed: str,
     require: Callable[[], Awaitable[None]] = _nothing,
 ) -> None:
@@ -111,7 +111,7 @@ async def _serve(
             raise HostError(
                 f"{failed}: {library.reason(error)}", remedy="is it the right address, and of the same authority?"
             ) from None
-        said(server.address)
+        output(server.address)
         ended = asyncio.ensure_future(server.finished())
         await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not stopped.is_set():

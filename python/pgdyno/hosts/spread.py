@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pgdyno.hosts.address import Address
+    from pgdyno.hosts.address import HostAddress
     from pgdyno.hosts.facts import HostFacts
 
 MEMORY_APART_SHARE = 0.02
@@ -21,10 +21,10 @@ MEMORY_APART_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Spread:
+class SpreadOptions:
     """What ``--spread``, ``--keys`` and ``--mixed`` say."""
 
-    scheduler: Address
+    scheduler: HostAddress
     keys: Path
     mixed: bool = False
     """Whether hosts may differ in what changes a result."""
@@ -42,13 +42,13 @@ class Spread:
 
 def require_alike(hosts: Mapping[str, HostFacts]) -> None:
     """Refuse hosts that differ in cores, memory, kernel or CPU: their runs would scatter by what they were made on."""
-    (first, one), *others = hosts.items()
+    (first, result), *others = hosts.items()
     for name, other in others:
         for what, here, there, same in (
-            ("cores", str(one.cores), str(other.cores), one.cores == other.cores),
-            ("memory", _gib(one), _gib(other), _close(one.memory_bytes, other.memory_bytes)),
-            ("kernel", one.kernel, other.kernel, one.kernel == other.kernel),
-            ("CPU", one.cpu, other.cpu, one.cpu == other.cpu),
+            ("cores", str(result.cores), str(other.cores), result.cores == other.cores),
+            ("memory", _gib(result), _gib(other), _close(result.memory_bytes, other.memory_bytes)),
+            ("kernel", result.kernel, other.kernel, result.kernel == other.kernel),
+            ("CPU", result.cpu, other.cpu, result.cpu == other.cpu),
         ):
             if not same:
                 raise HostError(
@@ -61,5 +61,5 @@ def _gib(facts: HostFacts) -> str:
     return f"{facts.memory_bytes / 2**30:.1f} GiB"
 
 
-def _close(one: int, other: int) -> bool:
-    return abs(one - other) <= MEMORY_APART_SHARE * max(one, other)
+def _close(number: int, other: int) -> bool:
+    return abs(number - other) <= MEMORY_APART_SHARE * max(number, other)

@@ -11,10 +11,10 @@ through a staging table first (:mod:`~pgdyno.loader.upsert`); objects of S3 may 
 (:mod:`~pgdyno.loader.by_server`).
 """
 
-from pgdyno.loader.asked import Asked
+from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.flow import load, load_as_asked
 from pgdyno.loader.preflight import Preflight, preflight
 from pgdyno.loader.restore import restore
-from pgdyno.loader.result import Loaded
+from pgdyno.loader.result import LoadResult
 
-__all__ = ["Asked", "Loaded", "Preflight", "load", "load_as_asked", "preflight", "restore"]
+__all__ = ["LoadOptions", "LoadResult", "Preflight", "load", "load_as_asked", "preflight", "restore"]

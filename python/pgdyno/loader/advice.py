@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import InputError
 from pgdyno.loader.format import shown_delimiter
-from pgdyno.loader.note import Note
+from pgdyno.loader.note import LoadNote
 from pgdyno.loader.sample import LOOK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.loader.format import Format
-    from pgdyno.loader.sample import Sample
-    from pgdyno.loader.table import Column
+    from pgdyno.loader.sample import SourceSample
+    from pgdyno.loader.table import TableColumn
 
     Rows = Sequence[Sequence[str | None]]
 
@@ -33,43 +33,45 @@ _WORD_IN_QUOTES = re.compile(r"[\"»„«“](" + "|".join(re.escape(word) for w
 _COMMA_IN_QUOTES = re.compile(r"[\"»„«“][+-]?[\d.]*\d,\d+[\"«“”»]")
 
 
-def refuse_separator_line(one: Sample, formatted: Format) -> None:
+def refuse_separator_line(sample: SourceSample, formatted: Format) -> None:
     """:class:`InputError` for Excel's ``sep=;`` before the rows, which COPY would take for a row."""
-    found = _SEPARATOR_LINE.fullmatch(one.first_line.strip())
-    if formatted.kind == "csv" and found is not None:
-        written = shown_delimiter(found[1])[1]
+    match = _SEPARATOR_LINE.fullmatch(sample.first_line.strip())
+    if formatted.kind == "csv" and match is not None:
+        written = shown_delimiter(match[1])[1]
         raise InputError(
-            f"the first line of {one.source.name} is `{one.first_line.strip()}`, by which Excel knows the delimiter; COPY would"
+            f"the first line of {sample.source.name} is `{sample.first_line.strip()}`, by which Excel knows the delimiter; COPY would"
             " take it for a row",
-            remedy=f"load the file without it: `tail -n +2 {shlex.quote(one.source.name)} | pgdyno load - --format csv --delimiter"
+            remedy=f"load the file without it: `tail -n +2 {shlex.quote(sample.source.name)} | pgdyno load - --format csv --delimiter"
             f" {written} --table NAME --into DSN`",
             code="load.csv.separator_line",
-            data={"source": one.source.name, "delimiter": found[1]},
+            data={"source": sample.source.name, "delimiter": match[1]},
         )
 
 
-def refuse_trailing_delimiter(one: Sample, formatted: Format, width: int | None, *, header: bool | None) -> None:
+def refuse_trailing_delimiter(
+    sample: SourceSample, formatted: Format, width: int | None, *, header: bool | None
+) -> None:
     """:class:`InputError` where every row ends in a delimiter, as ``dbgen`` writes them: COPY takes that for one more value.
 
     ``width``: columns that are to be loaded; None where the file decides. ``header``: as it was said.
     """
-    if not _ends_in_delimiters(one.rows, width, header):
+    if not _ends_in_delimiters(sample.rows, width, header):
         return
     shown, written = shown_delimiter(formatted.delimiter)
     pattern = re.sub(r"([\\^$*.\[\]/])", r"\\\1", "\\t" if formatted.delimiter == "\t" else formatted.delimiter)
     pattern = "\\t" if formatted.delimiter == "\t" else pattern
-    plain = formatted.quote.encode() not in one.data[:LOOK_BYTES] if formatted.quote else True
+    plain = formatted.quote.encode() not in sample.data[:LOOK_BYTES] if formatted.quote else True
     how = (
-        f"remove it: `sed 's/{pattern}\\r*$//' {shlex.quote(one.source.name)} | pgdyno load - --format {_format_name(formatted)}"
+        f"remove it: `sed 's/{pattern}\\r*$//' {shlex.quote(sample.source.name)} | pgdyno load - --format {_format_name(formatted)}"
         f" --delimiter {written} --table NAME --into DSN`"
         if plain
         else "write the file without it"
     )
     raise InputError(
-        f"every row of {one.source.name} ends in a delimiter ({shown}), which COPY takes for one more value",
+        f"every row of {sample.source.name} ends in a delimiter ({shown}), which COPY takes for one more value",
         remedy=f"{how}; if it is a column without values, name all columns with --columns",
         code="load.row.trailing_delimiter",
-        data={"source": one.source.name, "delimiter": formatted.delimiter, "values": len(one.rows[-1])},
+        data={"source": sample.source.name, "delimiter": formatted.delimiter, "values": len(sample.rows[-1])},
     )
 
 
@@ -98,7 +100,7 @@ def _is_number(value: str | None) -> bool:
     return value is not None and re.fullmatch(r"[+-]?[\d.]+", value) is not None
 
 
-def backslash_quotes(one: Sample, formatted: Format) -> int | None:
+def backslash_quotes(sample: SourceSample, formatted: Format) -> int | None:
     """The line of the first ``\\"`` inside a quoted value: MySQL and others escape quotes so, COPY does not.
 
     None if there is none, also for a path like ``"C:\\"``, whose backslash is the last character of its value.
@@ -120,9 +122,9 @@ def backslash_quotes(one: Sample, formatted: Format) -> int | None:
         + quote
         + rb"]| [^\s])"
     )
-    data = one.data[:LOOK_BYTES]
-    found = re.search(sign, data)
-    return None if found is None else data.count(b"\n", 0, found.end()) + 1
+    data = sample.data[:LOOK_BYTES]
+    match = re.search(sign, data)
+    return None if match is None else data.count(b"\n", 0, match.end()) + 1
 
 
 def escape_remedy() -> str:
@@ -130,29 +132,33 @@ def escape_remedy() -> str:
     return "if a backslash escapes quotes in this file, use --escape '\\'"
 
 
-def notes(samples: Sequence[Sample], formatted: Format, columns: Sequence[Column], *, header: bool) -> list[Note]:
+def notes(
+    samples: Sequence[SourceSample], formatted: Format, columns: Sequence[TableColumn], *, header: bool
+) -> list[LoadNote]:
     """Signs that are not certain, of a table's ``columns`` in the order of the values; none of these where it is yet to be made."""
-    found = []
-    for one in samples:
-        line = backslash_quotes(one, formatted)
+    notes = []
+    for sample in samples:
+        line = backslash_quotes(sample, formatted)
         if line is not None:
-            found.append(
-                Note(
-                    f"{one.source.name} line {line}: `\\{formatted.quote}` stands inside a quoted value; COPY keeps the backslash and"
+            notes.append(
+                LoadNote(
+                    f"{sample.source.name} line {line}: `\\{formatted.quote}` stands inside a quoted value; COPY keeps the backslash and"
                     f" drops the quote: {escape_remedy()}",
                     "load.csv.backslash_quotes",
                 )
             )
             break
     if formatted.kind == "csv" and samples:
-        found += _null_words(samples, formatted, columns, header=header)
-    return found
+        notes += _null_words(samples, formatted, columns, header=header)
+    return notes
 
 
-def _null_words(samples: Sequence[Sample], formatted: Format, columns: Sequence[Column], *, header: bool) -> list[Note]:
+def _null_words(
+    samples: Sequence[SourceSample], formatted: Format, columns: Sequence[TableColumn], *, header: bool
+) -> list[LoadNote]:
     """Words for NULL: in columns whose type has no such value, and ``\\N`` anywhere."""
-    for one in samples:
-        for number, row in enumerate(one.rows[1 if header else 0 :], 1):
+    for sample in samples:
+        for number, row in enumerate(sample.rows[1 if header else 0 :], 1):
             for place, value in enumerate(row):
                 if value not in NULL_WORDS or value == formatted.null:
                     continue
@@ -161,8 +167,8 @@ def _null_words(samples: Sequence[Sample], formatted: Format, columns: Sequence[
                     continue
                 named = f"column {place + 1}" if column is None else f"{column.name} ({column.type})"
                 return [
-                    Note(
-                        f"{one.source.name}: {named} has `{value}` in row {number:,}; if that means NULL, use"
+                    LoadNote(
+                        f"{sample.source.name}: {named} has `{value}` in row {number:,}; if that means NULL, use"
                         f" {null_option(value)}",
                         "load.csv.null_word",
                     )
@@ -175,17 +181,17 @@ def null_option(word: str) -> str:
     return f"--null '{word}' (then nothing between two delimiters is not NULL any more)"
 
 
-def _takes(column: Column, value: str) -> bool:
+def _takes(column: TableColumn, value: str) -> bool:
     return _TEXTS.match(column.type) is not None or (
         value == "nan" and column.type in ("numeric", "double precision", "real")
     )
 
 
-def remedy_for(error: InputError, samples: Sequence[Sample], formatted: Format) -> str | None:
+def remedy_for(error: InputError, samples: Sequence[SourceSample], formatted: Format) -> str | None:
     """What the files say about a row that was refused; None if nothing."""
     if error.code != REFUSED and error.code != "load.row.width":
         return None
-    if any(backslash_quotes(one, formatted) is not None for one in samples):
+    if any(backslash_quotes(sample, formatted) is not None for sample in samples):
         return escape_remedy()
     word = _WORD_IN_QUOTES.search(error.message)
     if word is not None:

@@ -53,7 +53,7 @@ class ChunkBytes:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadOptions:
     """A load as it was asked for. What is None is found out, or the engine's choice."""
 
     sources: tuple[str, ...]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pgdyno.loader.facts import AUTOVACUUM, Quiet
 from pgdyno.loader.sql import qualified
-from pgdyno.loader.undo import Change
+from pgdyno.loader.undo import TargetChange
 
 if TYPE_CHECKING:
-    from pgdyno.loader.table import Table
+    from pgdyno.loader.table import TargetTable
 
 
-def off(table: Table) -> Change | None:
+def off(table: TargetTable) -> TargetChange | None:
     """The change, whose undoing leaves the storage parameters as they were, also in their order; None if not needed."""
     if not table.owned or table.kind != "r":
         return None
@@ -22,4 +22,4 @@ def off(table: Table) -> Change | None:
     if now is not None and now.lower() in ("false", "off", "no", "0", "f"):
         return None
     doing = f"ALTER TABLE {qualified(table.schema, table.name)} SET ({AUTOVACUUM} = false)"
-    return Change("autovacuum", Quiet(before), (doing,))
+    return TargetChange("autovacuum", Quiet(before), (doing,))

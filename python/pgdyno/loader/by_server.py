@@ -25,16 +25,16 @@ from pgdyno.errors import InputError, PgdynoError
 from pgdyno.loader import columns, ledger, presence, server, table, upsert
 from pgdyno.loader import format as formats
 from pgdyno.loader.asked import CHUNK_BYTES
-from pgdyno.loader.ready import Ready
-from pgdyno.loader.sample import Sample
+from pgdyno.loader.ready import PreparedLoad
+from pgdyno.loader.sample import SourceSample
 from pgdyno.loader.server import VCPUS_USUAL
-from pgdyno.loader.source import Source
+from pgdyno.loader.source import RowSource
 from pgdyno.loader.transfer import INTERVAL_MS, follow
 
 if TYPE_CHECKING:
-    from pgdyno.loader.asked import Asked
+    from pgdyno.loader.asked import LoadOptions
     from pgdyno.loader.server import Connection
-    from pgdyno.loader.transfer import Sent, Tell, Transferred
+    from pgdyno.loader.transfer import Tell, TransferRequest, TransferResult
 
 SESSIONS = VCPUS_USUAL
 """Default number of parallel objects. A session that has no processor waits."""
@@ -71,7 +71,7 @@ VALUES (%s, %s, 0, 0, %s, %s, 0)
 
 
 @dataclass(frozen=True)
-class S3Object(Source):
+class ServerS3Object(RowSource):
     """An object that only the server reads."""
 
     bucket: str = ""
@@ -111,19 +111,19 @@ class _Done:
         }
 
 
-def get_ready(connection: Connection, asked: Asked) -> Ready:
+def get_ready(connection: Connection, options: LoadOptions) -> PreparedLoad:
     """Look at what can be seen from here, and refuse what does not fit. Nothing is changed."""
-    _refuse(asked)
-    region = asked.s3_region or next((os.environ[name] for name in REGIONS if os.environ.get(name)), None)
+    _refuse(options)
+    region = options.s3_region or next((os.environ[name] for name in REGIONS if os.environ.get(name)), None)
     if region is None:
         raise InputError(
             "--via aws_s3: the region of the objects is missing", remedy="give it, for example --s3-region eu-central-1"
         )
-    objects = [_object(word, region) for word in asked.sources]
-    names = [one.name for one in objects]
+    objects = [_object(word, region) for word in options.sources]
+    names = [other.name for other in objects]
     if len(set(names)) < len(names):
         raise InputError("an object is named twice", remedy="name each object once")
-    formatted = formats.choose(asked, names)
+    formatted = formats.choose(options, names)
     facts = server.facts(connection)
     if not server.one(connection, _THERE)[0]:
         raise InputError(
@@ -136,41 +136,41 @@ def get_ready(connection: Connection, asked: Asked) -> Ready:
             f"--via aws_s3: the {strange[0]} belongs to the role {strange[1] or 'PUBLIC'}, and would run with your rights",
             remedy="let a superuser own the schemas aws_s3 and aws_commons and all in them, or load without --via",
         )
-    encoding = server.check_encoding(connection, asked.encoding)
-    name = table.name_of(asked.table, names)
+    encoding = server.check_encoding(connection, options.encoding)
+    name = table.name_of(options.table, names)
     there = table.find(connection, name)
     if there is None:
         raise InputError(f"there is no table {name}", remedy="create it, or name another one with --table")
-    table.check(connection, there, truncate=asked.truncate, upsert=bool(asked.upsert))
-    chosen = columns.chosen((), there.loadable, asked.columns, {}, header=False)
-    keys = upsert.keys_of(connection, asked.upsert, there, chosen or there.loadable)
-    samples = [Sample(one, b"", [], "", byte_order_mark=False) for one in objects]
-    header = bool(asked.header)
-    return Ready(asked, facts, samples, formatted, encoding, header, name, there, chosen, None, keys)
+    table.check(connection, there, truncate=options.truncate, upsert=bool(options.upsert))
+    chosen = columns.chosen((), there.loadable, options.columns, {}, header=False)
+    keys = upsert.keys_of(connection, options.upsert, there, chosen or there.loadable)
+    samples = [SourceSample(other, b"", [], "", byte_order_mark=False) for other in objects]
+    header = bool(options.header)
+    return PreparedLoad(options, facts, samples, formatted, encoding, header, name, there, chosen, None, keys)
 
 
-def _refuse(asked: Asked) -> None:
+def _refuse(options: LoadOptions) -> None:
     """Options that need pgdyno to read the rows."""
     for flag, given, why in (
-        ("--reject", asked.reject is not None, "the server reads the rows, and keeps none of those that it refuses"),
-        ("--create", asked.create, "pgdyno does not see the rows, so it cannot choose the columns"),
-        ("--rename", bool(asked.rename), "pgdyno does not see the header; use --columns to name the columns"),
-        ("--rate", asked.rate_bytes_per_s is not None, "the server reads as fast as it can"),
-        ("--chunk", asked.chunk_bytes != CHUNK_BYTES, "each object is one COPY and one commit"),
-        ("--s3-endpoint", asked.s3_endpoint is not None, "the extension reads from AWS alone"),
-        ("--s3-anonymous", asked.s3_anonymous, "the server reads with the rights of its own role"),
+        ("--reject", options.reject is not None, "the server reads the rows, and keeps none of those that it refuses"),
+        ("--create", options.create, "pgdyno does not see the rows, so it cannot choose the columns"),
+        ("--rename", bool(options.rename), "pgdyno does not see the header; use --columns to name the columns"),
+        ("--rate", options.rate_bytes_per_s is not None, "the server reads as fast as it can"),
+        ("--chunk", options.chunk_bytes != CHUNK_BYTES, "each object is one COPY and one commit"),
+        ("--s3-endpoint", options.s3_endpoint is not None, "the extension reads from AWS alone"),
+        ("--s3-anonymous", options.s3_anonymous, "the server reads with the rights of its own role"),
     ):
         if given:
             raise InputError(f"{flag} --via aws_s3: {why}", remedy=f"omit {flag}, or load without --via")
-    if asked.header is None:
+    if options.header is None:
         raise InputError(
             "--via aws_s3: pgdyno does not see whether the objects have a header", remedy="add --header or --no-header"
         )
 
 
-def _object(word: str, region: str) -> S3Object:
-    found = _ADDRESS.fullmatch(word)
-    if found is None:
+def _object(word: str, region: str) -> ServerS3Object:
+    match = _ADDRESS.fullmatch(word)
+    if match is None:
         raise InputError(f"--via aws_s3: {word} is not an object of S3", remedy="write it as s3://bucket/key")
     if set(word) & set("*?[") or word.endswith("/"):
         raise InputError(
@@ -182,16 +182,16 @@ def _object(word: str, region: str) -> S3Object:
             f"--via aws_s3: the extension reads text, and gzip of which Content-Encoding says so; not {word}",
             remedy="load it without --via",
         )
-    return S3Object(word, b"", bucket=found[1], key=found[2], region=region)
+    return ServerS3Object(word, b"", bucket=match[1], key=match[2], region=region)
 
 
-def transfer(sent: Sent, tell: Tell) -> Transferred:
+def transfer(sent: TransferRequest, tell: Tell) -> TransferResult:
     """Have the server import all objects, and say how it goes: what :func:`pgdyno.loader.transfer.transfer` is here."""
-    with contextlib.closing(_lines(sent)) as said:
-        return follow(sent, said, tell)
+    with contextlib.closing(_lines(sent)) as result:
+        return follow(sent, result, tell)
 
 
-def _lines(sent: Sent) -> Generator[dict[str, Any]]:
+def _lines(sent: TransferRequest) -> Generator[dict[str, Any]]:
     """Import, and yield the progress each second, as the engine does. Closing it ends the imports."""
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -200,7 +200,7 @@ def _lines(sent: Sent) -> Generator[dict[str, Any]]:
         usual = min(SESSIONS, sent.asked.connections_max or SESSIONS)
         count = max(1, min(sent.asked.connections or usual, len(waiting)))
         more = [stack.enter_context(contextlib.closing(_session(sent))) for _ in range(count - 1)]
-        importing = _Importing(sent, [first, *more])
+        importing = _ImportSessions(sent, [first, *more])
         # Before the sessions are closed its threads are waited for.
         pool = stack.enter_context(ThreadPoolExecutor(count, thread_name_prefix="pgdyno-import"))
         left = {pool.submit(importing.one, number) for number in waiting}
@@ -216,14 +216,14 @@ def _lines(sent: Sent) -> Generator[dict[str, Any]]:
     yield done.line("end", began, count)
 
 
-def _session(sent: Sent) -> Connection:
+def _session(sent: TransferRequest) -> Connection:
     """A session by the name that those of this job have, so that a later run finds what a killed one left."""
     session = server.connect_another(sent.asked.into)
     server.run(session, "SELECT set_config('application_name', %s, false)", (server.session_name(sent.job),))
     return session
 
 
-def _left(session: Connection, sent: Sent) -> tuple[_Done, list[int]]:
+def _left(session: Connection, sent: TransferRequest) -> tuple[_Done, list[int]]:
     """What is in the ledger, and the objects that are not."""
     done = _Done()
     question = "SELECT source, rows_loaded, end_byte FROM pgdyno_load.chunk WHERE job = %s"
@@ -234,10 +234,10 @@ def _left(session: Connection, sent: Sent) -> tuple[_Done, list[int]]:
     return done, [number for number in range(len(sent.sources)) if number not in known]
 
 
-class _Importing:
+class _ImportSessions:
     """Sessions that import objects. There are as many as threads, so that each thread finds one that is idle."""
 
-    def __init__(self, sent: Sent, sessions: Sequence[Connection]) -> None:
+    def __init__(self, sent: TransferRequest, sessions: Sequence[Connection]) -> None:
         self._sent = sent
         self._sessions, self._idle = tuple(sessions), list(sessions)
         self._stopping = threading.Event()
@@ -252,7 +252,7 @@ class _Importing:
         import psycopg
 
         thing = self._sent.sources[number]
-        assert isinstance(thing, S3Object)
+        assert isinstance(thing, ServerS3Object)
         session = self._idle.pop()
         try:
             # Durable at once: one commit for an object costs nothing, and no progress has to be reported twice.
@@ -290,9 +290,9 @@ class _Importing:
 
 def _counted(answer: str) -> tuple[int, int]:
     """Rows and bytes of an object, as the extension says them; stand-ins of it may say the rows alone."""
-    found = _ANSWER.fullmatch(answer.strip())
-    if found is None:
+    match = _ANSWER.fullmatch(answer.strip())
+    if match is None:
         raise PgdynoError(
             f"aws_s3 answered {answer!r}, which has no row count", remedy="report it; no row of the object was loaded"
         )
-    return int(found[1]), int(found[2] or 0)
+    return int(match[1]), int(match[2] or 0)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import _engine
 from pgdyno.loader import pipe, sample, server, source
 from pgdyno.loader.compression import compression_of
-from pgdyno.loader.note import Note
+from pgdyno.loader.note import LoadNote
 
 if TYPE_CHECKING:
     from pgdyno.loader.format import Format
     from pgdyno.loader.pipe import Pipe
-    from pgdyno.loader.sample import Sample
+    from pgdyno.loader.sample import SourceSample
     from pgdyno.loader.server import Connection
     from pgdyno.loader.transfer import Tell
 
@@ -37,7 +37,7 @@ _COMMA = re.compile(r"[+-]?\d{1,3}(\.\d{3})*,\d+|[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True)
-class Lost:
+class LossyValue:
     """The first value that a column's type would not return as it is."""
 
     type: str
@@ -55,7 +55,7 @@ class ColumnType:
     type: str
     kinds: int = 0
     """How the values are written: the engine's own number, which it is given again for the rest of a stream."""
-    lost: Lost | None = None
+    lost: LossyValue | None = None
     words: Mapping[str, int] = field(default_factory=dict)
     """Words for missing values, as ``NULL`` and ``NA``, with their number of rows."""
     without_words: str = TEXT
@@ -67,7 +67,7 @@ class ColumnType:
 
 
 @dataclass(frozen=True)
-class Found:
+class ColumnTypes:
     """The types of all columns."""
 
     columns: Sequence[ColumnType]
@@ -83,25 +83,29 @@ class Found:
         return [column.type for column in self.columns]
 
 
-def of_samples(samples: Sequence[Sample], formatted: Format, names: Sequence[str], *, header: bool) -> Found:
+def of_samples(
+    samples: Sequence[SourceSample], formatted: Format, names: Sequence[str], *, header: bool
+) -> ColumnTypes:
     """By the beginning of files."""
     with contextlib.ExitStack() as stack:
-        placed = [stack.enter_context(_beginning(one, formatted)) for one in samples if one.rows]
+        placed = [stack.enter_context(_beginning(sample, formatted)) for sample in samples if sample.rows]
         return _asked(placed, formatted, names, header=header)
 
 
-def of_files(samples: Sequence[Sample], formatted: Format, names: Sequence[str], tell: Tell, *, header: bool) -> Found:
+def of_files(
+    samples: Sequence[SourceSample], formatted: Format, names: Sequence[str], tell: Tell, *, header: bool
+) -> ColumnTypes:
     """By all of the files, and by the beginning of streams. Raises what the engine says of a file that cannot be read."""
     failed: list[BaseException] = []
-    read_once = [one for one in samples if one.source.stream is not None]
+    read_once = [sample for sample in samples if sample.source.stream is not None]
     with contextlib.ExitStack() as stack:
-        again = [one.source for one in samples if one.source.stream is None]
+        again = [sample.source for sample in samples if sample.source.stream is None]
         places, descriptors = stack.enter_context(source.opened(again, failed))
         placed: list[tuple[Mapping[str, Any], Sequence[int]]] = [
-            ({**place, "compression": compression_of(one.head), "name": one.name}, descriptors)
-            for one, place in zip(again, places, strict=True)
+            ({**place, "compression": compression_of(source.head), "name": source.name}, descriptors)
+            for source, place in zip(again, places, strict=True)
         ]
-        placed += [stack.enter_context(_beginning(one, formatted)) for one in read_once if one.rows]
+        placed += [stack.enter_context(_beginning(sample, formatted)) for sample in read_once if sample.rows]
         return _asked(
             placed, formatted, names, header=header, tell=tell, bytes_total=sample.total(samples), failed=failed
         )
@@ -116,7 +120,7 @@ def _asked(
     tell: Tell | None = None,
     bytes_total: float | None = None,
     failed: Sequence[BaseException] = (),
-) -> Found:
+) -> ColumnTypes:
     """The engine's answer. ``failed`` gets what breaks off a source that is given from here."""
     document = {
         "sources": [place for place, _ in placed],
@@ -135,7 +139,7 @@ def _asked(
                 share = min(1.0, line["bytes"] / bytes_total) if bytes_total else 0.0
                 tell({"event": "step", "share": share, "text": "reading all rows for the types of the columns"})
     columns = [_column(name, answer) for name, answer in zip(names, last["columns"], strict=True)]
-    return Found(columns, int(last["rows"]), float(last["elapsed_ms"]) / 1e3, bool(last["whole"]))
+    return ColumnTypes(columns, int(last["rows"]), float(last["elapsed_ms"]) / 1e3, bool(last["whole"]))
 
 
 def _column(name: str, answer: Mapping[str, Any]) -> ColumnType:
@@ -144,28 +148,28 @@ def _column(name: str, answer: Mapping[str, Any]) -> ColumnType:
         name,
         answer["type"],
         answer["kinds"],
-        None if lost is None else Lost(lost["type"], lost["value"], lost["source"], lost["line"]),
+        None if lost is None else LossyValue(lost["type"], lost["value"], lost["source"], lost["line"]),
         answer["words"],
         answer["without_words"],
     )
 
 
-def notes(connection: Connection, found: Found) -> list[Note]:
+def notes(connection: Connection, types: ColumnTypes) -> list[LoadNote]:
     """Why columns are text that one would take for something narrower: what the server would make of their values."""
-    said = [note for column in found.columns if (note := _note(connection, column)) is not None]
-    if len(said) <= NOTES_MAX:
-        return said
-    more = Note(f"{len(said) - NOTES_MAX:,} more columns are text for such reasons", "load.type.text")
-    return [*said[:NOTES_MAX], more]
+    notes = [note for column in types.columns if (note := _note(connection, column)) is not None]
+    if len(notes) <= NOTES_MAX:
+        return notes
+    more = LoadNote(f"{len(notes) - NOTES_MAX:,} more columns are text for such reasons", "load.type.text")
+    return [*notes[:NOTES_MAX], more]
 
 
-def _note(connection: Connection, column: ColumnType) -> Note | None:
+def _note(connection: Connection, column: ColumnType) -> LoadNote | None:
     lost = column.lost
     if column.words and column.without_words != TEXT:
         listed = " and ".join(f"`{word}`" for word in column.words)
         count = sum(column.words.values())
         word = next(iter(column.words))
-        return Note(
+        return LoadNote(
             f"{column.column} is text: {count:,} value{' is' if count == 1 else 's are'} {listed}, and all others"
             f" {column.without_words}; if that means NULL, use --null '{word}' (then nothing between two delimiters is not NULL any more)",
             "load.type.null_word",
@@ -174,7 +178,7 @@ def _note(connection: Connection, column: ColumnType) -> Note | None:
         return None
     where = f"`{lost.value}` ({lost.source} line {lost.line:,})"
     if _COMMA.fullmatch(lost.value):
-        return Note(
+        return LoadNote(
             f"{column.column} is text: {where} has a decimal comma or commas between thousands, which no numeric type reads",
             "load.type.comma",
         )
@@ -182,13 +186,15 @@ def _note(connection: Connection, column: ColumnType) -> Note | None:
         return None
     pattern = _LIKE_A_NUMBER if lost.type in ("bigint", "numeric", "double precision") else _LIKE_A_TIME
     if pattern.fullmatch(lost.value):
-        return Note(f"{column.column} is text: {where} {_returned(connection, lost)}", "load.type.text")
+        return LoadNote(f"{column.column} is text: {where} {_returned(connection, lost)}", "load.type.text")
     if lost.line >= MANY_ROWS:
-        return Note(f"{column.column} is text: {where} is not {lost.type}, as the rows before it are", "load.type.text")
+        return LoadNote(
+            f"{column.column} is text: {where} is not {lost.type}, as the rows before it are", "load.type.text"
+        )
     return None
 
 
-def _returned(connection: Connection, lost: Lost) -> str:
+def _returned(connection: Connection, lost: LossyValue) -> str:
     """What the server makes of a value."""
     import psycopg
 
@@ -205,15 +211,24 @@ def _returned(connection: Connection, lost: Lost) -> str:
 
 
 @contextlib.contextmanager
-def _beginning(one: Sample, formatted: Format) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+def _beginning(source_sample: SourceSample, formatted: Format) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     """A pipe that gives the whole rows of a sample."""
-    data = one.data if one.is_whole else sample.whole_rows(one.data[: sample.LOOK_BYTES], formatted, header=False)
+    data = (
+        source_sample.data
+        if source_sample.is_whole
+        else sample.whole_rows(source_sample.data[: sample.LOOK_BYTES], formatted, header=False)
+    )
     made = pipe.made()
     thread = threading.Thread(target=_pour, args=(data, made), name="pgdyno-beginning", daemon=True)
     thread.start()
     try:
-        reading, told = made.read
-        place = {"path": f"/dev/fd/{reading}", "end": f"/dev/fd/{told}", "compression": "none", "name": one.source.name}
+        reading, result = made.read
+        place = {
+            "path": f"/dev/fd/{reading}",
+            "end": f"/dev/fd/{result}",
+            "compression": "none",
+            "name": source_sample.source.name,
+        }
         yield place, made.read
     finally:
         made.leave()

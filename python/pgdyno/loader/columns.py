@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pgdyno.loader.format import Format
-    from pgdyno.loader.table import Column
+    from pgdyno.loader.table import TableColumn
 
     Rows = Sequence[Sequence[str | None]]
 
@@ -76,7 +76,7 @@ def looks_like_names(rows: Rows) -> bool:
     return len(names) == len(rows[0]) == len(set(names)) and all(type_of([name]) == "text" for name in names)
 
 
-def is_header(rows: Rows, known: Sequence[Column], rename: Mapping[str, str]) -> bool | None:
+def is_header(rows: Rows, known: Sequence[TableColumn], rename: Mapping[str, str]) -> bool | None:
     """Whether the first row names columns of a table that exists; None when it may as well be data.
 
     A row whose values are all names of columns is a header, whatever they look like, but for columns that are all boolean,
@@ -84,9 +84,9 @@ def is_header(rows: Rows, known: Sequence[Column], rename: Mapping[str, str]) ->
     that does not fit: :func:`chosen` refuses it, because loaded as data it would be a row too many.
     """
     names = header_names(rows, rename)
-    found = named(names, known)
-    if found is not None:
-        return None if all(column.type == "boolean" for column in found) else True
+    columns = named(names, known)
+    if columns is not None:
+        return None if all(column.type == "boolean" for column in columns) else True
     shared = {name.strip().lower() for name in names} & {column.name.lower() for column in known}
     return bool(shared) and _may_be_names(rows[0])
 
@@ -197,38 +197,38 @@ def header_names(rows: Rows, rename: Mapping[str, str]) -> list[str]:
     return [rename.get(name or "", name or "") for name in rows[0]] if rows else []
 
 
-def named(names: Sequence[str], columns: Sequence[Column]) -> list[Column] | None:
+def named(names: Sequence[str], columns: Sequence[TableColumn]) -> list[TableColumn] | None:
     """The columns that a header's names mean, exactly or but for capitals; None unless all are there, each once."""
     exact = {column.name: column for column in columns}
     folded = {column.name.lower(): column for column in columns}
-    found = [exact.get(name) or folded.get(name.strip().lower()) for name in names]
-    known = [column for column in found if column is not None]
+    results = [exact.get(name) or folded.get(name.strip().lower()) for name in names]
+    known = [column for column in results if column is not None]
     return known if names and len(known) == len(names) == len({column.name for column in known}) else None
 
 
 def chosen(
-    names: Sequence[str], columns: Sequence[Column], asked: Sequence[str], rename: Mapping[str, str], header: bool
-) -> list[Column] | None:
+    names: Sequence[str], columns: Sequence[TableColumn], texts: Sequence[str], rename: Mapping[str, str], header: bool
+) -> list[TableColumn] | None:
     """The columns of a file's values: those asked for, else those of its header; None: all, in the table's order."""
-    if asked:
-        found = named(asked, columns)
-        if found is None:
+    if texts:
+        chosen = named(texts, columns)
+        if chosen is None:
             raise InputError(
-                f"--columns: {_unknown(asked, columns)}", remedy=f"the table has {_list(columns)}; name each once"
+                f"--columns: {_unknown(texts, columns)}", remedy=f"the table has {_list(columns)}; name each once"
             )
-        return found
+        return chosen
     if not header:
         if rename:
             raise InputError("--rename needs a header, and there is none", remedy="use --columns")
         return None
-    found = named(names, columns)
-    if found is None:
+    chosen = named(names, columns)
+    if chosen is None:
         raise InputError(
             f"the header does not fit the table: {_unknown(names, columns)}",
             remedy=f"the table has {_list(columns)}; use --rename name=column, or name all columns with --header --columns;"
             " --no-header if the first row is data",
         )
-    return found
+    return chosen
 
 
 def check_width(rows: Rows, width: int, formatted: Format, first_line: str, where: str = "") -> None:
@@ -247,12 +247,12 @@ def check_width(rows: Rows, width: int, formatted: Format, first_line: str, wher
     raise InputError(message, remedy="check --delimiter and --format, or name the columns with --columns")
 
 
-def _unknown(names: Sequence[str], columns: Sequence[Column]) -> str:
+def _unknown(names: Sequence[str], columns: Sequence[TableColumn]) -> str:
     known = {column.name.lower() for column in columns}
     absent = [name for name in names if name.strip().lower() not in known]
     fault = _fault(names)
     return fault or (f"there is no column {absent[0]!r}" if absent else "a column is named twice")
 
 
-def _list(columns: Sequence[Column]) -> str:
+def _list(columns: Sequence[TableColumn]) -> str:
     return ", ".join(column.name for column in columns)

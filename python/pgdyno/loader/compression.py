@@ -42,16 +42,16 @@ def plain_head(head: bytes, bytes_max: int) -> bytes:
     kind = compression_of(head)
     if kind == "none":
         return head[:bytes_max]
-    found = b""
+    result = b""
     try:
         if kind == "zstd":
             return _zstd(head, bytes_max)
-        while head and len(found) < bytes_max:
-            more, head = _member(kind, head, bytes_max - len(found))
-            found += more
+        while head and len(result) < bytes_max:
+            more, head = _member(kind, head, bytes_max - len(result))
+            result += more
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError):
         pass  # the engine says what is wrong with the file, and where
-    return found
+    return result
 
 
 def _member(kind: Compression, head: bytes, bytes_max: int) -> tuple[bytes, bytes]:
@@ -60,8 +60,8 @@ def _member(kind: Compression, head: bytes, bytes_max: int) -> tuple[bytes, byte
         gzip = zlib.decompressobj(_GZIP_WINDOW)
         return gzip.decompress(head, bytes_max), gzip.unused_data
     other = bz2.BZ2Decompressor() if kind == "bzip2" else lzma.LZMADecompressor(lzma.FORMAT_XZ)
-    found = other.decompress(head, bytes_max)
-    return found, other.unused_data if other.eof else b""
+    decompress = other.decompress(head, bytes_max)
+    return decompress, other.unused_data if other.eof else b""
 
 
 def _zstd(head: bytes, bytes_max: int) -> bytes:
@@ -69,11 +69,11 @@ def _zstd(head: bytes, bytes_max: int) -> bytes:
 
     while head.startswith(_SKIPPED):
         head = head[_SKIPPED_HEAD_BYTES + int.from_bytes(head[4:_SKIPPED_HEAD_BYTES], "little") :]
-    found = b""
+    result = b""
     with pa.input_stream(pa.BufferReader(head), compression="zstd") as stream:
         try:
-            while len(found) < bytes_max and (block := stream.read(_BLOCK_BYTES)):
-                found += block
+            while len(result) < bytes_max and (block := stream.read(_BLOCK_BYTES)):
+                result += block
         except OSError:
             pass  # the file continues where these bytes end
-    return found[:bytes_max]
+    return result[:bytes_max]

@@ -13,8 +13,8 @@ from pgdyno.loader import ledger, server
 if TYPE_CHECKING:
     import psycopg
 
-    from pgdyno.loader.asked import Asked
-    from pgdyno.loader.ready import Ready
+    from pgdyno.loader.asked import LoadOptions
+    from pgdyno.loader.ready import PreparedLoad
 
 _CONNECTION, _SHUTDOWN = "08", "57P"
 """What SQLSTATE begins with when a session is over ("Connection Exception", and "Operator Intervention" but for a cancel)."""
@@ -60,10 +60,10 @@ def _is_lost(error: psycopg.Error) -> bool:
 
 
 @dataclass
-class Ending:
+class LoadProgress:
     """What a run has done so far, which decides what its user can do after an error."""
 
-    asked: Asked
+    asked: LoadOptions
     has_rows: bool = True
     """Whether there may be rows of this load: one without any ends itself, and nothing has to be said of it."""
     is_piped: bool = False
@@ -85,7 +85,7 @@ class Ending:
             error.message, remedy="; ".join([error.remedy, *self.changed]), code=error.code, data=error.data
         )
 
-    def of_transfer(self, error: KeyboardInterrupt | InputError, ready: Ready, job: int | None) -> PgdynoError:
+    def of_transfer(self, error: KeyboardInterrupt | InputError, ready: PreparedLoad, job: int | None) -> PgdynoError:
         """The error that ended the transfer. ``job`` is the load's number in the ledger; None without one."""
         if isinstance(error, KeyboardInterrupt) and not self.has_rows:
             return Interrupted("interrupted; no row was loaded", remedy="run the same command again")
@@ -98,7 +98,7 @@ class Ending:
         # The engine's: chunks may have been committed, so it is more than a refusal.
         return PgdynoError(error.message, remedy=remedy, code=error.code, data=data)
 
-    def _after(self, error: InputError, ready: Ready, job: int | None) -> str:
+    def _after(self, error: InputError, ready: PreparedLoad, job: int | None) -> str:
         """What is in the table after an error of the transfer, and how to continue."""
         if job is None:
             return self._without_ledger()
@@ -113,7 +113,7 @@ class Ending:
         after = AFTER_BAD_ROW_STAGED if self.asked.is_staged else AFTER_BAD_ROW
         return self._resume(after if self.asked.via is None else AFTER_BAD_OBJECT)
 
-    def _start_over(self, ready: Ready, job: int) -> str:
+    def _start_over(self, ready: PreparedLoad, job: int) -> str:
         """How to remove the rows of a load that cannot be resumed: each row has the transaction of its chunk."""
         there = f"{self.rows_seen:,} rows are in {ready.target.quoted}; start over with --abandon --truncate"
         if self.rows_rejected:

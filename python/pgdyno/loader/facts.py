@@ -50,7 +50,7 @@ class Fact(Protocol):
 
 
 @dataclass(frozen=True)
-class Key:
+class IndexColumn:
     """A column of an index."""
 
     column: str | None
@@ -67,20 +67,20 @@ class Key:
     """Operator of an exclusion constraint."""
 
     def __str__(self) -> str:
-        found = quoted(self.column) if self.column is not None else f"({self.expression})"
+        result = quoted(self.column) if self.column is not None else f"({self.expression})"
         if self.collation is not None:
-            found += f" COLLATE {qualified(*self.collation)}"
-        found += f" {qualified(*self.operator_class)}"
+            result += f" COLLATE {qualified(*self.collation)}"
+        result += f" {qualified(*self.operator_class)}"
         if self.parameters:
-            found += f" ({_parameters(self.parameters)})"
+            result += f" ({_parameters(self.parameters)})"
         if self.descending is not None:
-            found += f" {'DESC' if self.descending else 'ASC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+            result += f" {'DESC' if self.descending else 'ASC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
         if self.operator is not None:
             schema, name = self.operator
             if not _OPERATOR.fullmatch(name):
                 raise _damaged()
-            found += f" WITH OPERATOR({quoted(schema)}.{name})"
-        return found
+            result += f" WITH OPERATOR({quoted(schema)}.{name})"
+        return result
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Index:
     method: str
     unique: bool
     nulls_not_distinct: bool
-    keys: tuple[Key, ...]
+    keys: tuple[IndexColumn, ...]
     include: tuple[str, ...]
     predicate: str | None
     parameters: tuple[tuple[str, str], ...]
@@ -254,7 +254,7 @@ class Quiet:
 
 
 @dataclass(frozen=True)
-class Staging:
+class StagingTable:
     """The table that an upsert's rows wait in."""
 
     job: int
@@ -276,11 +276,11 @@ class Staging:
         """Nothing is left of it."""
 
 
-KINDS: dict[str, type[Index] | type[ForeignKey] | type[Quiet] | type[Staging]] = {
+KINDS: dict[str, type[Index] | type[ForeignKey] | type[Quiet] | type[StagingTable]] = {
     "index": Index,
     "foreign key": ForeignKey,
     "autovacuum": Quiet,
-    "staging": Staging,
+    "staging": StagingTable,
 }
 """Kind of an entry of the journal -> what its fact is."""
 
@@ -290,11 +290,11 @@ def document(fact: Any) -> dict[str, Any]:
     return asdict(fact)
 
 
-def parsed(kind: str, found: object) -> Any:
+def parsed(kind: str, result: object) -> Any:
     """The fact that a document holds. :class:`InputError` for one that holds none, with whatever is wrong in it."""
     if kind not in KINDS:
         raise _damaged()
-    return _typed(KINDS[kind], found)
+    return _typed(KINDS[kind], result)
 
 
 def _typed(expected: Any, value: object) -> Any:
@@ -302,17 +302,17 @@ def _typed(expected: Any, value: object) -> Any:
     origin, inner = typing.get_origin(expected), typing.get_args(expected)
     if isinstance(expected, type) and hasattr(expected, "__dataclass_fields__"):
         hints = typing.get_type_hints(expected)
-        if not isinstance(value, dict) or set(value) != {one.name for one in fields(expected)}:
+        if not isinstance(value, dict) or set(value) != {field.name for field in fields(expected)}:
             raise _damaged()
         return expected(**{name: _typed(hints[name], value[name]) for name in value})
     if origin is tuple and isinstance(value, (list, tuple)):
         kinds = [inner[0]] * len(value) if inner[-1] is ... else list(inner)
         if len(kinds) == len(value):
-            return tuple(_typed(kind, one) for kind, one in zip(kinds, value, strict=True))
+            return tuple(_typed(kind, item) for kind, item in zip(kinds, value, strict=True))
     elif origin in (types.UnionType, typing.Union):
         if value is None and type(None) in inner:
             return None
-        return _typed(next(one for one in inner if one is not type(None)), value)
+        return _typed(next(item for item in inner if item is not type(None)), value)
     elif origin is Literal and value in inner:
         return value
     if expected in (str, int, bool) and type(value) is expected and "\0" not in str(value):

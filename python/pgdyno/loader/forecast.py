@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.loader.measured import Measured
+    from pgdyno.loader.measured import SampleSizes
 
 COPY_WRITE_BYTES = 250 << 10
 """COPY's writes to its table average 250 KiB at the device (measured on emulated gp2, where the kernel merges them)."""
@@ -21,7 +21,7 @@ SPACE_SHARE_MAX = 0.95
 
 
 @dataclass(frozen=True)
-class Part:
+class ForecastPart:
     """One thing that could limit the load."""
 
     name: str
@@ -35,7 +35,7 @@ class Part:
 class Forecast:
     """Parts, the slowest first. Empty when nothing could be measured."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ForecastPart, ...]
     bytes_total: float | None
 
     @property
@@ -55,7 +55,7 @@ class Forecast:
 
 
 def forecast(
-    measured: Measured,
+    measured: SampleSizes,
     bytes_total: float | None,
     *,
     sessions: int,
@@ -67,7 +67,7 @@ def forecast(
     """Every part's rate. ``volume`` are the limits that the engine says of a specification."""
     working = max(1, min(sessions, cores))
     parts = [
-        Part(
+        ForecastPart(
             "COPY on the server's CPU",
             measured.bytes_per_s * working,
             f"{working} × a sample's rate; a remote server is assumed to have {cores} cores, too",
@@ -76,24 +76,26 @@ def forecast(
     if measured.decompress_bytes_per_s is not None:
         threads = max(1, min(files, cores))
         parts.append(
-            Part("decompression", measured.decompress_bytes_per_s * threads, f"{threads} × a thread here, one a file")
+            ForecastPart(
+                "decompression", measured.decompress_bytes_per_s * threads, f"{threads} × a thread here, one a file"
+            )
         )
     if rate_bytes_per_s is not None:
-        parts.append(Part("the rate that was asked for", float(rate_bytes_per_s), "--rate"))
+        parts.append(ForecastPart("the rate that was asked for", float(rate_bytes_per_s), "--rate"))
     parts += _of_volume(measured, volume or {})
     return Forecast(tuple(sorted(parts, key=lambda part: part.bytes_per_s)), bytes_total)
 
 
-def _of_volume(measured: Measured, limits: Mapping[str, Any]) -> list[Part]:
+def _of_volume(measured: SampleSizes, limits: Mapping[str, Any]) -> list[ForecastPart]:
     per_byte = max(1e-9, measured.written_per_input_byte)
     parts = []
     throughput, iops = limits.get("throughput_bytes_per_s"), limits.get("iops")
     if throughput:
         how = f"{throughput / (1 << 20):,.0f} MiB/s, of which each byte of the file takes {per_byte:.2f}"
-        parts.append(Part("the volume's throughput", throughput / per_byte, how))
+        parts.append(ForecastPart("the volume's throughput", throughput / per_byte, how))
     if iops:
         how = f"{iops:,.0f} IOPS of {COPY_WRITE_BYTES >> 10} KiB, of which each byte of the file takes {per_byte:.2f}"
-        parts.append(Part("the volume's IOPS", iops * COPY_WRITE_BYTES / per_byte, how))
+        parts.append(ForecastPart("the volume's IOPS", iops * COPY_WRITE_BYTES / per_byte, how))
     return parts
 
 
@@ -113,7 +115,7 @@ class Space:
 
 
 def space(
-    measured: Measured,
+    measured: SampleSizes,
     bytes_total: float,
     *,
     max_wal_bytes: int,

@@ -16,7 +16,7 @@ from pgdyno.loader.compression import SUFFIXES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.loader.asked import Asked, FormatName
+    from pgdyno.loader.asked import FormatName, LoadOptions
 
 _BY_SUFFIX: dict[str, FormatName] = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".copy": "text", ".text": "text"}
 _NEVER = "\x01"
@@ -50,13 +50,13 @@ class Format:
     def copy_options(self, encoding: str) -> list[str]:
         """The same as SQL has it, for COPY of a file in this encoding."""
         ((kind, values),) = self.document().items()
-        said = [f"FORMAT {kind}", f"ENCODING {_literal(encoding)}"]
-        return [*said, *(f"{name.upper()} {_literal(value)}" for name, value in values.items())]
+        texts = [f"FORMAT {kind}", f"ENCODING {_literal(encoding)}"]
+        return [*texts, *(f"{name.upper()} {_literal(value)}" for name, value in values.items())]
 
     def rows(self, text: str, *, whole: bool) -> list[list[str | None]]:
         """Rows of the beginning of a file; the last one is left out unless it is ``whole``. NULL is None."""
-        found = self._csv(text) if self.kind == "csv" else self._text(text)
-        return found if whole else found[:-1]
+        texts = self._csv(text) if self.kind == "csv" else self._text(text)
+        return texts if whole else texts[:-1]
 
     def _csv(self, text: str) -> list[list[str | None]]:
         doubled = self.escape == self.quote
@@ -83,11 +83,13 @@ class Format:
     def _value(self, value: str) -> str | None:
         if value == self.null:
             return None
-        return _BACKSLASH.sub(lambda found: _UNESCAPED.get(found[1], found[1]), value)
+        return _BACKSLASH.sub(lambda match: _UNESCAPED.get(match[1], match[1]), value)
 
     def fitting(self, first_line: str, columns: int) -> str | None:
         """The delimiter with which the first line would have this number of values."""
-        return next((one for one in DELIMITERS if one != self.delimiter and first_line.count(one) + 1 == columns), None)
+        return next(
+            (text for text in DELIMITERS if text != self.delimiter and first_line.count(text) + 1 == columns), None
+        )
 
 
 _NO_DELIMITER_OF_TEXT = "\\.abcdefghijklmnopqrstuvwxyz0123456789"
@@ -97,23 +99,23 @@ CSV = Format("csv", ",", "", '"', '"')
 """COPY's own defaults."""
 
 
-def choose(asked: Asked, names: Sequence[str]) -> Format:
+def choose(options: LoadOptions, names: Sequence[str]) -> Format:
     """The format of all files: as asked for, else as their names say. :class:`InputError` when neither does."""
-    name = asked.format or _by_names(names)
-    for flag, value in (("--delimiter", asked.delimiter), ("--quote", asked.quote), ("--escape", asked.escape)):
+    name = options.format or _by_names(names)
+    for flag, value in (("--delimiter", options.delimiter), ("--quote", options.quote), ("--escape", options.escape)):
         if value is not None and (len(value) != 1 or not value.isascii() or value in "\r\n\0"):
             raise InputError(f"{flag}: `{value}` is not one single-byte character", remedy="give one, as `;`")
     if name == "csv":
-        quote = asked.quote or '"'
-        return _sound(Format("csv", asked.delimiter or ",", asked.null or "", quote, asked.escape or quote))
-    if asked.quote is not None or asked.escape is not None:
+        quote = options.quote or '"'
+        return _sound(Format("csv", options.delimiter or ",", options.null or "", quote, options.escape or quote))
+    if options.quote is not None or options.escape is not None:
         raise InputError(
             f"values of the format {name} are not quoted", remedy="omit --quote and --escape, or use --format csv"
         )
-    null = "\\N" if asked.null is None else asked.null
+    null = "\\N" if options.null is None else options.null
     if name == "tsv":
-        return _sound(Format("csv", asked.delimiter or "\t", null, _NEVER, _NEVER))
-    return _sound(Format("text", asked.delimiter or "\t", null))
+        return _sound(Format("csv", options.delimiter or "\t", null, _NEVER, _NEVER))
+    return _sound(Format("text", options.delimiter or "\t", null))
 
 
 def _sound(made: Format) -> Format:
@@ -143,9 +145,9 @@ def _sound(made: Format) -> Format:
 
 
 def _by_names(names: Sequence[str]) -> FormatName:
-    said = {name: _BY_SUFFIX.get(Path(bare(name)).suffix.lower()) for name in names}
-    unknown = next((name for name, one in said.items() if one is None), None)
-    kinds = sorted({one for one in said.values() if one is not None})
+    document = {name: _BY_SUFFIX.get(Path(bare(name)).suffix.lower()) for name in names}
+    unknown = next((name for name, format_name in document.items() if format_name is None), None)
+    kinds = sorted({name for name in document.values() if name is not None})
     if unknown is not None or len(kinds) != 1:
         what = f"the name of {unknown} does not say its format" if unknown else f"the files are {' and '.join(kinds)}"
         raise InputError(

@@ -59,7 +59,7 @@ class IndexCost:
 
 
 @dataclass(frozen=True)
-class Predicted:
+class IndexForecast:
     """What both ways would take, in seconds, copying itself left out."""
 
     keep_s: float
@@ -77,7 +77,7 @@ def predict(
     sessions: int,
     builds: int,
     cores: int | None = None,
-) -> Predicted:
+) -> IndexForecast:
     """Both ways, and the shorter one.
 
     ``sessions`` load at a time, ``builds`` indexes are built at a time, on ``cores`` (default: this machine's; a server
@@ -91,13 +91,13 @@ def predict(
     gains = keep_s - rebuild_s >= GAIN_S_MIN
     how = f"about {keep_s:,.1f} s kept, {rebuild_s:,.1f} s built again"
     share = f"{rows_new:,.0f} new rows on {rows_before:,.0f}"
-    return Predicted(keep_s, rebuild_s, "rebuild" if gains else "keep", f"{share}: {how}")
+    return IndexForecast(keep_s, rebuild_s, "rebuild" if gains else "keep", f"{share}: {how}")
 
 
-def choose(asked: IndexChoice, predicted: Predicted, droppable: int) -> tuple[bool, str]:
+def choose(choice: IndexChoice, predicted: IndexForecast, droppable: int) -> tuple[bool, str]:
     """Whether to drop and build again, and why."""
     if droppable == 0:
         return False, "there is no index that may be dropped"
-    if asked == "auto":
+    if choice == "auto":
         return predicted.choice == "rebuild", predicted.reason
-    return asked == "rebuild", f"as asked for; {predicted.reason}"
+    return choice == "rebuild", f"as asked for; {predicted.reason}"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.loader import facts, foreign_code
 from pgdyno.loader.index_cost import ASCENDING_CORRELATION, IndexCost
 from pgdyno.loader.server import many
-from pgdyno.loader.undo import Change
+from pgdyno.loader.undo import TargetChange
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import Table
+    from pgdyno.loader.table import TargetTable
 
 PATH_IS_PINNED_FROM = 170000
 """CREATE INDEX has a ``search_path`` of its own from this version on (release notes of PostgreSQL 17)."""
@@ -110,35 +110,35 @@ ORDER BY k.conname
 class Droppable:
     """An index, or a foreign key, that may be dropped and built again."""
 
-    change: Change
+    change: TargetChange
     cost: IndexCost | None
     """None for a foreign key."""
     refuses: bool
     """Whether it rejects rows: without it, rows may be loaded that prevent its restoration."""
 
 
-def droppable(connection: Connection, table: Table) -> list[Droppable]:
+def droppable(connection: Connection, table: TargetTable) -> list[Droppable]:
     """The indexes and constraints that may be dropped: only if this role owns the table, and it is not partitioned."""
     if not table.owned or table.kind != "r":
         return []
     rows = many(connection, _INDEXES, (table.name, table.oid))
-    indexes = [_index(table, found, float(correlation)) for found, correlation, stays in rows if not stays]
-    keys = [_foreign_key(table, found) for (found,) in many(connection, _FOREIGN_KEYS, (table.oid,))]
+    indexes = [_index(table, item, float(correlation)) for item, correlation, stays in rows if not stays]
+    keys = [_foreign_key(table, item) for (item,) in many(connection, _FOREIGN_KEYS, (table.oid,))]
     return [
-        one
-        for one in (*keys, *indexes)
-        if foreign_code.found(connection, one.change.fact.expressions(), table.oid) is None
+        key
+        for key in (*keys, *indexes)
+        if foreign_code.found(connection, key.change.fact.expressions(), table.oid) is None
     ]
 
 
-def _index(table: Table, found: Any, correlation: float) -> Droppable:
+def _index(table: TargetTable, result: Any, correlation: float) -> Droppable:
     """``found`` is a fact's document, of :data:`_INDEXES`."""
-    fact: facts.Index = facts.parsed("index", found)
-    change = Change("index", fact, (fact.dropping(table.schema, table.name),))
+    fact: facts.Index = facts.parsed("index", result)
+    change = TargetChange("index", fact, (fact.dropping(table.schema, table.name),))
     cost = IndexCost(fact.name, ascending=correlation >= ASCENDING_CORRELATION)
     return Droppable(change, cost, refuses=fact.unique or fact.constraint is not None)
 
 
-def _foreign_key(table: Table, found: Any) -> Droppable:
-    fact: facts.ForeignKey = facts.parsed("foreign key", found)
-    return Droppable(Change("foreign key", fact, (fact.dropping(table.schema, table.name),)), None, refuses=True)
+def _foreign_key(table: TargetTable, result: Any) -> Droppable:
+    fact: facts.ForeignKey = facts.parsed("foreign key", result)
+    return Droppable(TargetChange("foreign key", fact, (fact.dropping(table.schema, table.name),)), None, refuses=True)

@@ -19,13 +19,13 @@ from pgdyno.errors import InputError, PgdynoError
 from pgdyno.host.waiting import wait_until
 from pgdyno.loader import presence, undo
 from pgdyno.loader import table as tables
-from pgdyno.loader.presence import Found
+from pgdyno.loader.presence import TablePresence
 from pgdyno.loader.server import many, maybe, one, run, session_name
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
-    from pgdyno.loader.source import Source
-    from pgdyno.loader.table import Table
+    from pgdyno.loader.source import RowSource
+    from pgdyno.loader.table import TargetTable
 
 CHUNKS = '"pgdyno_load"."chunk"'
 CHANGED, LINES_LOST, DAMAGED, INCOMPLETE = (
@@ -64,13 +64,13 @@ FROM pgdyno_load.chunk WHERE job = %s
 
 
 @dataclass(frozen=True)
-class Job:
+class LoadJob:
     """A load that is under way, or was."""
 
     number: int
     fresh: bool
     """Whether it begins now."""
-    found: Found
+    found: TablePresence
     """Its table when it began."""
 
 
@@ -85,7 +85,7 @@ class Totals:
     """Of uncompressed input."""
 
 
-class AlreadyLoaded(Exception):
+class PriorLoad(Exception):
     """The same files were loaded into the same table by the same plan."""
 
     def __init__(self, job: int, ended: datetime.datetime) -> None:
@@ -93,7 +93,7 @@ class AlreadyLoaded(Exception):
         self.job, self.ended = job, ended
 
 
-def plan_of(table: Table, sources: Sequence[Source], options: Mapping[str, Any]) -> dict[str, Any]:
+def plan_of(table: TargetTable, sources: Sequence[RowSource], options: Mapping[str, Any]) -> dict[str, Any]:
     """What decides which rows a load brings, and nothing of how it connects or how fast it is."""
     files = [{"name": source.name, "fingerprint": source.fingerprint} for source in sources]
     plan = {"version": PLAN_VERSION, "table_oid": table.oid, **options, "sources": files}
@@ -132,19 +132,19 @@ def end_orphans(connection: Connection, job: int) -> None:
         )
 
 
-def interrupted(connection: Connection, table: Table) -> int | None:
+def interrupted(connection: Connection, table: TargetTable) -> int | None:
     """The job of a load of the table that has not ended."""
     row = maybe(connection, _INTERRUPTED, (table.oid,))
     return None if row is None else int(row[0])
 
 
 def open_job(
-    connection: Connection, table: Table, plan: Mapping[str, Any], *, truncate: bool, again: bool, abandon: bool
-) -> Job:
+    connection: Connection, table: TargetTable, plan: Mapping[str, Any], *, truncate: bool, again: bool, abandon: bool
+) -> LoadJob:
     """The job of this plan: the interrupted one, else a new one, which empties the table if it is asked to.
 
     :class:`InputError` when an interrupted one had another plan, or has not emptied a table that is to be empty, or where a new
-    one's rejected rows would take the place of a file; :class:`AlreadyLoaded`.
+    one's rejected rows would take the place of a file; :class:`PriorLoad`.
     """
     with connection.transaction():
         row = maybe(connection, _INTERRUPTED, (table.oid,))
@@ -158,20 +158,20 @@ def open_job(
         require_new(plan["rejects"])
         if truncate:
             _empty(connection, table)
-        found = presence.look(connection, table, emptied=truncate)
+        result = presence.look(connection, table, emptied=truncate)
         number = one(
             connection,
             "INSERT INTO pgdyno_load.job (target, table_oid, plan, found) VALUES (%s, %s, %s::jsonb, %s::jsonb) RETURNING job",
-            (table.quoted, table.oid, json.dumps(plan), json.dumps(found.document())),
+            (table.quoted, table.oid, json.dumps(plan), json.dumps(result.document())),
         )[0]
-    return Job(number, True, found)
+    return LoadJob(number, True, result)
 
 
 def _resumed(
-    connection: Connection, table: Table, plan: Mapping[str, Any], row: tuple[Any, ...], *, truncate: bool
-) -> Job:
+    connection: Connection, table: TargetTable, plan: Mapping[str, Any], row: tuple[Any, ...], *, truncate: bool
+) -> LoadJob:
     """The interrupted job, if this plan may resume it. ``row`` is of :data:`_INTERRUPTED`. :class:`InputError` if not."""
-    number, before, found = row[0], row[1], Found(**row[2])
+    number, before, table_presence = row[0], row[1], TablePresence(**row[2])
     _require_trusted(before, table.quoted)
     if before["rejects"] is None and plan["rejects"] is not None:
         # Nothing was rejected yet, so that there is no other file with a part of the rows.
@@ -180,19 +180,19 @@ def _resumed(
         statement = "UPDATE pgdyno_load.job SET plan = %s::jsonb WHERE job = %s"
         run(connection, statement, (json.dumps(before), number))
     _require_same(before, plan, table.quoted)
-    if truncate and not found.emptied:
+    if truncate and not table_presence.emptied:
         raise InputError(
             f"an interrupted load of {table.quoted} did not empty it, and resuming it keeps the rows from before",
             remedy="omit --truncate to resume it anyway, or add --abandon to begin with an empty table",
         )
     rows, merged = rows_brought(connection, number, plan)
-    why = presence.lost(connection, table, found, job=number, rows=rows, merged=merged)
+    why = presence.lost(connection, table, table_presence, job=number, rows=rows, merged=merged)
     if why is not None:
         raise InputError(
             f"an interrupted load of {table.quoted} has loaded {rows:,} rows, and {why}",
             remedy="add --abandon to load all of the files again (and --truncate to begin with an empty table)",
         )
-    return Job(number, False, found)
+    return LoadJob(number, False, table_presence)
 
 
 def rows_brought(connection: Connection, job: int, plan: Mapping[str, Any]) -> tuple[int, bool]:
@@ -250,7 +250,7 @@ def require_new(rejects: str | None) -> None:
             )
 
 
-def _empty(connection: Connection, table: Table) -> None:
+def _empty(connection: Connection, table: TargetTable) -> None:
     """Empty the table, and forget what was loaded into it: the ledger says what is there."""
     truncate(connection, table)
     ended = "SELECT job FROM pgdyno_load.job WHERE table_oid = %s AND ended IS NOT NULL"
@@ -258,7 +258,7 @@ def _empty(connection: Connection, table: Table) -> None:
     run(connection, f"DELETE FROM pgdyno_load.job WHERE job IN ({ended})", (table.oid,))
 
 
-def truncate(connection: Connection, table: Table) -> None:
+def truncate(connection: Connection, table: TargetTable) -> None:
     """Empty a table; :class:`InputError` where others hold a lock on it for longer than a moment."""
     import psycopg
 
@@ -273,9 +273,9 @@ def truncate(connection: Connection, table: Table) -> None:
         ) from None
 
 
-def _refuse_done(connection: Connection, table: Table, plan: Mapping[str, Any]) -> None:
-    """A file's rows come once, also when options are others now: :class:`AlreadyLoaded`, :class:`InputError`."""
-    found = many(
+def _refuse_done(connection: Connection, table: TargetTable, plan: Mapping[str, Any]) -> None:
+    """A file's rows come once, also when options are others now: :class:`PriorLoad`, :class:`InputError`."""
+    result = many(
         connection,
         # As seconds: how a timestamp is written is the session's DateStyle, which may be any.
         "SELECT job, extract(epoch FROM ended)::float8, plan FROM pgdyno_load.job"
@@ -283,8 +283,8 @@ def _refuse_done(connection: Connection, table: Table, plan: Mapping[str, Any]) 
         (table.oid,),
     )
     now = {source["name"]: source["fingerprint"] for source in plan["sources"] if source["fingerprint"] is not None}
-    is_empty = bool(found) and tables.is_empty(connection, table)
-    for number, ended_s, before in found:
+    is_empty = bool(result) and tables.is_empty(connection, table)
+    for number, ended_s, before in result:
         ended = datetime.datetime.fromtimestamp(ended_s, tz=datetime.UTC).astimezone()
         known = [source["fingerprint"] for source in before["sources"]]
         doubled = [name for name, fingerprint in now.items() if fingerprint in known]
@@ -294,7 +294,7 @@ def _refuse_done(connection: Connection, table: Table, plan: Mapping[str, Any]) 
                 remedy="add --again to load it again",
             )
         if len(now) == len(plan["sources"]) and before == plan:
-            raise AlreadyLoaded(number, ended)
+            raise PriorLoad(number, ended)
         if doubled:
             different = [text for text in differences(before, plan) if not text.startswith("sources")]
             raise InputError(
@@ -339,7 +339,7 @@ def totals(connection: Connection, job: int) -> Totals:
     return Totals(*one(connection, _TOTALS, (job,)))
 
 
-def check_whole(connection: Connection, job: int, sources: Sequence[Source], compressed: Sequence[bool]) -> None:
+def check_whole(connection: Connection, job: int, sources: Sequence[RowSource], compressed: Sequence[bool]) -> None:
     """That the chunks are all of the files: none is missing, each begins where the one before ends, the last at the end."""
     hole = maybe(connection, _HOLES, (job,))
     ends = dict(
@@ -376,7 +376,9 @@ def reconcile(before: Totals, after: Totals, rows_loaded: int, rows_rejected: in
         )
 
 
-def end_job(connection: Connection, table: Table, job: Job, plan: Mapping[str, Any], *, counted: bool) -> None:
+def end_job(
+    connection: Connection, table: TargetTable, job: LoadJob, plan: Mapping[str, Any], *, counted: bool
+) -> None:
     """Say that it is over, durably: a commit that waits for its WAL waits for that of all chunks before it.
 
     ``counted``: VACUUM has just counted the table's rows. :class:`PgdynoError` where rows are not there any more.
@@ -392,14 +394,16 @@ def end_job(connection: Connection, table: Table, job: Job, plan: Mapping[str, A
         run(connection, "UPDATE pgdyno_load.job SET ended = clock_timestamp() WHERE job = %s", (job.number,))
 
 
-def require_there(connection: Connection, table: Table, found: Found, rows: int) -> None:
+def require_there(connection: Connection, table: TargetTable, table_presence: TablePresence, rows: int) -> None:
     """The same check for a load without a ledger. :class:`PgdynoError`."""
-    why = presence.lock(connection, table) or presence.lost(connection, table, found, job=None, rows=rows, merged=False)
+    why = presence.lock(connection, table) or presence.lost(
+        connection, table, table_presence, job=None, rows=rows, merged=False
+    )
     if why is not None:
         raise _lost(table, rows, why)
 
 
-def _lost(table: Table, rows: int, why: str) -> PgdynoError:
+def _lost(table: TargetTable, rows: int, why: str) -> PgdynoError:
     return PgdynoError(
         f"{rows:,} rows were loaded into {table.quoted}, but another session changed it in the meantime: {why}",
         remedy="load again with --abandon and --truncate while no other session changes the table",

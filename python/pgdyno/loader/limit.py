@@ -39,7 +39,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class Limit:
+class LoadLimit:
     """What binds, and how large a part of the time it took, 0 to 1."""
 
     name: str = UNKNOWN
@@ -64,33 +64,33 @@ class Tally:
         for name, spent_ms in threads_ms.items():
             self.threads_ms[name] = self.threads_ms.get(name, 0.0) + spent_ms
 
-    def limit(self, *, compressed: bool = False, indexes: int = 0) -> Limit:
+    def limit(self, *, compressed: bool = False, indexes: int = 0) -> LoadLimit:
         """What binds. ``indexes`` are kept and filled row by row."""
         sessions_ms = {name: self.threads_ms.get(name, 0.0) for name in ("server_ms", "queue_empty_ms", "rate_ms")}
         spent_ms = sum(sessions_ms.values())
         reader = "decompression" if compressed else "reading the file"
-        for name, said in (("rate_ms", "the rate that was asked for"), ("queue_empty_ms", reader)):
+        for name, item in (("rate_ms", "the rate that was asked for"), ("queue_empty_ms", reader)):
             if spent_ms and sessions_ms[name] / spent_ms >= STARVED_SHARE:
-                return Limit(said, sessions_ms[name] / spent_ms)
+                return LoadLimit(item, sessions_ms[name] / spent_ms)
         named: Counter[str] = Counter()
         for event, count in self.events.items():
             named[name_of(event)] += count
         if not named:
-            return Limit()
-        name, count = max(sorted(named.items()), key=lambda one: one[1])
+            return LoadLimit()
+        name, count = max(sorted(named.items()), key=lambda item: item[1])
         if name == _EXACT[CPU] and indexes:
             name = f"COPY and {indexes} index{'es' if indexes > 1 else ''} on the server's CPU"
-        return Limit(name, count / named.total())
+        return LoadLimit(name, count / named.total())
 
 
 def name_of(event: tuple[str, str]) -> str:
     """In words what a wait event of a session that copies is about; its own name where nothing better is known."""
     kind, name = event
-    begins = next((said for of, start, said in _BEGINS if kind == of and name.startswith(start)), None)
+    begins = next((text for of, start, text in _BEGINS if kind == of and name.startswith(start)), None)
     return _EXACT.get(event) or begins or f"{kind}: {name}"
 
 
-def shares(tallies: Iterable[Limit]) -> dict[str, float]:
+def shares(tallies: Iterable[LoadLimit]) -> dict[str, float]:
     """How large a part of the seconds each limit bound."""
     counted = Counter(limit.name for limit in tallies)
     return {name: count / counted.total() for name, count in counted.most_common()}

@@ -14,7 +14,7 @@ from pgdyno.loader.compression import compression_of, plain_head
 from pgdyno.loader.sql import qualified, quoted
 
 if TYPE_CHECKING:
-    from pgdyno.loader.ready import Ready
+    from pgdyno.loader.ready import PreparedLoad
     from pgdyno.loader.server import Connection
 
 _LSN = "SELECT pg_current_wal_insert_lsn()"
@@ -32,7 +32,7 @@ SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespa
 
 
 @dataclass(frozen=True)
-class Measured:
+class SampleSizes:
     """One sample. Sizes in bytes."""
 
     input_bytes: int
@@ -67,7 +67,7 @@ class Measured:
         return self.input_bytes / max(1e-6, self.seconds)
 
 
-def measure(connection: Connection, ready: Ready) -> Measured | str:
+def measure(connection: Connection, ready: PreparedLoad) -> SampleSizes | str:
     """Load the beginning of the first file into a copy of the table; why it could not be, where it could not.
 
     The copy has the table's columns, indexes and checks, and neither its triggers nor its foreign keys. Nothing of it
@@ -99,10 +99,10 @@ def measure(connection: Connection, ready: Ready) -> Measured | str:
     except psycopg.Error as error:
         return server.said(error)
     decompressed = _decompression(first.source.head)
-    return Measured(len(data), rows, seconds, int(heap), int(indexes), None if minimal else int(wal), decompressed)
+    return SampleSizes(len(data), rows, seconds, int(heap), int(indexes), None if minimal else int(wal), decompressed)
 
 
-def _copy_of(connection: Connection, ready: Ready) -> str:
+def _copy_of(connection: Connection, ready: PreparedLoad) -> str:
     """An empty table like the one that is loaded, in this transaction only.
 
     An upsert's rows go into a table without indexes first, where a key may come twice.
@@ -125,7 +125,7 @@ def _copy_of(connection: Connection, ready: Ready) -> str:
     return full
 
 
-def _fill(connection: Connection, ready: Ready, copy: str) -> None:
+def _fill(connection: Connection, ready: PreparedLoad, copy: str) -> None:
     """Let columns that the file does not have be filled as in the table, and keys by a sequence of the copy's own."""
     loaded = {column.name for column in ready.loaded}
     for column in ready.target.columns:
@@ -148,7 +148,7 @@ def _is_harmless(connection: Connection, default: str) -> bool:
     return '"' not in default and "nextval" not in called and not server.one(connection, _OF_OTHERS, (called,))[0]
 
 
-def _statement(copy: str, ready: Ready) -> str:
+def _statement(copy: str, ready: PreparedLoad) -> str:
     columns = f" ({', '.join(column.quoted for column in ready.columns)})" if ready.columns else ""
     return f"COPY {copy}{columns} FROM STDIN ({', '.join(ready.format.copy_options(ready.encoding))})"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Note(NamedTuple):
+class LoadNote(NamedTuple):
     """A sentence, and a stable name of what it is about, from the largest part to the smallest; empty where it has none."""
 
     text: str

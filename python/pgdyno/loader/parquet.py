@@ -35,7 +35,7 @@ BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True)
-class Facts:
+class ParquetReader:
     """A Parquet file as text."""
 
     head: bytes
@@ -55,7 +55,7 @@ class Facts:
     """Columns of times that are finer than PostgreSQL's microseconds."""
 
 
-def facts(name: str, opening: Open, bytes_max: int, uuids: frozenset[str] = frozenset()) -> Facts:
+def facts(name: str, opening: Open, bytes_max: int, uuids: frozenset[str] = frozenset()) -> ParquetReader:
     """What is known of a file. :class:`InputError` for a damaged one, and for columns that have no type in PostgreSQL.
 
     ``uuids``: columns of sixteen bytes that are written as UUIDs.
@@ -74,7 +74,7 @@ def facts(name: str, opening: Open, bytes_max: int, uuids: frozenset[str] = froz
         text = text or _csv(schema.empty_table(), header=True, uuids=uuids)
         every = int(file.metadata.num_rows)
         size = len(text) * max(1.0, every / max(1, rows))
-        return Facts(text, rows == every, every, size, types, sixteen, uuids, fine)
+        return ParquetReader(text, rows == every, every, size, types, sixteen, uuids, fine)
 
 
 @contextlib.contextmanager
@@ -188,8 +188,8 @@ def _written(column: Any, *, as_uuid: bool) -> Any | None:
     return None
 
 
-def _or(found: Any | None, other: Any) -> Any:
-    return other if found is None else found
+def _or(result: Any | None, other: Any) -> Any:
+    return other if result is None else result
 
 
 def _bytes_kinds() -> tuple[Callable[[Any], bool], ...]:
@@ -243,12 +243,12 @@ def _type(file: str, field: Any) -> str:
     )
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz is None else "timestamptz"
-    found = next((name for fits, name in known if fits(kind)), None)
-    if found is None:
+    type_ = next((name for fits, name in known if fits(kind)), None)
+    if type_ is None:
         raise InputError(
             f"{file}: the column {field.name} is {kind}, which has no type here",
             remedy="write the file without it, or as text",
             code="load.parquet.type",
             data={"source": file, "column": field.name, "type": str(kind)},
         )
-    return found
+    return type_

@@ -37,12 +37,12 @@ class Pipe:
 
 def made() -> Pipe:
     """Make both. :class:`HostError` when there is no descriptor left."""
-    found: list[int] = []
+    numbers: list[int] = []
     try:
         for _ in range(2):
-            found += os.pipe()
+            numbers += os.pipe()
     except OSError as error:
-        for descriptor in found:
+        for descriptor in numbers:
             os.close(descriptor)
         raise HostError(f"no pipe can be made: {error.strerror}", remedy="close other programs") from error
-    return Pipe(*found)
+    return Pipe(*numbers)

@@ -14,14 +14,14 @@ from pgdyno.loader import column_types, index_cost, indexes, recommend, server, 
 from pgdyno.loader import forecast as forecasts
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.flow import KEPT_FOR_MERGE
-from pgdyno.loader.measured import Measured, measure
+from pgdyno.loader.measured import SampleSizes, measure
 from pgdyno.loader.put_back import builds_at_a_time
 from pgdyno.loader.ready import get_ready
 from pgdyno.loader.transfer import connections
 
 if TYPE_CHECKING:
-    from pgdyno.loader.asked import Asked
-    from pgdyno.loader.ready import Ready
+    from pgdyno.loader.asked import LoadOptions
+    from pgdyno.loader.ready import PreparedLoad
     from pgdyno.loader.server import Connection
 
 GIB = 1 << 30
@@ -53,13 +53,13 @@ class Preflight:
     bytes_total: float | None
     """Of uncompressed input, about."""
     rows_total: float | None
-    measured: Measured | None
+    measured: SampleSizes | None
     """None where a sample could not be loaded; a note says why."""
     forecast: forecasts.Forecast
     space: forecasts.Space | None
     indexes: str
     notes: tuple[str, ...]
-    settings: list[recommend.Setting] = field(default_factory=list)
+    settings: list[recommend.LoadSetting] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -86,58 +86,61 @@ class Preflight:
             if self.rows_total is None
             else f", {self.rows_total:,.0f} row{'' if round(self.rows_total) == 1 else 's'}"
         )
-        found = [f"{self.table}: {size}{rows}"]
+        lines = [f"{self.table}: {size}{rows}"]
         if self.measured is not None:
-            one = self.measured
-            took = f"a sample of {one.rows:,} row{'' if one.rows == 1 else 's'} took one session {one.seconds:.2f} s"
-            wal = "unknown" if one.wal_bytes is None else f"{one.wal_bytes / one.input_bytes:.2f}"
-            ratios = (
-                f"bytes for each byte of the file: table {one.heap_bytes / one.input_bytes:.2f}, indexes"
-                f" {one.index_bytes / one.input_bytes:.2f}, WAL {wal}"
+            sizes = self.measured
+            took = (
+                f"a sample of {sizes.rows:,} row{'' if sizes.rows == 1 else 's'} took one session {sizes.seconds:.2f} s"
             )
-            found.append(
-                f"{took}; {ratios if one.is_telling else 'it is too short to say what a byte of the file takes'}"
+            wal = "unknown" if sizes.wal_bytes is None else f"{sizes.wal_bytes / sizes.input_bytes:.2f}"
+            ratios = (
+                f"bytes for each byte of the file: table {sizes.heap_bytes / sizes.input_bytes:.2f}, indexes"
+                f" {sizes.index_bytes / sizes.input_bytes:.2f}, WAL {wal}"
+            )
+            lines.append(
+                f"{took}; {ratios if sizes.is_telling else 'it is too short to say what a byte of the file takes'}"
             )
         for number, part in enumerate(self.forecast.parts):
             first = "limit: " if number == 0 else "then:  "
-            found.append(f"{first}{part.name}, {part.bytes_per_s / MIB:,.1f} MiB/s of the file ({part.how})")
+            lines.append(f"{first}{part.name}, {part.bytes_per_s / MIB:,.1f} MiB/s of the file ({part.how})")
         if self.forecast.seconds is not None:
-            found.append(f"about {_duration(self.forecast.seconds)} to transfer")
+            lines.append(f"about {_duration(self.forecast.seconds)} to transfer")
         if self.space is not None:
             free = self.space.free
             there = "free space unknown: give it with --free" if free is None else f"{free / GIB:,.1f} GiB free"
-            found.append(f"space: {self.space.needed / GIB:,.2f} GiB needed, {there}")
-        found.append(f"indexes: {self.indexes}")
-        found += [f"note: {note}" for note in self.notes]
-        found += [
-            f"setting: {one.name} {one.now} -> {one.proposed} {one.unit}".rstrip() + f": {one.reason}"
-            for one in self.settings
+            lines.append(f"space: {self.space.needed / GIB:,.2f} GiB needed, {there}")
+        lines.append(f"indexes: {self.indexes}")
+        lines += [f"note: {note}" for note in self.notes]
+        lines += [
+            f"setting: {setting.name} {setting.now} -> {setting.proposed} {setting.unit}".rstrip()
+            + f": {setting.reason}"
+            for setting in self.settings
         ]
-        return found
+        return lines
 
 
-def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None = None) -> Preflight:
+def preflight(options: LoadOptions, *, volume: str | None = None, free_bytes: int | None = None) -> Preflight:
     """Look, measure a sample, calculate.
 
     ``volume`` is what the server's data lie on, as ``gp3:size=500GiB``; ``free_bytes`` how much of it is free, where that
     cannot be seen from here.
     """
-    if asked.via is not None:
+    if options.via is not None:
         raise InputError(
             "--dry-run loads the beginning of a file, which pgdyno does not see with --via",
             remedy="download the beginning of an object, and try with that",
         )
-    with contextlib.closing(server.connect(asked.into)) as connection, server_errors():
-        asked = replace(asked, server_processors=asked.server_processors or server.processors(connection))
-        ready = get_ready(connection, asked)
-        found = measure(connection, ready)
+    with contextlib.closing(server.connect(options.into)) as connection, server_errors():
+        options = replace(options, server_processors=options.server_processors or server.processors(connection))
+        ready = get_ready(connection, options)
+        result = measure(connection, ready)
         notes = _notes(connection, ready)
-        if isinstance(found, str):
-            notes.append(f"no sample could be measured: {found}")
-        measured = None if isinstance(found, str) else found
-        limits, said = _limits(volume)
+        if isinstance(result, str):
+            notes.append(f"no sample could be measured: {result}")
+        measured = None if isinstance(result, str) else result
+        limits, texts = _limits(volume)
         cores = os.cpu_count() or 1
-        sessions = connections(asked)[0]
+        sessions = connections(options)[0]
         expected = forecasts.Forecast((), ready.bytes_total)
         if measured is not None:
             expected = forecasts.forecast(
@@ -147,7 +150,7 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
                 cores=cores,
                 files=len(ready.samples),
                 volume=limits if measured.is_telling else {},
-                rate_bytes_per_s=asked.rate_bytes_per_s,
+                rate_bytes_per_s=options.rate_bytes_per_s,
             )
         current = settings_now(connection)
         free = free_bytes if free_bytes is not None else _free(connection, ready)
@@ -159,16 +162,16 @@ def preflight(asked: Asked, *, volume: str | None = None, free_bytes: int | None
             forecast=expected,
             space=_space(connection, ready, measured, current, free),
             indexes=_indexes(connection, ready, sessions, cores),
-            notes=tuple(notes + said),
+            notes=tuple(notes + texts),
             settings=_recommended(current, ready, measured, expected, free),
         )
 
 
-def _notes(connection: Connection, ready: Ready) -> list[str]:
+def _notes(connection: Connection, ready: PreparedLoad) -> list[str]:
     notes = [note.text for note in ready.notes]
     if ready.types is not None:
         notes += [note.text for note in column_types.notes(connection, ready.types)]
-    if ready.types is not None and not all(one.is_whole for one in ready.samples):
+    if ready.types is not None and not all(sample.is_whole for sample in ready.samples):
         notes.append(
             "types are those of the beginning here; the load reads all rows for them before it creates the table"
         )
@@ -194,13 +197,13 @@ def _notes(connection: Connection, ready: Ready) -> list[str]:
     return notes
 
 
-def _indexes(connection: Connection, ready: Ready, sessions: int, cores: int) -> str:
+def _indexes(connection: Connection, ready: PreparedLoad, sessions: int, cores: int) -> str:
     if ready.is_staged:
         return KEPT_FOR_MERGE
     if ready.table is None:
         return "none: the table will be created"
-    able = [one for one in indexes.droppable(connection, ready.table) if one.cost is not None]
-    costs = [one.cost for one in able if one.cost is not None]
+    able = [droppable for droppable in indexes.droppable(connection, ready.table) if droppable.cost is not None]
+    costs = [droppable.cost for droppable in able if droppable.cost is not None]
     if not costs:
         return "none that may be dropped"
     predicted = index_cost.predict(
@@ -227,26 +230,26 @@ def _limits(volume: str | None) -> tuple[dict[str, float], list[str]]:
     from pgdyno import catalog
 
     try:
-        found = catalog.resolve(volume)
+        spec = catalog.resolve(volume)
     except InputError as refused:
         raise InputError(f"--volume: {refused}", remedy=refused.remedy) from refused
-    said = []
+    results = []
     limits = {}
-    for name, rate in (("iops", found.charged_iops), ("throughput_bytes_per_s", found.charged_bytes)):
+    for name, rate in (("iops", spec.charged_iops), ("throughput_bytes_per_s", spec.charged_bytes)):
         if math.isfinite(rate.sustained):
-            limits[name] = rate.sustained * found.columns
+            limits[name] = rate.sustained * spec.columns
         if rate.bursts:
             minutes = rate.steady_seconds / 60
-            said.append(
-                f"{found.title}: its credits allow more for {minutes:,.0f} min; the forecast is that after them"
+            results.append(
+                f"{spec.title}: its credits allow more for {minutes:,.0f} min; the forecast is that after them"
             )
-    return limits, said
+    return limits, results
 
 
 def _space(
     connection: Connection,
-    ready: Ready,
-    measured: Measured | None,
+    ready: PreparedLoad,
+    measured: SampleSizes | None,
     current: dict[str, dict[str, Any]],
     free_bytes: int | None,
 ) -> forecasts.Space | None:
@@ -264,7 +267,7 @@ def _space(
     )
 
 
-def _free(connection: Connection, ready: Ready) -> int | None:
+def _free(connection: Connection, ready: PreparedLoad) -> int | None:
     """Free bytes where the table lies, when that is a folder of this machine that can be looked at."""
     import psycopg
 
@@ -281,11 +284,11 @@ def _free(connection: Connection, ready: Ready) -> int | None:
 
 def _recommended(
     current: dict[str, dict[str, Any]],
-    ready: Ready,
-    measured: Measured | None,
+    ready: PreparedLoad,
+    measured: SampleSizes | None,
     expected: forecasts.Forecast,
     free_bytes: int | None,
-) -> list[recommend.Setting]:
+) -> list[recommend.LoadSetting]:
     if measured is None or not measured.is_telling or measured.wal_bytes is None or not expected.parts:
         return []
     per_byte = measured.wal_bytes / measured.input_bytes

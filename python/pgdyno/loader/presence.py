@@ -25,7 +25,7 @@ from pgdyno.loader.server import many, maybe, one, run
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import Table
+    from pgdyno.loader.table import TargetTable
 
 LOCK_TIMEOUT_S = 10
 REPLACED = "another table has its name now"
@@ -54,7 +54,7 @@ FROM brought b LEFT JOIN there t ON t.xact = b.xact
 
 
 @dataclass(frozen=True)
-class Found:
+class TablePresence:
     """A table when its load began, as the ledger keeps it."""
 
     emptied: bool = False
@@ -70,16 +70,16 @@ class Found:
         return asdict(self)
 
 
-def look(connection: Connection, table: Table, *, emptied: bool = False) -> Found:
+def look(connection: Connection, table: TargetTable, *, emptied: bool = False) -> TablePresence:
     """The table as it is now."""
     rows = many(connection, _FILES, (table.oid, table.oid))
     counts = [row[3] for row in rows]
     deleted = None if None in counts else sum(counts)
     files = {str(oid): int(number) for oid, number, *_ in rows if number is not None}
-    return Found(emptied, tables.is_empty(connection, table), files, deleted)
+    return TablePresence(emptied, tables.is_empty(connection, table), files, deleted)
 
 
-def lock(connection: Connection, table: Table) -> str | None:
+def lock(connection: Connection, table: TargetTable) -> str | None:
     """Within a transaction: lock the table against TRUNCATE and DROP by other sessions. What is wrong, if it is gone."""
     import psycopg
 
@@ -98,7 +98,7 @@ def lock(connection: Connection, table: Table) -> str | None:
     return REPLACED if is_replaced(connection, table) else None
 
 
-def is_replaced(connection: Connection, table: Table) -> bool:
+def is_replaced(connection: Connection, table: TargetTable) -> bool:
     """Whether another table, or none, has the table's name."""
     now: int | None = one(connection, "SELECT to_regclass(%s)::oid::bigint", (table.quoted,))[0]
     return now != table.oid
@@ -106,8 +106,8 @@ def is_replaced(connection: Connection, table: Table) -> bool:
 
 def lost(
     connection: Connection,
-    table: Table,
-    before: Found,
+    table: TargetTable,
+    before: TablePresence,
     *,
     job: int | None,
     rows: int,
@@ -144,7 +144,7 @@ def lost(
     return None
 
 
-def _estimate(connection: Connection, table: Table) -> float:
+def _estimate(connection: Connection, table: TargetTable) -> float:
     """Rows by the last VACUUM; endless where it has not been everywhere."""
     counts = [float(row[2]) for row in many(connection, _FILES, (table.oid, table.oid))]
     return sum(counts) if counts and min(counts) >= 0 else float("inf")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pgdyno.loader.server import Connection
-    from pgdyno.loader.undo import Entry, Journal
+    from pgdyno.loader.undo import UndoEntry, UndoJournal
 
     Note = Callable[[float, str], None]
 
@@ -31,7 +31,7 @@ WORK_MEM_KIB_MAX = 1 << 20
 _LOOK_S = 0.5
 
 
-def put_back(dsn: str, connection: Connection, journal: Journal, entries: Sequence[Entry], note: Note) -> float:
+def put_back(dsn: str, connection: Connection, journal: UndoJournal, entries: Sequence[UndoEntry], note: Note) -> float:
     """Undo all, and return the seconds that it took. What fails is kept in the journal, and raised after the rest."""
     began = time.monotonic()
     failed = _build(dsn, connection, undo.of_stage(entries, 0), note)
@@ -50,7 +50,7 @@ def put_back(dsn: str, connection: Connection, journal: Journal, entries: Sequen
     return time.monotonic() - began
 
 
-def forget_gone(dsn: str, connection: Connection, journal: Journal) -> list[int]:
+def forget_gone(dsn: str, connection: Connection, journal: UndoJournal) -> list[int]:
     """Forget what was changed in tables that are gone, with their interrupted loads. Returns those loads' jobs."""
     for entry in journal.entries():
         if not _is_there(connection, entry.table_oid) and entry.kind != "staging":
@@ -76,7 +76,7 @@ def builds_at_a_time(indexes: int, cores: int) -> int:
     return max(1, min(indexes, cores, BUILDS_MAX))
 
 
-def _bring(connection: Connection, entry: Entry, number: int) -> dict[str, str]:
+def _bring(connection: Connection, entry: UndoEntry, number: int) -> dict[str, str]:
     """Undo a stage; what the server has against it, by the entry's token."""
     import psycopg
 
@@ -89,7 +89,7 @@ def _bring(connection: Connection, entry: Entry, number: int) -> dict[str, str]:
     return {}
 
 
-def _build(dsn: str, connection: Connection, entries: Sequence[Entry], note: Note) -> dict[str, str]:
+def _build(dsn: str, connection: Connection, entries: Sequence[UndoEntry], note: Note) -> dict[str, str]:
     """Build indexes, as many at a time as there are cores. Returns what failed."""
     if not entries:
         return {}
@@ -110,7 +110,7 @@ def _build(dsn: str, connection: Connection, entries: Sequence[Entry], note: Not
         return {token: line for future in futures for token, line in future.result().items()}
 
 
-def _one(idle: list[Connection], entry: Entry) -> dict[str, str]:
+def _one(idle: list[Connection], entry: UndoEntry) -> dict[str, str]:
     """Build one index in a free session; there are as many sessions as threads."""
     session = idle.pop()
     try:

@@ -46,7 +46,7 @@ server's command line, the role or the database, which come before ``ALTER SYSTE
 
 
 @dataclass(frozen=True)
-class Setting:
+class LoadSetting:
     """One setting as it is and as it should be while loading. Values in PostgreSQL's base unit."""
 
     name: str
@@ -101,7 +101,7 @@ def settings(
     wal_bytes_total: float | None,
     free_bytes: int | None,
     volume_binds: bool,
-) -> list[Setting]:
+) -> list[LoadSetting]:
     """What to change for a load that writes so much WAL. ``current``: rows of ``pg_settings`` by name."""
     interval_s = CHECKPOINT_TIMEOUT_S
     wal = wal_bytes_per_s * interval_s
@@ -110,7 +110,7 @@ def settings(
     needed = max_wal_bytes(current, wal)
     most = math.inf if free_bytes is None else free_bytes * WAL_SHARE_OF_FREE
     wal_mb = math.ceil(min(needed, most) / MIB)
-    found: list[Setting] = []
+    settings: list[LoadSetting] = []
     if wal_mb > _number(current, "max_wal_size"):
         why = f"so that no checkpoint is forced by {wal_bytes_per_s / MIB:,.0f} MiB/s of WAL"
         if needed > most:
@@ -118,14 +118,14 @@ def settings(
                 f"half of the free space; {math.ceil(needed / MIB):,} MB would be needed so that no checkpoint is forced by"
                 f" {wal_bytes_per_s / MIB:,.0f} MiB/s of WAL"
             )
-        found.append(_setting(current, "max_wal_size", str(wal_mb), why))
+        settings.append(_setting(current, "max_wal_size", str(wal_mb), why))
         if interval_s > _number(current, "checkpoint_timeout"):
             why = "each checkpoint makes the next change of every page a full page in the WAL"
-            found.append(_setting(current, "checkpoint_timeout", str(interval_s), why))
+            settings.append(_setting(current, "checkpoint_timeout", str(interval_s), why))
     if volume_binds and _text(current, "wal_compression") == "off" and "wal_compression" in current:
         why = "full pages in the WAL are compressed where the volume is the limit and the CPU is not"
-        found.append(_setting(current, "wal_compression", "on", why))
-    return found
+        settings.append(_setting(current, "wal_compression", "on", why))
+    return settings
 
 
 def max_wal_bytes(current: Mapping[str, Mapping[str, Any]], wal_bytes: float) -> float:
@@ -139,25 +139,25 @@ def max_wal_bytes(current: Mapping[str, Mapping[str, Any]], wal_bytes: float) ->
     return (wal_bytes + SEGMENTS_BESIDE * segment_bytes) * (1 + target)
 
 
-def alter_system(found: Sequence[Setting], *, inverse: bool) -> str:
+def alter_system(settings: Sequence[LoadSetting], *, inverse: bool) -> str:
     """SQL that makes the settings, or that brings back what was."""
-    lines = [line for one in found for line in (one.sql_undo() if inverse else [one.sql()])]
-    after = "-- restart the server" if any(one.static for one in found) else "SELECT pg_reload_conf();"
+    lines = [line for setting in settings for line in (setting.sql_undo() if inverse else [setting.sql()])]
+    after = "-- restart the server" if any(setting.static for setting in settings) else "SELECT pg_reload_conf();"
     return "\n".join([*lines, after]) + "\n"
 
 
-def parameter_groups(found: Sequence[Setting], *, inverse: bool) -> list[dict[str, Any]]:
+def parameter_groups(settings: Sequence[LoadSetting], *, inverse: bool) -> list[dict[str, Any]]:
     """Documents for ``--cli-input-json``, of twenty parameters each; the group's name comes from the command line.
 
     They are for ``modify-db-parameter-group``, and the inverse for ``reset-db-parameter-group``, which takes no values.
     """
     parameters = [
         {
-            "ParameterName": one.name,
-            **({} if inverse else {"ParameterValue": one.proposed}),
-            "ApplyMethod": "pending-reboot" if one.static else "immediate",
+            "ParameterName": setting.name,
+            **({} if inverse else {"ParameterValue": setting.proposed}),
+            "ApplyMethod": "pending-reboot" if setting.static else "immediate",
         }
-        for one in found
+        for setting in settings
     ]
     calls = [parameters[at : at + PARAMETERS_PER_CALL] for at in range(0, len(parameters), PARAMETERS_PER_CALL)]
     return [{"Parameters": call} for call in calls]
@@ -173,12 +173,12 @@ def require_new(folder: Path) -> None:
         )
 
 
-def write(found: Sequence[Setting], folder: Path) -> list[Path]:
+def write(settings: Sequence[LoadSetting], folder: Path) -> list[Path]:
     """Write the files, and say which. :class:`InputError` where they cannot be written, or are there already."""
     require_new(folder)
-    texts = dict(zip(FILES, (alter_system(found, inverse=inverse) for inverse in (False, True)), strict=True))
+    texts = dict(zip(FILES, (alter_system(settings, inverse=inverse) for inverse in (False, True)), strict=True))
     for name, inverse in (("parameters", False), ("parameters-undo", True)):
-        for number, call in enumerate(parameter_groups(found, inverse=inverse), 1):
+        for number, call in enumerate(parameter_groups(settings, inverse=inverse), 1):
             texts[f"{name}-{number}.json"] = json.dumps(call, indent=1) + "\n"
     try:
         owner.make_directories(folder)
@@ -192,9 +192,9 @@ def write(found: Sequence[Setting], folder: Path) -> list[Path]:
     return [folder / name for name in texts]
 
 
-def _setting(current: Mapping[str, Mapping[str, Any]], name: str, proposed: str, reason: str) -> Setting:
+def _setting(current: Mapping[str, Mapping[str, Any]], name: str, proposed: str, reason: str) -> LoadSetting:
     row = current[name]
-    return Setting(name, str(row["setting"]), proposed, row["unit"] or "", row["context"], _origin(row), reason)
+    return LoadSetting(name, str(row["setting"]), proposed, row["unit"] or "", row["context"], _origin(row), reason)
 
 
 def _origin(row: Mapping[str, Any]) -> Origin:

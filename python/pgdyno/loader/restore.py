@@ -9,13 +9,13 @@ from pgdyno.errors import PgdynoError
 from pgdyno.loader import ledger, server, trust
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.put_back import forget_gone, put_back
-from pgdyno.loader.undo import Journal
-from pgdyno.loader.waiting import Waiting, one_at_a_time
+from pgdyno.loader.undo import UndoJournal
+from pgdyno.loader.waiting import WaitSampler, one_at_a_time
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
     from pgdyno.loader.transfer import Tell
-    from pgdyno.loader.undo import Entry
+    from pgdyno.loader.undo import UndoEntry
 
 
 def restore(into: str, tell: Tell | None = None) -> list[str]:
@@ -24,15 +24,15 @@ def restore(into: str, tell: Tell | None = None) -> list[str]:
     :class:`~pgdyno.errors.InputError` while a load works on such a table; :class:`~pgdyno.errors.PgdynoError` for what
     cannot be put back, after all the rest has been.
     """
-    told = one_at_a_time(tell)
-    waiting = Waiting(into, lambda text: told({"event": "note", "text": text}))
+    result = one_at_a_time(tell)
+    waiting = WaitSampler(into, lambda text: result({"event": "note", "text": text}))
     with contextlib.closing(server.connect(into)) as connection, server_errors(), waiting:
         waiting.watch(connection)
         server.facts(connection)
         trust.require(connection)
-        journal = Journal(connection)
+        journal = UndoJournal(connection)
         forget_gone(into, connection, journal)
-        by_table: dict[int, list[Entry]] = {}
+        by_table: dict[int, list[UndoEntry]] = {}
         for entry in journal.entries():
             by_table.setdefault(entry.table_oid, []).append(entry)
         waiting.watch(connection, *by_table)
@@ -40,7 +40,7 @@ def restore(into: str, tell: Tell | None = None) -> list[str]:
         failed: list[PgdynoError] = []
         for oid, entries in by_table.items():
             try:
-                done += _restore(into, connection, journal, oid, entries, told)
+                done += _restore(into, connection, journal, oid, entries, result)
             except PgdynoError as error:
                 failed.append(error)
         if failed and (done or len(failed) > 1):
@@ -52,7 +52,7 @@ def restore(into: str, tell: Tell | None = None) -> list[str]:
 
 
 def _restore(
-    into: str, connection: Connection, journal: Journal, oid: int, entries: list[Entry], told: Tell
+    into: str, connection: Connection, journal: UndoJournal, oid: int, entries: list[UndoEntry], tell: Tell
 ) -> list[str]:
     """Restore a table, under whatever name it has now, and say what. One that was dropped took its indexes with it."""
     named = server.one(connection, "SELECT (SELECT oid::regclass::text FROM pg_class WHERE oid = %s)", (oid,))[0]
@@ -70,7 +70,7 @@ def _restore(
             connection,
             journal,
             entries,
-            lambda share, text: told({"event": "step", "share": share, "text": text}),
+            lambda share, text: tell({"event": "step", "share": share, "text": text}),
         )
     finally:
         ledger.unlock(connection, oid)

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass
-class Loaded:
+class LoadResult:
     """What a load came to."""
 
     table: str

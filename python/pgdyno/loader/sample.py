@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.loader.format import Format
-    from pgdyno.loader.source import Source
+    from pgdyno.loader.source import RowSource
 
 PLAIN_BYTES_MAX = 16 << 20
 """Of what the stored head gives: text is compressed to a third or a tenth, and the head is 1 MiB."""
@@ -23,10 +23,10 @@ LOOK_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
-class Sample:
+class SourceSample:
     """The beginning of one source."""
 
-    source: Source
+    source: RowSource
     data: bytes
     """Uncompressed."""
     rows: list[list[str | None]]
@@ -62,7 +62,7 @@ class Sample:
         return len(_outside(self.data, formatted))
 
 
-def take(source: Source, formatted: Format, encoding: str) -> Sample:
+def take(source: RowSource, formatted: Format, encoding: str) -> SourceSample:
     """The sample of a source. :class:`InputError` when it is UTF-16, which PostgreSQL does not know."""
     plain = compression_of(source.head) == "none"
     data = source.head if plain else plain_head(source.head, PLAIN_BYTES_MAX)
@@ -74,15 +74,15 @@ def take(source: Source, formatted: Format, encoding: str) -> Sample:
     text = decoded(data[:LOOK_BYTES], encoding)
     rows = formatted.rows(text, whole=_is_whole(source, data))
     first = re.split(r"[\r\n]", text, maxsplit=1)[0]
-    return Sample(source, data, rows, first, has_byte_order_mark(data))
+    return SourceSample(source, data, rows, first, has_byte_order_mark(data))
 
 
-def _is_whole(source: Source, data: bytes) -> bool:
+def _is_whole(source: RowSource, data: bytes) -> bool:
     """Whether all of a source is looked at, so that its last row is not cut off."""
     return source.whole and len(data) <= LOOK_BYTES
 
 
-def other_delimiter(sample: Sample, formatted: Format, encoding: str) -> tuple[str, int] | None:
+def other_delimiter(sample: SourceSample, formatted: Format, encoding: str) -> tuple[str, int] | None:
     """The delimiter with which all rows of a sample would have the same number of values, more than one; and that number."""
     text = decoded(sample.data[:LOOK_BYTES], encoding)
     for delimiter in DELIMITERS:
@@ -103,7 +103,7 @@ def whole_rows(data: bytes, formatted: Format, *, header: bool) -> bytes:
     return data[ends[0] + 1 if header else 0 : ends[-1] + 1]
 
 
-def line_end(sample: Sample, formatted: Format) -> bytes | None:
+def line_end(sample: SourceSample, formatted: Format) -> bytes | None:
     """How the first row ends, which is how all do; None where it does not end in what is looked at."""
     data = sample.data[:LOOK_BYTES]
     ends = _outside(data, formatted)
@@ -113,7 +113,7 @@ def line_end(sample: Sample, formatted: Format) -> bytes | None:
     return b"\r\n" if end == b"\n" and data[: ends[0]].endswith(b"\r") else end
 
 
-def total(samples: Sequence[Sample]) -> float | None:
+def total(samples: Sequence[SourceSample]) -> float | None:
     """About how many uncompressed bytes there are; None when a source is a stream."""
     sizes = [sample.bytes_total for sample in samples]
     return None if None in sizes else sum(size for size in sizes if size is not None)
@@ -134,4 +134,4 @@ def _outside(data: bytes, formatted: Format) -> list[int]:
 
 def _ends(data: bytes) -> list[int]:
     newline = b"\n" if b"\n" in data else b"\r"
-    return [found.start() for found in re.finditer(newline, data)]
+    return [match.start() for match in re.finditer(newline, data)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import Table
+    from pgdyno.loader.table import TargetTable
 
 SCAN_BYTES_MAX = 1 << 30
 """The largest number of a larger table is read only from an index."""
@@ -52,14 +52,14 @@ ORDER BY c.number, s.oid, c.owner NULLS LAST
 the role may look."""
 
 
-def behind(connection: Connection, target: Table, loaded: Sequence[str]) -> list[dict[str, Any]]:
+def behind(connection: Connection, target: TargetTable, loaded: Sequence[str]) -> list[dict[str, Any]]:
     """The sequences of loaded columns that would give a number that is in the table, with what sets them.
 
     What cannot be looked at, for want of rights or because the table is long and no index has the column, has no ``next``.
     """
     if target.kind == "f":
         return []
-    found = []
+    results = []
     for name, column, sequence, owner, step, is_indexed, may in many(
         connection, _FEEDING, {"table": target.oid, "loaded": list(loaded)}
     ):
@@ -84,5 +84,5 @@ def behind(connection: Connection, target: Table, loaded: Sequence[str]) -> list
             if extreme is None or (following > extreme if step > 0 else following < extreme):
                 continue
             line |= {"next": following, "loaded": int(extreme)}
-        found.append(line)
-    return found
+        results.append(line)
+    return results

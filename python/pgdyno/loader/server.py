@@ -48,7 +48,7 @@ SELECT current_setting('server_version_num')::int, current_setting('server_versi
 
 
 @dataclass(frozen=True)
-class Facts:
+class ServerFacts:
     """A server and the role that loads."""
 
     version_number: int
@@ -124,16 +124,16 @@ def reach(connection: Connection, dsn: str, encoding: str | None) -> Endpoint:
 
     ``encoding`` is that of the files, as PostgreSQL calls it; None where it is not theirs to have. :class:`InputError`.
     """
-    found = endpoint.of_session(connection, dsn)
-    client = found.client_encoding
+    session = endpoint.of_session(connection, dsn)
+    client = session.client_encoding
     known = None if client is None else one(connection, _ENCODING, (client,))[0]
     if known and encoding is not None and known != encoding:
         raise InputError(
             f"client_encoding is {client}, and the files are read as {encoding}",
             remedy=f"say --encoding {known} if they are in it; else leave client_encoding out, and unset PGCLIENTENCODING",
         )
-    found.check()
-    return found
+    session.check()
+    return session
 
 
 def session_name(job: int | None) -> str:
@@ -141,7 +141,7 @@ def session_name(job: int | None) -> str:
     return APPLICATION_NAME if job is None else f"{APPLICATION_NAME} {job}"
 
 
-def facts(connection: Connection) -> Facts:
+def facts(connection: Connection) -> ServerFacts:
     """What there is. Refuses a server that takes no rows."""
     number, version, read_only, superuser, database, commit, role = one(connection, _FACTS)
     if number // 10000 < VERSION_MIN:
@@ -156,7 +156,7 @@ def facts(connection: Connection) -> Facts:
     may = superuser
     if not may and number >= _CHECKPOINTER_FROM:
         may = bool(one(connection, "SELECT pg_has_role('pg_checkpoint', 'USAGE')")[0])
-    return Facts(number, str(version).split()[0], read_only, superuser, database, commit, role, may)
+    return ServerFacts(number, str(version).split()[0], read_only, superuser, database, commit, role, may)
 
 
 def processors(connection: Connection) -> int:
@@ -169,9 +169,9 @@ def processors(connection: Connection) -> int:
     if connection.info.host.startswith(("/", "@")):
         return os.cpu_count() or VCPUS_USUAL
     with contextlib.suppress(psycopg.Error):  # a server without such a file, or whose rights are others
-        (said,) = one(connection, _PROCESSORS)
-        if said:
-            return len(cpus_of(said.strip()))
+        (result,) = one(connection, _PROCESSORS)
+        if result:
+            return len(cpus_of(result.strip()))
     return VCPUS_USUAL
 
 

@@ -21,7 +21,7 @@ FROM pg_stat_activity WHERE application_name = %s AND datname = current_database
 """
 
 
-class Sessions:
+class SessionSampler:
     """Counts wait events from the beginning of a ``with`` block to its end. A server that does not answer gives none."""
 
     def __init__(self, dsn: str, job: int | None) -> None:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from pgdyno.loader import server
-from pgdyno.loader.asked import Asked
+from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.flow import load_as_asked
 
@@ -44,13 +44,13 @@ _LATER = ("psycopg", "pyarrow")
 """Imported by a load when it comes to them."""
 
 
-def load_all(loads: Sequence[Asked], *, parallel: bool, tell: Tell) -> None:
+def load_all(loads: Sequence[LoadOptions], *, parallel: bool, tell: Tell) -> None:
     """Load each of them, then make one CHECKPOINT. Raises what the first one that fails ends with, when all have ended."""
     with ThreadPoolExecutor(len(loads) if parallel else 1, "pgdyno-load") as pool:
-        begun = [pool.submit(_load, asked, tell) for asked in loads]
+        begun = [pool.submit(_load, load, tell) for load in loads]
         try:
-            for one in begun:
-                one.result()
+            for item in begun:
+                item.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -59,10 +59,10 @@ def load_all(loads: Sequence[Asked], *, parallel: bool, tell: Tell) -> None:
     tell({"end": True, "t_ns": _now_ns()})
 
 
-def _load(asked: Asked, tell: Tell) -> None:
-    tell({"begin": asked.table, "t_ns": _now_ns()})
-    done = load_as_asked(asked, lambda event: tell({"table": asked.table, "t_ns": _now_ns(), "event": dict(event)}))
-    tell({"loaded": done.document(), "table": asked.table, "t_ns": _now_ns()})
+def _load(options: LoadOptions, tell: Tell) -> None:
+    tell({"begin": options.table, "t_ns": _now_ns()})
+    done = load_as_asked(options, lambda event: tell({"table": options.table, "t_ns": _now_ns(), "event": dict(event)}))
+    tell({"loaded": done.document(), "table": options.table, "t_ns": _now_ns()})
 
 
 def _checkpoint(into: str, tell: Tell) -> None:
@@ -85,7 +85,7 @@ def main() -> int:
             sys.stdout.flush()
 
     try:
-        loads = [Asked(**{**one, "sources": tuple(one["sources"])}) for one in document["loads"]]
+        loads = [LoadOptions(**{**load, "sources": tuple(load["sources"])}) for load in document["loads"]]
         for name in _LATER:
             importlib.import_module(name)
         _engine.checked()

@@ -55,7 +55,7 @@ class FileState:
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     """One file, or a stream that is read once."""
 
     name: str
@@ -69,7 +69,7 @@ class Source:
     """SHA-256 of its first and last :data:`END_BYTES`."""
     stream: int | None = None
     """The descriptor of a stream, of which ``head`` has been read."""
-    parquet: parquet.Facts | None = None
+    parquet: parquet.ParquetReader | None = None
     """The Parquet file, of whose text ``head`` is the beginning."""
     remote: Remote | None = None
     """An object elsewhere."""
@@ -105,20 +105,20 @@ class Source:
         return self.bytes_stored == len(self.head)
 
 
-def find(words: Sequence[str], where: S3 | None = None) -> list[Source]:
+def find(words: Sequence[str], where: S3 | None = None) -> list[RowSource]:
     """The sources that words of the command line name, patterns in the order of their names. :class:`InputError`.
 
     Empty ones are among them, unless all are: that is an error. ``where``: how S3 is reached. :class:`HostError` for a store that does not answer.
     """
-    found: list[Source] = []
+    sources: list[RowSource] = []
     for word in words:
-        found += (
+        sources += (
             [_stream(standard_input().fileno(), "standard input")] if word == STANDARD_INPUT else _named(word, where)
         )
-    _refuse_twice(found)
-    if all(source.is_empty for source in found):
-        raise InputError(f"{found[0].name} is empty", remedy="name a file with rows; nothing was changed")
-    return found
+    _refuse_twice(sources)
+    if all(source.is_empty for source in sources):
+        raise InputError(f"{sources[0].name} is empty", remedy="name a file with rows; nothing was changed")
+    return sources
 
 
 def standard_input() -> TextIO:
@@ -130,10 +130,10 @@ def standard_input() -> TextIO:
     return sys.stdin
 
 
-def _refuse_twice(found: Sequence[Source]) -> None:
+def _refuse_twice(sources: Sequence[RowSource]) -> None:
     """By the names, and of files by where these lead: rows of ``a.csv`` and of ``./folder/../a.csv`` are the same."""
     first: dict[str, str] = {}
-    for source in found:
+    for source in sources:
         place = source.name if source.sha256 is None else str(Path(source.name).resolve())
         if place in first:
             what = "is named twice" if first[place] == source.name else f"is the same file as {first[place]}"
@@ -141,18 +141,18 @@ def _refuse_twice(found: Sequence[Source]) -> None:
         first[place] = source.name
 
 
-def _named(word: str, where: S3 | None) -> list[Source]:
+def _named(word: str, where: S3 | None) -> list[RowSource]:
     if remote.is_address(word):
-        return [_object(one) for one in remote.find(word, where or remote.S3(), HEAD_BYTES)]
+        return [_object(item) for item in remote.find(word, where or remote.S3(), HEAD_BYTES)]
     return _files(word)
 
 
-def _object(one: Remote) -> Source:
+def _object(remote: Remote) -> RowSource:
     columnar = None
-    if one.head.startswith(parquet.MAGIC):
-        columnar = parquet.facts(one.name, _opening(one.name, one), STREAM_HEAD_BYTES)
-    head = one.head if columnar is None else columnar.head
-    return Source(one.name, head, one.bytes, parquet=columnar, remote=one)
+    if remote.head.startswith(parquet.MAGIC):
+        columnar = parquet.facts(remote.name, _opening(remote.name, remote), STREAM_HEAD_BYTES)
+    head = remote.head if columnar is None else columnar.head
+    return RowSource(remote.name, head, remote.bytes, parquet=columnar, remote=remote)
 
 
 def matching(word: str) -> list[Path]:
@@ -160,17 +160,17 @@ def matching(word: str) -> list[Path]:
     path = Path(word)
     if not set(word) & _MAGIC or _is_there(path):
         return []
-    paths = sorted(found for found in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if not found.is_dir())
+    paths = sorted(file for file in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if not file.is_dir())
     if not paths:
         raise InputError(f"no file matches {word}", remedy="check the pattern; a shell leaves it as it is in quotes")
     return paths
 
 
-def _files(word: str) -> list[Source]:
-    return [_file(found) for found in matching(word) or [Path(word)]]
+def _files(word: str) -> list[RowSource]:
+    return [_file(path) for path in matching(word) or [Path(word)]]
 
 
-def with_uuids(source: Source, columns: Iterable[str]) -> Source:
+def with_uuids(source: RowSource, columns: Iterable[str]) -> RowSource:
     """A Parquet file as text in which these columns of sixteen bytes are UUIDs."""
     assert source.parquet is not None
     made = parquet.facts(source.name, _opening(source.name, source.remote), STREAM_HEAD_BYTES, frozenset(columns))
@@ -188,7 +188,7 @@ def _is_there(path: Path) -> bool:
     return False
 
 
-def _file(path: Path) -> Source:
+def _file(path: Path) -> RowSource:
     try:
         facts = path.stat()
         if stat.S_ISDIR(facts.st_mode):
@@ -212,10 +212,10 @@ def _file(path: Path) -> Source:
     if columnar is not None:
         head = columnar.head
     state = FileState.of(facts)
-    return Source(str(path), head, facts.st_size, facts.st_mtime_ns, digest, parquet=columnar, state=state)
+    return RowSource(str(path), head, facts.st_size, facts.st_mtime_ns, digest, parquet=columnar, state=state)
 
 
-def _stream(descriptor: int, name: str) -> Source:
+def _stream(descriptor: int, name: str) -> RowSource:
     """A pipe, or a terminal, which is refused. A file that was redirected is read as a stream too."""
     if os.isatty(descriptor):
         raise InputError(f"{name} is a terminal", remedy="pipe the rows into it, or name a file")
@@ -228,12 +228,12 @@ def _stream(descriptor: int, name: str) -> Source:
         raise InputError(f"{name} is empty", remedy="nothing was changed; check the command before the pipe")
     if head.startswith(parquet.MAGIC):
         raise InputError(f"{name} is a Parquet file, which is read from its end", remedy="name the file itself")
-    return Source(name, head, stream=descriptor, state=state)
+    return RowSource(name, head, stream=descriptor, state=state)
 
 
 @contextlib.contextmanager
 def opened(
-    sources: Sequence[Source], failed: list[BaseException] | None = None
+    sources: Sequence[RowSource], failed: list[BaseException] | None = None
 ) -> Iterator[tuple[list[dict[str, Any]], tuple[int, ...]]]:
     """Where the engine finds each source, in its words, and the descriptors that it must inherit for that.
 
@@ -242,15 +242,15 @@ def opened(
     """
     with contextlib.ExitStack() as stack:
         objects = [source.remote for source in sources if source.remote is not None and source.parquet is None]
-        served = stack.enter_context(remote.Served(objects, failed=failed)) if objects else None
+        served = stack.enter_context(remote.LocalServer(objects, failed=failed)) if objects else None
         numbers = itertools.count()
         places: list[dict[str, Any]] = []
         descriptors: list[int] = []
         for source in sources:
             if source.stream is not None or source.parquet is not None:
-                reading, told = stack.enter_context(_piped(source, [] if failed is None else failed))
-                descriptors += [reading, told]
-                place: dict[str, Any] = {"path": f"/dev/fd/{reading}", "end": f"/dev/fd/{told}"}
+                reading, result = stack.enter_context(_piped(source, [] if failed is None else failed))
+                descriptors += [reading, result]
+                place: dict[str, Any] = {"path": f"/dev/fd/{reading}", "end": f"/dev/fd/{result}"}
                 if source.state is not None and source.stream is not None:
                     # Where a redirected file is does not matter, and it may have no name any more.
                     descriptors.append(source.stream)
@@ -259,15 +259,15 @@ def opened(
                     place["file"] = source.state.document(str(Path(source.name).resolve()))
                 places.append(place)
             elif source.remote is not None and served is not None:
-                one = {"object": next(numbers), "bytes": source.remote.bytes}
-                places.append({"path": str(served.path), "remote": one})
+                document = {"object": next(numbers), "bytes": source.remote.bytes}
+                places.append({"path": str(served.path), "remote": document})
             else:
                 path = str(Path(source.name).resolve())
                 places.append({"path": path} | ({"file": source.state.document(path)} if source.state else {}))
         yield places, tuple(descriptors)
 
 
-def changed(sources: Iterable[Source]) -> InputError | None:
+def changed(sources: Iterable[RowSource]) -> InputError | None:
     """The error for the first file that is not as it was; what the engine says of it, for files that are read here."""
     for source in sources:
         before = source.state
@@ -295,7 +295,7 @@ def changed(sources: Iterable[Source]) -> InputError | None:
     return None
 
 
-def _piped(source: Source, failed: list[BaseException]) -> contextlib.AbstractContextManager[tuple[int, int]]:
+def _piped(source: RowSource, failed: list[BaseException]) -> contextlib.AbstractContextManager[tuple[int, int]]:
     if source.stream is not None:
         return _refilled(source.head, source.stream)
     assert source.parquet is not None

@@ -18,16 +18,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.loader import ledger, table
-from pgdyno.loader.facts import Staging
+from pgdyno.loader.facts import StagingTable
 from pgdyno.loader.server import many, one
 from pgdyno.loader.trust import SCHEMA
-from pgdyno.loader.undo import Change, Journal, Kind
+from pgdyno.loader.undo import Kind, TargetChange, UndoJournal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import Column, Table
+    from pgdyno.loader.table import TableColumn, TargetTable
 
 KIND: Kind = "staging"
 _XACT, _ROW = "pgdyno_xact", "pgdyno_row"
@@ -56,7 +56,7 @@ def name(job: int) -> str:
     return f"{SCHEMA}.staging_{job}"
 
 
-def own_columns(columns: Sequence[Column]) -> tuple[str, str]:
+def own_columns(columns: Sequence[TableColumn]) -> tuple[str, str]:
     """The names of the two added columns, transaction and row, which differ from those of the files."""
     taken = {column.name for column in columns}
     xact, row = _XACT, _ROW
@@ -65,25 +65,27 @@ def own_columns(columns: Sequence[Column]) -> tuple[str, str]:
     return xact, row
 
 
-def ensure(connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int) -> Table:
+def ensure(
+    connection: Connection, target: TargetTable, columns: Sequence[TableColumn], keys: Sequence[TableColumn], job: int
+) -> TargetTable:
     """The staging table of a job. Where there is none, it is made, and nothing of the job counts as loaded any more."""
-    found = table.find(connection, name(job))
-    if found is None:
+    result = table.find(connection, name(job))
+    if result is None:
         change = _change(connection, target, columns, keys, job)
-        Journal(connection).make(change, job, target.quoted, target.oid)
-        found = table.find(connection, name(job))
-    assert found is not None, "it was made just now"
-    return found
+        UndoJournal(connection).make(change, job, target.quoted, target.oid)
+        result = table.find(connection, name(job))
+    assert result is not None, "it was made just now"
+    return result
 
 
-def fires_before(connection: Connection, target: Table) -> bool:
+def fires_before(connection: Connection, target: TargetTable) -> bool:
     """Whether a trigger may change a row before the target takes it, or keep it out: of the table, or of a partition."""
     return bool(one(connection, _BEFORE_TRIGGERS, (target.oid, target.oid))[0])
 
 
 def _change(
-    connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int
-) -> Change:
+    connection: Connection, target: TargetTable, columns: Sequence[TableColumn], keys: Sequence[TableColumn], job: int
+) -> TargetChange:
     staging, numbers = name(job), f"{name(job)}_row"
     xact, row = own_columns(columns)
     listed = ", ".join(column.quoted for column in columns)
@@ -101,11 +103,11 @@ def _change(
         f"CREATE SEQUENCE {numbers} CACHE {NUMBERS_AT_ONCE} OWNED BY {staging}.{row}",
         f"ALTER TABLE {staging} {', '.join(altering)}",
     )
-    return Change(KIND, Staging(job), doing)
+    return TargetChange(KIND, StagingTable(job), doing)
 
 
 def _about_one_row(
-    connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column]
+    connection: Connection, target: TargetTable, columns: Sequence[TableColumn], keys: Sequence[TableColumn]
 ) -> list[str]:
     """The target's constraints on single rows. If a trigger may correct a row first, only the target can check them."""
     if fires_before(connection, target):

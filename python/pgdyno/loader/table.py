@@ -48,7 +48,7 @@ _CALLED = re.compile(r"(\w+)\s*\(")
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column."""
 
     name: str
@@ -60,7 +60,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class TargetTable:
     """A table, as the server has it now."""
 
     oid: int
@@ -79,10 +79,10 @@ class Table:
     options: tuple[str, ...]
     """Its storage parameters, as ``fillfactor=70``."""
     tablespace: str
-    columns: tuple[Column, ...] = field(repr=False)
+    columns: tuple[TableColumn, ...] = field(repr=False)
 
     @property
-    def loadable(self) -> tuple[Column, ...]:
+    def loadable(self) -> tuple[TableColumn, ...]:
         """Columns that a file may have values of."""
         return tuple(column for column in self.columns if not column.generated)
 
@@ -102,19 +102,19 @@ def parts(connection: Connection, name: str) -> list[str]:
     import psycopg
 
     try:
-        found: list[str] = one(connection, "SELECT parse_ident(%s)", (name,))[0]
+        parts: list[str] = one(connection, "SELECT parse_ident(%s)", (name,))[0]
     except psycopg.Error as error:
         quoted = shlex.quote('"' + name.replace('"', "") + '"')
         raise InputError(
             f"--table: {name} is not a name as SQL writes it ({said(error)})",
             remedy=f"write `title` or `imdb.title`; a name with spaces or capitals needs quotes within quotes: --table {quoted}",
         ) from None
-    if len(found) > 2:
+    if len(parts) > 2:
         raise InputError(f"--table: {name} has more than a schema and a name", remedy="write it as `imdb.title`")
-    return found
+    return parts
 
 
-def find(connection: Connection, name: str) -> Table | None:
+def find(connection: Connection, name: str) -> TargetTable | None:
     """The table of that name, in the search path unless it has a schema; None when there is none."""
     written = ".".join(quoted(part) for part in parts(connection, name))
     with connection.transaction(), usual_names(connection):
@@ -134,12 +134,12 @@ def schema_of(connection: Connection, name: str) -> str:
     return str(schema)
 
 
-def of(connection: Connection, oid: int) -> Table:
+def of(connection: Connection, oid: int) -> TargetTable:
     """The table of an object identifier."""
     row = one(connection, _TABLE, (oid,))
-    columns = tuple(Column(*found) for found in many(connection, _COLUMNS, (oid,)))
+    columns = tuple(TableColumn(*item) for item in many(connection, _COLUMNS, (oid,)))
     number, schema, name, written, kind, persistence, owned, rows, size, options, tablespace = row
-    return Table(
+    return TargetTable(
         number,
         schema,
         name,
@@ -155,7 +155,9 @@ def of(connection: Connection, oid: int) -> Table:
     )
 
 
-def check(connection: Connection, table: Table, *, truncate: bool, upsert: bool = False, staged: bool = False) -> None:
+def check(
+    connection: Connection, table: TargetTable, *, truncate: bool, upsert: bool = False, staged: bool = False
+) -> None:
     """Refuses what cannot be loaded, and what this role may not do.
 
     ``upsert``: rows that are there are replaced. ``staged``: rows are merged from a table like this one.
@@ -189,28 +191,30 @@ def check(connection: Connection, table: Table, *, truncate: bool, upsert: bool 
             )
 
 
-def is_empty(connection: Connection, table: Table) -> bool:
+def is_empty(connection: Connection, table: TargetTable) -> bool:
     """Whether there is no row. For a role without SELECT the answer is that there are some."""
     if not one(connection, "SELECT has_table_privilege(%s::oid, 'SELECT')", (table.oid,))[0]:
         return False
     return not one(connection, f"SELECT EXISTS (SELECT FROM {table.quoted})")[0]
 
 
-def slow_paths(connection: Connection, table: Table, loaded: Sequence[str]) -> list[str]:
+def slow_paths(connection: Connection, table: TargetTable, loaded: Sequence[str]) -> list[str]:
     """What makes COPY insert row by row here (copyfrom.c of PostgreSQL 18 lists it), in words."""
-    found = []
+    slow_paths = []
     for trigger, before in many(connection, _TRIGGERS, (table.oid,)):
         when = "before the row: COPY inserts row by row" if before else "after each row or statement"
-        found.append(f"the trigger {trigger} fires {when}")
+        slow_paths.append(f"the trigger {trigger} fires {when}")
     for column in table.columns:
         if column.default is None or column.generated or not loaded or column.name in loaded:
             continue
         called = _CALLED.findall(column.default)
         names = many(connection, _VOLATILE, (called,)) if called else []
         if names:
-            found.append(f"the default of {column.name} calls {names[0][0]}(): COPY inserts row by row")
+            slow_paths.append(f"the default of {column.name} calls {names[0][0]}(): COPY inserts row by row")
     if table.kind == "p":
-        found.append("it is partitioned: rows are routed one by one; load a partition by its own name where you can")
+        slow_paths.append(
+            "it is partitioned: rows are routed one by one; load a partition by its own name where you can"
+        )
     if table.kind == "f":
-        found.append("it is a foreign table: rows go through another server")
-    return found
+        slow_paths.append("it is a foreign table: rows go through another server")
+    return slow_paths

@@ -16,17 +16,17 @@ from pgdyno.loader.asked import CONNECTIONS_LIMIT
 from pgdyno.loader.compression import compression_of
 from pgdyno.loader.ledger import CHUNKS
 from pgdyno.loader.server import session_name
-from pgdyno.loader.sessions import Sessions
+from pgdyno.loader.sessions import SessionSampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pgdyno.endpoint import Endpoint
-    from pgdyno.loader.asked import Asked
+    from pgdyno.loader.asked import LoadOptions
     from pgdyno.loader.format import Format
-    from pgdyno.loader.limit import Limit
-    from pgdyno.loader.source import Source
-    from pgdyno.loader.table import Column, Table
+    from pgdyno.loader.limit import LoadLimit
+    from pgdyno.loader.source import RowSource
+    from pgdyno.loader.table import TableColumn, TargetTable
 
     Tell = Callable[[Mapping[str, Any]], None]
 
@@ -43,17 +43,17 @@ CONNECTIONS_MAX_FACTOR = 2
 
 
 @dataclass(frozen=True)
-class Sent:
+class TransferRequest:
     """What is to be loaded, and how."""
 
-    asked: Asked
-    sources: Sequence[Source]
+    asked: LoadOptions
+    sources: Sequence[RowSource]
     format: Format
     encoding: str
     header: bool
-    columns: Sequence[Column] | None
+    columns: Sequence[TableColumn] | None
     """None: all of the table's."""
-    table: Table
+    table: TargetTable
     job: int | None
     indexes_kept: int = 0
     endpoint: Endpoint | None = None
@@ -64,11 +64,11 @@ class Sent:
     @property
     def compressed(self) -> bool:
         """Whether any of the files has to be decompressed."""
-        return any(compression_of(one.head) != "none" for one in self.sources)
+        return any(compression_of(source.head) != "none" for source in self.sources)
 
 
 @dataclass
-class Transferred:
+class TransferResult:
     """What the engine did."""
 
     rows_loaded: int = 0
@@ -85,22 +85,22 @@ class Transferred:
     """What bound -> part of the seconds."""
 
 
-def connections(asked: Asked) -> tuple[int, int]:
+def connections(options: LoadOptions) -> tuple[int, int]:
     """Sessions to begin and to end with: the server's processors less one, as Amazon's document on loading advises, then adapted."""
-    processors = asked.server_processors or os.cpu_count() or CONNECTIONS_MIN
+    processors = options.server_processors or os.cpu_count() or CONNECTIONS_MIN
     usual = min(CONNECTIONS_LIMIT, max(CONNECTIONS_MIN, processors - 1))
     # Who says only how many there may be does not want more to begin with.
-    begin = asked.connections or min(usual, asked.connections_max or usual)
-    most = asked.connections_max or asked.connections or min(CONNECTIONS_LIMIT, begin * CONNECTIONS_MAX_FACTOR)
+    begin = options.connections or min(usual, options.connections_max or usual)
+    most = options.connections_max or options.connections or min(CONNECTIONS_LIMIT, begin * CONNECTIONS_MAX_FACTOR)
     return begin, most
 
 
-def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def document(sent: TransferRequest, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The engine's input. ``places``: where it finds the sources, as :func:`source.opened` says."""
-    asked = sent.asked
-    begin, most = connections(asked)
+    options = sent.asked
+    begin, most = connections(options)
     assert sent.endpoint is not None, "it was reached before"
-    rejects = None if asked.reject is None else {"path": str(asked.reject.absolute()), "max": asked.max_rejects}
+    rejects = None if options.reject is None else {"path": str(options.reject.absolute()), "max": options.max_rejects}
     return {
         "server": sent.endpoint.order(session_name(sent.job)),
         "table": sent.table.quoted,
@@ -109,57 +109,57 @@ def document(sent: Sent, places: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "encoding": sent.encoding,
         "header": sent.header,
         "sources": [
-            {**place, "compression": compression_of(one.head), "name": one.name}
-            for one, place in zip(sent.sources, places, strict=True)
+            {**place, "compression": compression_of(source.head), "name": source.name}
+            for source, place in zip(sent.sources, places, strict=True)
         ],
-        "chunk_bytes": asked.chunks.document(),
+        "chunk_bytes": options.chunks.document(),
         "connections": begin,
         "connections_max": most,
         "ledger": None if sent.job is None else {"table": CHUNKS, "job": sent.job, "table_oid": sent.table.oid},
         # A chunk takes as long as the rate or the volume says: a role's timeout would end the same one again and again.
-        "settings": {"statement_timeout": "0", "synchronous_commit": "on" if asked.durable_chunks else "off"},
+        "settings": {"statement_timeout": "0", "synchronous_commit": "on" if options.durable_chunks else "off"},
         "rejects": rejects,
         "types": sent.types,
-        "rate_bytes_per_s": asked.rate_bytes_per_s,
+        "rate_bytes_per_s": options.rate_bytes_per_s,
         "interval_ms": INTERVAL_MS,
     }
 
 
-def transfer(sent: Sent, tell: Tell) -> Transferred:
+def transfer(sent: TransferRequest, tell: Tell) -> TransferResult:
     """Load, and say how it goes. Raises what the engine ends with."""
     failed: list[BaseException] = []
     with (
         source.opened(sent.sources, failed) as (places, descriptors),
-        contextlib.closing(_engine.lines(["load"], document(sent, places), pass_fds=descriptors)) as said,
+        contextlib.closing(_engine.lines(["load"], document(sent, places), pass_fds=descriptors)) as result,
     ):
-        return follow(sent, _unless(failed, sent.sources, said), tell)
+        return follow(sent, _unless(failed, sent.sources, result), tell)
 
 
 def _unless(
-    failed: Sequence[BaseException], sources: Sequence[Source], said: Iterable[Mapping[str, Any]]
+    failed: Sequence[BaseException], sources: Sequence[RowSource], documents: Iterable[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     """The engine's lines. It has one each second, also while it waits for a source that ``failed`` here: then it is ended.
 
     A file that was written to meanwhile explains everything else that is wrong with it.
     """
     try:
-        for line in said:
+        for line in documents:
             if failed:
                 raise source.changed(sources) or failed[0]
             yield line
     except InputError as error:
-        if error.code == NUL and any(one.parquet is not None for one in sources):
+        if error.code == NUL and any(source.parquet is not None for source in sources):
             error.remedy = "PostgreSQL stores no NUL characters (0x00) in text: write the Parquet file again without them, or use --reject"
         raise
 
 
-def follow(sent: Sent, said: Iterable[Mapping[str, Any]], tell: Tell) -> Transferred:
+def follow(sent: TransferRequest, documents: Iterable[Mapping[str, Any]], tell: Tell) -> TransferResult:
     """Report the progress of a load, from the lines of the engine or of what takes its place."""
-    done = Transferred(connections=connections(sent.asked)[0])
-    watched = _Watched(sent, tell)
+    done = TransferResult(connections=connections(sent.asked)[0])
+    watched = _ProgressReader(sent, tell)
     ended = False
-    with Sessions(sent.asked.into, sent.job) as sessions:
-        for line in said:
+    with SessionSampler(sent.asked.into, sent.job) as sessions:
+        for line in documents:
             event = line.get("event")
             if event == "progress":
                 watched.progress(line, sessions.taken())
@@ -175,7 +175,7 @@ def follow(sent: Sent, said: Iterable[Mapping[str, Any]], tell: Tell) -> Transfe
     return done
 
 
-def _end(done: Transferred, line: Mapping[str, Any]) -> None:
+def _end(done: TransferResult, line: Mapping[str, Any]) -> None:
     cpu = line.get("cpu_ms") or {}
     done.rows_loaded, done.rows_rejected = int(line["rows_loaded"]), int(line["rows_rejected"])
     done.bytes, done.chunks = int(line["bytes"]), int(line["chunks"])
@@ -186,14 +186,14 @@ def _end(done: Transferred, line: Mapping[str, Any]) -> None:
     done.reject_files = [str(path) for path in line.get("reject_files") or []]
 
 
-class _Watched:
+class _ProgressReader:
     """Turns the engine's progress into what people read: share, rate, what is left, what limits."""
 
-    def __init__(self, sent: Sent, tell: Tell) -> None:
+    def __init__(self, sent: TransferRequest, tell: Tell) -> None:
         self._sent, self._tell = sent, tell
         self._total = _total_bytes(sent.sources)
         self._recent: deque[limit.Tally] = deque(maxlen=RECENT_S)
-        self._limits: list[Limit] = []
+        self._limits: list[LoadLimit] = []
         self._first: tuple[float, float] | None = None
         self._last: tuple[float, int] = (time.monotonic(), 0)
 
@@ -227,7 +227,7 @@ class _Watched:
         """What bound in how large a part of the seconds."""
         return limit.shares(self._limits)
 
-    def _binding(self) -> Limit:
+    def _binding(self) -> LoadLimit:
         together = limit.Tally()
         for tally in self._recent:
             together.add(tally.events, tally.threads_ms)
@@ -254,6 +254,6 @@ class _Watched:
         return (1.0 - share) * (now - began) / (share - at_first)
 
 
-def _total_bytes(sources: Sequence[Source]) -> float | None:
-    sizes = [one.parquet.bytes if one.parquet is not None else one.bytes_stored for one in sources]
+def _total_bytes(sources: Sequence[RowSource]) -> float | None:
+    sizes = [source.parquet.bytes if source.parquet is not None else source.bytes_stored for source in sources]
     return None if None in sizes else sum(size for size in sizes if size is not None)

@@ -172,12 +172,12 @@ def require(connection: Connection) -> bool:
 
     try:
         with connection.transaction():
-            found = _look(connection)
-            if found:
+            require = _look(connection)
+            if require:
                 run(connection, f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
                 run(connection, f"LOCK TABLE {', '.join(f'{SCHEMA}.{name}' for name in TABLES)} IN ROW EXCLUSIVE MODE")
-                found = _look(connection)  # with what others had not committed when the lock was asked for
-            return found
+                require = _look(connection)  # with what others had not committed when the lock was asked for
+            return require
     except psycopg.errors.LockNotAvailable:
         raise InputError(
             f"another session holds a lock on the ledger (schema {SCHEMA})",
@@ -239,10 +239,10 @@ def _create(connection: Connection) -> None:
 
 def _look(connection: Connection) -> bool:
     """Whether the ledger's tables are there. :class:`InputError` with the first thing that cannot be trusted."""
-    found = _schema(connection)
-    if found is None:
+    schema = _schema(connection)
+    if schema is None:
         return False
-    oid, owner, trusted, may_create = found
+    oid, owner, trusted, may_create = schema
     if not trusted:
         raise _untrusted(f"the schema {SCHEMA} belongs to the role {owner}", owner)
     relations = many(connection, _RELATIONS, (oid,))
@@ -298,9 +298,9 @@ def _is_identity(name: str) -> bool:
 
 def _difference(connection: Connection, name: str, oid: int) -> str | None:
     columns, constraints = TABLES[name]
-    found = [_Column(*row) for row in many(connection, _COLUMNS, (oid,))]
-    if tuple(found) != columns:
-        different = next((one for one in [*found, *columns] if one not in columns or one not in found), found[0])
+    results = [_Column(*row) for row in many(connection, _COLUMNS, (oid,))]
+    if tuple(results) != columns:
+        different = next((one for one in [*results, *columns] if one not in columns or one not in results), results[0])
         return f"the column {different.name} of {SCHEMA}.{name} is not as pgdyno makes it"
     texts = sorted(row[0] for row in many(connection, _CONSTRAINTS, (oid,)))
     return None if texts == sorted(constraints) else f"the constraints of {SCHEMA}.{name} are not as pgdyno makes them"
@@ -323,12 +323,12 @@ def _older() -> InputError:
 
 
 def _forbidden(connection: Connection, why: str) -> InputError:
-    found = _schema(connection)
+    schema = _schema(connection)
     role = one(connection, "SELECT quote_ident(current_user)")[0]
-    if found is None:
+    if schema is None:
         remedy = f"run as the database's owner or a superuser `CREATE SCHEMA {SCHEMA} AUTHORIZATION {role}`"
     else:
-        remedy = f"load as {found[1]}, the role that keeps this database's ledger"
+        remedy = f"load as {schema[1]}, the role that keeps this database's ledger"
     return InputError(
         f"the ledger cannot be kept: {why}",
         remedy=f"{remedy}; or load with --no-ledger, which cannot be resumed",

@@ -39,7 +39,7 @@ _OTHERS_MAY_WRITE = 0o022
 
 
 @dataclass(frozen=True)
-class Change:
+class TargetChange:
     """Something to be done to the target, with the fact that undoes it."""
 
     kind: Kind
@@ -48,7 +48,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Entry:
+class UndoEntry:
     """A change that was made and is to be undone."""
 
     token: str
@@ -75,7 +75,7 @@ class Entry:
         return number >= self.stages_done and bool(self.fact.stages("", "")[number])
 
 
-class Journal:
+class UndoJournal:
     """The journal of one database. ``connection`` is the loader's own session, in autocommit."""
 
     def __init__(self, connection: Connection, folder: Path | None = None) -> None:
@@ -83,9 +83,9 @@ class Journal:
         self.folder = folder or default_folder()
         self._where = _identity(connection)
 
-    def make(self, change: Change, job: int, target: str, table_oid: int) -> None:
+    def make(self, change: TargetChange, job: int, target: str, table_oid: int) -> None:
         """Write a change down, here and there, and make it."""
-        entry = Entry(secrets.token_hex(8), job, target, table_oid, change.kind, change.fact)
+        entry = UndoEntry(secrets.token_hex(8), job, target, table_oid, change.kind, change.fact)
         try:
             self._write(entry)
         except OSError as error:
@@ -108,18 +108,18 @@ class Journal:
             self._forget_if_absent(entry.token)
             raise
 
-    def entries(self, table_oid: int | None = None) -> list[Entry]:
+    def entries(self, table_oid: int | None = None) -> list[UndoEntry]:
         """What is to be undone, of all tables or of one."""
-        found = stored(self._connection)
+        entries = stored(self._connection)
         on_disk = self._on_disk()
-        if found is None:
-            found = on_disk
+        if entries is None:
+            entries = on_disk
         else:
-            tokens = {entry.token for entry in found}
+            tokens = {entry.token for entry in entries}
             for entry in on_disk:
                 if entry.token not in tokens:
                     self.forget(entry.token)
-        return [entry for entry in found if table_oid is None or entry.table_oid == table_oid]
+        return [entry for entry in entries if table_oid is None or entry.table_oid == table_oid]
 
     def drop(self, token: str) -> None:
         """Remove an entry of a table that is gone."""
@@ -145,7 +145,7 @@ class Journal:
     def _unfinished(self, token: str) -> Path:
         return self.folder / f".undo-{token}"
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: UndoEntry) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _require_private(self.folder)
         unfinished = self._unfinished(entry.token)
@@ -161,16 +161,16 @@ class Journal:
         finally:
             os.close(folder)
 
-    def _on_disk(self) -> list[Entry]:
+    def _on_disk(self) -> list[UndoEntry]:
         """This machine's entries of this very database."""
         if self.folder.is_dir():
             _require_private(self.folder)
-        found = []
+        disk = []
         for path in sorted(self.folder.glob("undo-*.json")):
             with contextlib.suppress(FileNotFoundError):  # another process removes it just now
                 entry = _read(path, self._where)
-                found += [] if entry is None else [entry]
-        return found
+                disk += [] if entry is None else [entry]
+        return disk
 
 
 def default_folder() -> Path:
@@ -191,7 +191,7 @@ def _require_private(path: Path, descriptor: int | None = None) -> None:
         )
 
 
-def _read(path: Path, where: str) -> Entry | None:
+def _read(path: Path, where: str) -> UndoEntry | None:
     """A file's entry, if it is of this database. :class:`HostError` for one that cannot be understood."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, encoding="utf-8") as file:
@@ -201,7 +201,7 @@ def _read(path: Path, where: str) -> Entry | None:
             if document.pop("where") != where:
                 return None
             kind, fact = str(document.pop("kind")), document.pop("fact")
-            return Entry(kind=kind, fact=facts.parsed(kind, fact), **document)
+            return UndoEntry(kind=kind, fact=facts.parsed(kind, fact), **document)
         except (ValueError, KeyError, TypeError, PgdynoError):
             raise HostError(
                 f"{path} is not an undo file of this version of pgdyno",
@@ -209,7 +209,7 @@ def _read(path: Path, where: str) -> Entry | None:
             ) from None
 
 
-def stored(connection: Connection) -> list[Entry] | None:
+def stored(connection: Connection) -> list[UndoEntry] | None:
     """The database's entries; None where it has no journal. The ledger was checked: :func:`~pgdyno.loader.trust.require`."""
     if not one(connection, "SELECT to_regclass('pgdyno_load.undo') IS NOT NULL")[0]:
         return None
@@ -218,12 +218,12 @@ def stored(connection: Connection) -> list[Entry] | None:
         "SELECT token, job, target, table_oid, kind, fact, stages_done FROM pgdyno_load.undo ORDER BY entry",
     )
     return [
-        Entry(token, job, target, oid, kind, facts.parsed(kind, fact), done)
+        UndoEntry(token, job, target, oid, kind, facts.parsed(kind, fact), done)
         for token, job, target, oid, kind, fact, done in rows
     ]
 
 
-def insert(connection: Connection, entry: Entry) -> None:
+def insert(connection: Connection, entry: UndoEntry) -> None:
     """The row of an entry."""
     run(
         connection,
@@ -232,7 +232,7 @@ def insert(connection: Connection, entry: Entry) -> None:
     )
 
 
-def undo_stage(connection: Connection, entry: Entry, number: int) -> None:
+def undo_stage(connection: Connection, entry: UndoEntry, number: int) -> None:
     """Restore one stage of an entry, and with the last one remove its row: one transaction.
 
     Without a row, when the schema was dropped, what is there already counts as restored.
@@ -274,7 +274,7 @@ def undo_stage(connection: Connection, entry: Entry, number: int) -> None:
             )
 
 
-def _compare(connection: Connection, entry: Entry) -> None:
+def _compare(connection: Connection, entry: UndoEntry) -> None:
     """That what is there now is what was there. :class:`PgdynoError`, and nothing of the stage stays.
 
     Expressions are left out: the server may write one in other words when it has read its own (casts of arrays in ``IN``).
@@ -284,15 +284,15 @@ def _compare(connection: Connection, entry: Entry) -> None:
     if expected is None or entry.fact.expressions() or now != entry.target:
         return  # a table that was renamed has other definitions
     query, name, before = expected
-    found = maybe(connection, query, (entry.table_oid, name))
-    if found is not None and found[0] != before:
+    results = maybe(connection, query, (entry.table_oid, name))
+    if results is not None and results[0] != before:
         raise PgdynoError(
-            f"it would be `{found[0]}` now, and was `{before}`",
+            f"it would be `{results[0]}` now, and was `{before}`",
             remedy=f"run the second statement yourself, then `DELETE FROM pgdyno_load.undo WHERE token = '{entry.token}'`",
         )
 
 
-def of_stage(entries: Sequence[Entry], number: int) -> list[Entry]:
+def of_stage(entries: Sequence[UndoEntry], number: int) -> list[UndoEntry]:
     """Entries that have something to do in a stage."""
     return [entry for entry in entries if entry.has(number)]
 

@@ -30,7 +30,7 @@ from pgdyno.loader.server import maybe, one, run, said, usual_names
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import Column, Table
+    from pgdyno.loader.table import TableColumn, TargetTable
 
 _UNIQUE = """
 SELECT i.indexrelid
@@ -61,7 +61,7 @@ SELECT 1 FROM pg_index WHERE indrelid = %s AND (indisunique OR indisexclusion) A
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeResult:
     """What a merge did."""
 
     rows: int
@@ -71,19 +71,19 @@ class Merged:
 
 
 def keys_of(
-    connection: Connection, asked: Sequence[str], target: Table, columns: Sequence[Column]
-) -> tuple[Column, ...]:
+    connection: Connection, texts: Sequence[str], target: TargetTable, columns: Sequence[TableColumn]
+) -> tuple[TableColumn, ...]:
     """The columns that are the key; none when none was asked for. :class:`InputError` for those that cannot be.
 
     ``columns`` are those that the files have.
     """
-    if not asked:
+    if not texts:
         return ()
-    keys = named(asked, columns)
+    keys = named(texts, columns)
     if keys is None:
         known = ", ".join(column.name for column in columns)
         raise InputError(
-            f"--upsert: {', '.join(asked)} are not columns of the files",
+            f"--upsert: {', '.join(texts)} are not columns of the files",
             remedy=f"they have {known}; name each key once",
         )
     if target.kind == "f":
@@ -102,7 +102,7 @@ def keys_of(
     return tuple(keys)
 
 
-def require_conflicts(connection: Connection, target: Table, columns: Sequence[Column]) -> None:
+def require_conflicts(connection: Connection, target: TargetTable, columns: Sequence[TableColumn]) -> None:
     """:class:`InputError` where no row can be in the way of another, so that ``--on-conflict skip`` would skip none.
 
     ``columns`` are those that the files have.
@@ -117,7 +117,9 @@ def require_conflicts(connection: Connection, target: Table, columns: Sequence[C
     _explain(connection, target, columns, ())
 
 
-def _explain(connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column]) -> None:
+def _explain(
+    connection: Connection, target: TargetTable, columns: Sequence[TableColumn], keys: Sequence[TableColumn]
+) -> None:
     """Have the server look at the statement now: rules, rights and generated keys are known before the first row."""
     import psycopg
 
@@ -132,7 +134,7 @@ def _explain(connection: Connection, target: Table, columns: Sequence[Column], k
         ) from None
 
 
-def _statement(target: Table, columns: Sequence[Column], keys: Sequence[Column], rows: str) -> str:
+def _statement(target: TargetTable, columns: Sequence[TableColumn], keys: Sequence[TableColumn], rows: str) -> str:
     """Insert rows, or replace those that are there; without ``keys`` rows that conflict are left out.
 
     Identities are given, as COPY would give them.
@@ -146,7 +148,7 @@ def _statement(target: Table, columns: Sequence[Column], keys: Sequence[Column],
     return f"INSERT INTO {target.quoted} ({listed}) OVERRIDING SYSTEM VALUE {rows} ON CONFLICT ({conflict}) DO {doing}"
 
 
-def _last_rows(columns: Sequence[Column], keys: Sequence[Column], job: int) -> str:
+def _last_rows(columns: Sequence[TableColumn], keys: Sequence[TableColumn], job: int) -> str:
     """The last one in the files of the rows with the same keys."""
     distinct = ", ".join(f"s.{key.quoted}" for key in keys)
     listed = ", ".join(f"s.{column.quoted}" for column in columns)
@@ -157,14 +159,14 @@ def _last_rows(columns: Sequence[Column], keys: Sequence[Column], job: int) -> s
     )
 
 
-def _all_rows(columns: Sequence[Column], job: int) -> str:
+def _all_rows(columns: Sequence[TableColumn], job: int) -> str:
     """All rows in the order of the files: of those with the same keys the first one stays."""
     listed = ", ".join(f"s.{column.quoted}" for column in columns)
     _, row = staging.own_columns(columns)
     return f"SELECT {listed} FROM {_staged(columns, job)} ORDER BY c.source, c.chunk, s.{row}"
 
 
-def _staged(columns: Sequence[Column], job: int, join: str = "JOIN") -> str:
+def _staged(columns: Sequence[TableColumn], job: int, join: str = "JOIN") -> str:
     """Staged rows with the chunks that they came in."""
     xact, _ = staging.own_columns(columns)
     return (
@@ -173,22 +175,22 @@ def _staged(columns: Sequence[Column], job: int, join: str = "JOIN") -> str:
     )
 
 
-def merged(connection: Connection, job: int) -> Merged | None:
+def merged(connection: Connection, job: int) -> MergeResult | None:
     """What the merge of a job did, if it has been."""
     row = maybe(connection, "SELECT rows_merged, rows_replaced FROM pgdyno_load.merge WHERE job = %s", (job,))
-    return None if row is None else Merged(*row)
+    return None if row is None else MergeResult(*row)
 
 
 def merge(
     connection: Connection,
-    target: Table,
-    columns: Sequence[Column],
-    keys: Sequence[Column],
+    target: TargetTable,
+    columns: Sequence[TableColumn],
+    keys: Sequence[TableColumn],
     job: int,
     rows_staged: int,
     *,
     skip: bool = False,
-) -> Merged:
+) -> MergeResult:
     """Merge what is staged, whole or not at all, durably. :class:`PgdynoError` with what the server has against it.
 
     ``skip``: rows that conflict are left out, and there are no ``keys``.
@@ -208,18 +210,18 @@ def merge(
                 remedy="disable the trigger, and run the same command again",
             )
         replaced = one(connection, _REPLACED, (target.oid, target.oid))[0]
-        found = Merged(rows, None if replaced is None else min(rows, int(replaced)))
+        result = MergeResult(rows, None if replaced is None else min(rows, int(replaced)))
         run(
             connection,
             "INSERT INTO pgdyno_load.merge (job, rows_merged, rows_replaced) VALUES (%s, %s, %s)",
-            (job, found.rows, found.replaced),
+            (job, result.rows, result.replaced),
         )
         run(connection, f"DROP TABLE {staging.name(job)}")
         run(connection, "DELETE FROM pgdyno_load.undo WHERE job = %s AND kind = %s", (job, staging.KIND))
-    return found
+    return result
 
 
-def _require_all(connection: Connection, columns: Sequence[Column], job: int, rows: int) -> None:
+def _require_all(connection: Connection, columns: Sequence[TableColumn], job: int, rows: int) -> None:
     """That the rows which the ledger has are there, and no others."""
     all_rows, known = one(connection, f"SELECT count(*), count(c.job) FROM {_staged(columns, job, 'LEFT JOIN')}")
     if (all_rows, known) != (rows, rows):
@@ -231,7 +233,7 @@ def _require_all(connection: Connection, columns: Sequence[Column], job: int, ro
 
 
 def _expected(
-    connection: Connection, target: Table, columns: Sequence[Column], keys: Sequence[Column], job: int
+    connection: Connection, target: TargetTable, columns: Sequence[TableColumn], keys: Sequence[TableColumn], job: int
 ) -> int | None:
     """How many rows the merge is to write, where a trigger might keep some out; None where nothing could."""
     if not keys or len(keys) == len(columns) or not staging.fires_before(connection, target):
@@ -241,7 +243,7 @@ def _expected(
 
 
 @contextlib.contextmanager
-def _as_errors(connection: Connection, target: Table, job: int) -> Iterator[None]:
+def _as_errors(connection: Connection, target: TargetTable, job: int) -> Iterator[None]:
     """The error that ends a merge, with how to resume."""
     import psycopg
 

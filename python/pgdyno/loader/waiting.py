@@ -39,17 +39,17 @@ ORDER BY 1
 
 def one_at_a_time(tell: Tell | None) -> Tell:
     """A function that any thread may call, and that calls ``tell`` unless it is None."""
-    told = threading.Lock()
+    lock = threading.Lock()
 
     def locked(event: Mapping[str, Any]) -> None:
         if tell is not None:
-            with told:
+            with lock:
                 tell(event)
 
     return locked
 
 
-class Waiting:
+class WaitSampler:
     """Looks for them from the beginning of a ``with`` block to its end, in a thread and a session of its own.
 
     ``note`` gets a sentence for each blocking session; it is called in that thread.
@@ -93,11 +93,11 @@ class Waiting:
 
     def _look(self, connection: Connection) -> None:
         fixed = {"patience_s": PATIENCE_S, "ours": f"{APPLICATION_NAME}%"}
-        found = connection.execute(_HOLDERS.encode(), fixed | self._asked).fetchall()
-        for pid, program, role, state in found:
+        result = connection.execute(_HOLDERS.encode(), fixed | self._asked).fetchall()
+        for pid, program, role, state in result:
             if pid not in self._told:
                 self._note(_said(pid, [program, f"role {role}" if role else None, state]))
-        self._told = {row[0] for row in found}
+        self._told = {row[0] for row in result}
 
 
 def _said(pid: int, known: list[str | None]) -> str:

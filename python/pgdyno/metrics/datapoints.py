@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno.errors import InputError
-from pgdyno.metrics.cloudwatch import BY_NAME, METRICS, Metric
+from pgdyno.metrics.cloudwatch import BY_NAME, METRICS, CloudWatchMetric
 from pgdyno.metrics.periods import MINUTE_S
 
 if TYPE_CHECKING:
     from pgdyno.metrics.periods import Period
-    from pgdyno.metrics.samples import Samples
+    from pgdyno.metrics.samples import CounterHistory
 
 ScanBy = Literal["TimestampDescending", "TimestampAscending"]
 
@@ -39,17 +39,17 @@ class Datapoint:
 
 
 @dataclass(frozen=True)
-class Series:
+class DatapointSeries:
     """The datapoints of one metric of one volume, the earliest first."""
 
     volume: str
-    metric: Metric
+    metric: CloudWatchMetric
     statistic: str
     period_s: int
     points: tuple[Datapoint, ...]
 
 
-def find_metrics(names: Sequence[str]) -> list[Metric]:
+def find_metrics(names: Sequence[str]) -> list[CloudWatchMetric]:
     """The metrics of those names, all when there are none. :class:`InputError` with the nearest name for one that is none."""
     unknown = [name for name in names if name not in BY_NAME]
     if unknown:
@@ -62,14 +62,14 @@ def find_metrics(names: Sequence[str]) -> list[Metric]:
 
 
 def series(
-    samples: Samples,
+    samples: CounterHistory,
     minutes: Sequence[Period],
-    metric: Metric,
+    metric: CloudWatchMetric,
     *,
     period_s: int = MINUTE_S,
     statistic: str = "",
     origin_s: int = 0,
-) -> Series:
+) -> DatapointSeries:
     """One metric over periods of several minutes; minutes in which the volume does not have it are left out.
 
     The statistic is the metric's own unless another is named. Periods begin at multiples of their length since 1970, as
@@ -83,45 +83,47 @@ def series(
             begin_s = (minute.unix_s - origin_s) // period_s * period_s + origin_s
             groups.setdefault(begin_s, []).append((value, minute.whole))
     points = [
-        Datapoint(begin_s, float(STATISTICS[statistic]([value for value, _ in found])), _is_whole(found, period_s))
-        for begin_s, found in groups.items()
+        Datapoint(begin_s, float(STATISTICS[statistic]([value for value, _ in group])), _is_whole(group, period_s))
+        for begin_s, group in groups.items()
     ]
-    return Series(samples.volume, metric, statistic, period_s, tuple(points))
+    return DatapointSeries(samples.volume, metric, statistic, period_s, tuple(points))
 
 
-def _is_whole(found: Sequence[tuple[float, bool]], period_s: int) -> bool:
-    return len(found) * MINUTE_S == period_s and all(whole for _, whole in found)
+def _is_whole(result: Sequence[tuple[float, bool]], period_s: int) -> bool:
+    return len(result) * MINUTE_S == period_s and all(whole for _, whole in result)
 
 
-def document(found: Sequence[Series], scan_by: ScanBy = "TimestampDescending") -> dict[str, Any]:
+def document(series: Sequence[DatapointSeries], scan_by: ScanBy = "TimestampDescending") -> dict[str, Any]:
     """The answer of get-metric-data: the newest datapoint first, as CloudWatch does by default.
 
     Metrics without a datapoint are left out. A label is the metric's name; of several volumes, the volume's before it, also where the
     metric is their instance's: what sizes a volume wants to know of both. Messages say which datapoints are of a part of their period.
     """
-    several = len({one.volume for one in found}) > 1
-    results = [_result(one, several, scan_by) for one in found if one.points]
-    partial = sorted({point.unix_s for one in found for point in one.points if not point.whole})
+    several = len({datapoint_series.volume for datapoint_series in series}) > 1
+    results = [_result(datapoint_series, several, scan_by) for datapoint_series in series if datapoint_series.points]
+    partial = sorted(
+        {point.unix_s for datapoint_series in series for point in datapoint_series.points if not point.whole}
+    )
     named = ", ".join(timestamp(unix_s) for unix_s in partial)
     messages = [{"Code": "PartialPeriod", "Value": f"only a part of these periods was sampled: {named}"}]
     return {"MetricDataResults": results, "Messages": messages if partial else []}
 
 
-def _result(one: Series, several: bool, scan_by: ScanBy) -> dict[str, Any]:
-    points = one.points if scan_by == "TimestampAscending" else one.points[::-1]
+def _result(series: DatapointSeries, several: bool, scan_by: ScanBy) -> dict[str, Any]:
+    points = series.points if scan_by == "TimestampAscending" else series.points[::-1]
     return {
-        "Id": _identifier(one, several),
-        "Label": f"{one.volume} {one.metric.name}" if several else one.metric.name,
+        "Id": _identifier(series, several),
+        "Label": f"{series.volume} {series.metric.name}" if several else series.metric.name,
         "Timestamps": [timestamp(point.unix_s) for point in points],
         "Values": [point.value for point in points],
         "StatusCode": "Complete",
     }
 
 
-def _identifier(one: Series, several: bool) -> str:
+def _identifier(series: DatapointSeries, several: bool) -> str:
     """An Id as CloudWatch allows it: letters, digits and underscores after a small letter."""
-    name = one.metric.name[0].lower() + one.metric.name[1:]
-    text = f"v_{one.volume}_{name}" if several else name
+    name = series.metric.name[0].lower() + series.metric.name[1:]
+    text = f"v_{series.volume}_{name}" if several else name
     return "".join(sign if sign.isalnum() and sign.isascii() else "_" for sign in text)
 
 

@@ -25,12 +25,12 @@ _COUNTERS = {
 """Key of the page -> counter of the daemon and its unit in the page's."""
 
 
-def statistics(said: Mapping[str, Any]) -> dict[str, Any]:
+def statistics(document: Mapping[str, Any]) -> dict[str, Any]:
     """The page of a volume, from what its daemon says. A volume that no instance limits never waited for one."""
-    counters = said["counters"]
+    counters = document["counters"]
     page: dict[str, Any] = {key: (counters.get(name) or 0) // unit for key, (name, unit) in _COUNTERS.items()}
     for operation in ("read", "write"):
-        page[f"{operation}_io_latency_histogram"] = histogram(said["histograms"][f"{operation}_latency_us_log2"])
+        page[f"{operation}_io_latency_histogram"] = histogram(document["histograms"][f"{operation}_latency_us_log2"])
     return page
 
 

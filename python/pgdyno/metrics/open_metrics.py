@@ -20,7 +20,7 @@ Sample = tuple[str, dict[str, str], float]
 
 
 @dataclass(frozen=True)
-class Volume:
+class VolumeScrape:
     """One volume at a scrape."""
 
     name: str
@@ -30,7 +30,7 @@ class Volume:
 
 
 @dataclass(frozen=True)
-class Family:
+class MetricFamily:
     """A family of metrics: its name without prefix, type, unit, meaning, and the samples of one subject: here, of a volume."""
 
     name: str
@@ -41,14 +41,14 @@ class Family:
     prefix: str = PREFIX
 
 
-def _counters(volume: Volume) -> Mapping[str, Any]:
+def _counters(volume: VolumeScrape) -> Mapping[str, Any]:
     return volume.said["counters"] if volume.said is not None else {}
 
 
 def _by(label: str, counters: Mapping[str, str], unit: float = 1.0, suffix: str = "_total") -> Any:
     """Samples that a label tells apart: value of the label -> counter. Counters that the volume lacks are left out."""
 
-    def samples(volume: Volume) -> Iterator[Sample]:
+    def samples(volume: VolumeScrape) -> Iterator[Sample]:
         known = _counters(volume)
         for value, counter in counters.items():
             if known.get(counter) is not None:
@@ -58,7 +58,7 @@ def _by(label: str, counters: Mapping[str, str], unit: float = 1.0, suffix: str 
 
 
 def _limit(key: str, unit: float = 1.0) -> Any:
-    def samples(volume: Volume) -> Iterator[Sample]:
+    def samples(volume: VolumeScrape) -> Iterator[Sample]:
         limit = volume.spec.get("limits", {}).get(key)
         if limit is not None:
             yield "", {}, limit * unit
@@ -66,21 +66,21 @@ def _limit(key: str, unit: float = 1.0) -> Any:
     return samples
 
 
-def _info(volume: Volume) -> Iterator[Sample]:
+def _info(volume: VolumeScrape) -> Iterator[Sample]:
     if volume.spec:
         yield "_info", {"type": str(volume.spec.get("type", "")), "spec": str(volume.spec.get("spec", ""))}, 1
 
 
-def _dilation(volume: Volume) -> Iterator[Sample]:
+def _dilation(volume: VolumeScrape) -> Iterator[Sample]:
     if volume.said is not None:
         yield "", {}, volume.said["dilation"]
 
 
-def _up(volume: Volume) -> Iterator[Sample]:
+def _up(volume: VolumeScrape) -> Iterator[Sample]:
     yield "", {}, int(volume.said is not None)
 
 
-def _latency(volume: Volume) -> Iterator[Sample]:
+def _latency(volume: VolumeScrape) -> Iterator[Sample]:
     """A histogram by powers of two of microseconds: exact counts, as many as operations completed."""
     if volume.said is None:
         return
@@ -96,55 +96,57 @@ def _latency(volume: Volume) -> Iterator[Sample]:
 
 _READ_WRITE = ("read", "write")
 
-FAMILIES: tuple[Family, ...] = (
-    Family("up", "gauge", "", "Whether the volume's daemon answered.", _up),
-    Family("", "info", "", "The volume's type and specification.", _info),
-    Family(
+FAMILIES: tuple[MetricFamily, ...] = (
+    MetricFamily("up", "gauge", "", "Whether the volume's daemon answered.", _up),
+    MetricFamily("", "info", "", "The volume's type and specification.", _info),
+    MetricFamily(
         "dilation",
         "gauge",
         "",
         "Real seconds in a second of the volume, in whose time it counts: rates are to be multiplied by it.",
         _dilation,
     ),
-    Family(
+    MetricFamily(
         "operations",
         "counter",
         "",
         "Operations that completed.",
-        _by("operation", {one: f"{one}_ops" for one in _READ_WRITE}),
+        _by("operation", {text: f"{text}_ops" for text in _READ_WRITE}),
     ),
-    Family(
+    MetricFamily(
         "transferred_bytes",
         "counter",
         "bytes",
         "Bytes of the operations that completed.",
-        _by("operation", {one: f"{one}_bytes" for one in _READ_WRITE}),
+        _by("operation", {text: f"{text}_bytes" for text in _READ_WRITE}),
     ),
-    Family("latency_seconds", "histogram", "seconds", "Latency of the operations that completed.", _latency),
-    Family("flushes", "counter", "", "Flushes that were answered.", _by("", {"": "flush_ops"})),
-    Family("io_units", "counter", "", "I/O units charged, after splitting and merging.", _by("", {"": "io_units"})),
-    Family(
+    MetricFamily("latency_seconds", "histogram", "seconds", "Latency of the operations that completed.", _latency),
+    MetricFamily("flushes", "counter", "", "Flushes that were answered.", _by("", {"": "flush_ops"})),
+    MetricFamily(
+        "io_units", "counter", "", "I/O units charged, after splitting and merging.", _by("", {"": "io_units"})
+    ),
+    MetricFamily(
         "queue_length",
         "gauge",
         "",
         "Operations that wait to be completed now.",
         _by("", {"": "queue_length"}, suffix=""),
     ),
-    Family(
+    MetricFamily(
         "queue_seconds",
         "counter",
         "seconds",
         "Integral of the queue's length over time: its rate is the mean VolumeQueueLength.",
         _by("", {"": "queue_time_ns"}, 1e9),
     ),
-    Family(
+    MetricFamily(
         "busy_seconds",
         "counter",
         "seconds",
         "Time with an operation in the volume: VolumeIdleTime is the rest.",
         _by("", {"": "busy_ns"}, 1e9),
     ),
-    Family(
+    MetricFamily(
         "exceeded_seconds",
         "counter",
         "seconds",
@@ -160,35 +162,35 @@ FAMILIES: tuple[Family, ...] = (
             1e9,
         ),
     ),
-    Family(
+    MetricFamily(
         "burst_balance_ratio",
         "gauge",
         "ratio",
         "Credits left of the most that are kept: BurstBalance.",
         _by("", {"": "burst_balance_ppm"}, 1e6, suffix=""),
     ),
-    Family(
+    MetricFamily(
         "initialized_ratio",
         "gauge",
         "ratio",
         "How much of its snapshot a restored volume has.",
         _by("", {"": "initialized_ppm"}, 1e6, suffix=""),
     ),
-    Family(
+    MetricFamily(
         "first_touch_seconds",
         "counter",
         "seconds",
         "Time for which requests waited for blocks of the volume's snapshot.",
         _by("", {"": "first_touch_ns"}, 1e9),
     ),
-    Family(
+    MetricFamily(
         "degraded_seconds",
         "counter",
         "seconds",
         "Time in which a volume with `degraded=` had only a part of its limits.",
         _by("", {"": "degraded_ns"}, 1e9),
     ),
-    Family(
+    MetricFamily(
         "instance_balance_ratio",
         "gauge",
         "ratio",
@@ -200,43 +202,43 @@ FAMILIES: tuple[Family, ...] = (
             suffix="",
         ),
     ),
-    Family("provisioned_iops", "gauge", "", "The volume's IOPS limit.", _limit("iops")),
-    Family(
+    MetricFamily("provisioned_iops", "gauge", "", "The volume's IOPS limit.", _limit("iops")),
+    MetricFamily(
         "provisioned_bytes_per_second",
         "gauge",
         "bytes_per_second",
         "The volume's throughput limit.",
         _limit("throughput_mib_per_s", 2**20),
     ),
-    Family(
+    MetricFamily(
         "late_operations",
         "counter",
         "",
         "Operations answered later than the model said by more than a twentieth of what it said.",
-        _by("operation", {one: f"late_{one}_ops" for one in _READ_WRITE}),
+        _by("operation", {text: f"late_{text}_ops" for text in _READ_WRITE}),
     ),
-    Family(
+    MetricFamily(
         "overrun_operations",
         "counter",
         "",
         "Operations for which the machine's store was slower than the model.",
         _by("", {"": "overrun_ops"}),
     ),
-    Family(
+    MetricFamily(
         "refused_operations",
         "counter",
         "",
         "Requests that were refused: not of whole blocks, or past the end of the volume.",
         _by("", {"": "refused_ops"}),
     ),
-    Family(
+    MetricFamily(
         "failed_operations",
         "counter",
         "",
         "Operations answered with an I/O error, because the store is full or its disk is broken.",
         _by("", {"": "failed_ops"}),
     ),
-    Family(
+    MetricFamily(
         "daemon_cpu_seconds",
         "counter",
         "seconds",
@@ -247,12 +249,12 @@ FAMILIES: tuple[Family, ...] = (
 """Every family, in the order of the text."""
 
 
-def text(volumes: Sequence[Volume]) -> str:
+def text(volumes: Sequence[VolumeScrape]) -> str:
     """The exposition of all volumes, to its end mark."""
     return exposition(lines_of(FAMILIES, [({"volume": volume.name}, volume) for volume in volumes]))
 
 
-def lines_of(families: Sequence[Family], subjects: Sequence[tuple[Mapping[str, str], Any]]) -> list[str]:
+def lines_of(families: Sequence[MetricFamily], subjects: Sequence[tuple[Mapping[str, str], Any]]) -> list[str]:
     """The families of several subjects, each with the labels that tell it apart. A family without a sample is left out."""
     lines: list[str] = []
     for family in families:
@@ -271,7 +273,7 @@ def exposition(lines: Sequence[str]) -> str:
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 
-def full_name(family: Family) -> str:
+def full_name(family: MetricFamily) -> str:
     """The family's name with its prefix."""
     return (family.prefix + family.name).rstrip("_")
 
@@ -292,7 +294,7 @@ def number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
-def _head(family: Family) -> Iterator[str]:
+def _head(family: MetricFamily) -> Iterator[str]:
     name = full_name(family)
     yield f"# TYPE {name} {family.kind}"
     if family.unit:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pgdyno.errors import InputError
 
 if TYPE_CHECKING:
-    from pgdyno.metrics.samples import Samples
+    from pgdyno.metrics.samples import CounterHistory
 
 MINUTE_S = 60
 """CloudWatch's period of AWS/EBS: a volume is sampled once a minute."""
@@ -35,7 +35,7 @@ class Period:
         return (self.end_ns - self.begin_ns) / _SECOND_NS
 
 
-def minutes(samples: Samples, *, begin_ns: int | None = None, end_ns: int | None = None) -> list[Period]:
+def minutes(samples: CounterHistory, *, begin_ns: int | None = None, end_ns: int | None = None) -> list[Period]:
     """The minutes from the first sample to the last, the earliest first; the outer ones may be parts.
 
     Minutes end where the wall clock's do, as CloudWatch's. With ``begin_ns`` the first begins there instead (a run's measure phase),
@@ -48,16 +48,16 @@ def minutes(samples: Samples, *, begin_ns: int | None = None, end_ns: int | None
     else:
         origin_ns, first_ns = begin_ns, max(first_ns, begin_ns)
     last_ns = last_ns if end_ns is None else min(last_ns, end_ns)
-    found = []
+    minutes = []
     while origin_ns < last_ns:
         next_ns = origin_ns + MINUTE_S * _SECOND_NS
         begin, end = max(origin_ns, first_ns), min(next_ns, last_ns)
         if end > begin:
             whole = begin - origin_ns <= _WHOLE_NS and next_ns - end <= _WHOLE_NS
             unix_s = samples.anchor.to_unix_ns(origin_ns) // _SECOND_NS
-            found.append(Period(unix_s, begin, end, whole))
+            minutes.append(Period(unix_s, begin, end, whole))
         origin_ns = next_ns
-    return found
+    return minutes
 
 
 def require_period(period_s: int) -> int:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.volume_figures import of_role, volume_roles, volume_spec
 from pgdyno.errors import InputError
 from pgdyno.store.record import Anchor
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.host.volume import AttachedVolume
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 _OF_A_DEVICE = {
     "read_ops": ("reads", 1),
@@ -33,7 +33,7 @@ _OF_A_DEVICE = {
 
 
 @dataclass(frozen=True)
-class Samples:
+class CounterHistory:
     """What one volume had counted, at instants of CLOCK_MONOTONIC."""
 
     volume: str
@@ -41,7 +41,7 @@ class Samples:
     spec: Mapping[str, Any]
     """The resolved specification; empty for a device that was there."""
     anchor: Anchor
-    counters: Counters
+    counters: CounterSamples
     earlier: tuple[tuple[int, Mapping[str, Any]], ...] = ()
     """What the volume was before each of its modifications, with the instant until which, the first one first."""
 
@@ -72,7 +72,7 @@ class Samples:
         return None if begin is None or end is None else end - begin
 
 
-def of_run(run: Run, volume: str | None = None) -> list[Samples]:
+def of_run(run: StoredRun, volume: str | None = None) -> list[CounterHistory]:
     """The samples of every volume of a run, the data's first, or of one of them.
 
     A volume that was not emulated is read from its block device's statistics. :class:`InputError` when the run has no such volume
@@ -81,8 +81,8 @@ def of_run(run: Run, volume: str | None = None) -> list[Samples]:
     roles = volume_roles(run)
     if volume is not None and volume not in roles:
         raise InputError(f"the run {run.record.run_id} has no volume `{volume}`", remedy=f"it has {', '.join(roles)}")
-    found = [_of_role(run, role) for role in ([volume] if volume is not None else roles)]
-    samples = [one for one in found if one is not None]
+    histories = [_of_role(run, role) for role in ([volume] if volume is not None else roles)]
+    samples = [history for history in histories if history is not None]
     if not samples:
         raise InputError(
             f"the run {run.record.run_id} has no samples of a volume",
@@ -91,17 +91,17 @@ def of_run(run: Run, volume: str | None = None) -> list[Samples]:
     return samples
 
 
-def of_volume(attached: AttachedVolume) -> Samples:
+def of_volume(attached: AttachedVolume) -> CounterHistory:
     """The samples that the daemon of an attached volume keeps: each full minute of the last day, and now."""
     kept = attached.minutes()
     now = attached.stats()
     rows = [*kept["minutes"], {"t_ns": now["seen_ns"], "counters": now["counters"]}]
     # A daemon that is older than this command does not say it.
-    earlier = tuple((int(one["until_ns"]), one["spec"]) for one in kept.get("earlier", ()))
-    return Samples(attached.name, attached.spec, Anchor(**kept["anchor"]), _counters(rows), earlier)
+    earlier = tuple((int(item["until_ns"]), item["spec"]) for item in kept.get("earlier", ()))
+    return CounterHistory(attached.name, attached.spec, Anchor(**kept["anchor"]), _counters(rows), earlier)
 
 
-def _counters(rows: list[dict[str, Any]]) -> Counters:
+def _counters(rows: list[dict[str, Any]]) -> CounterSamples:
     """Rows of the daemon as columns; a counter that a volume does not have is NaN."""
     import numpy as np
 
@@ -110,21 +110,23 @@ def _counters(rows: list[dict[str, Any]]) -> Counters:
         name: np.array([math.nan if row["counters"][name] is None else row["counters"][name] for row in rows], float)
         for name in names
     }
-    return Counters(np.array([row["t_ns"] for row in rows], np.int64), columns)
+    return CounterSamples(np.array([row["t_ns"] for row in rows], np.int64), columns)
 
 
-def _of_role(run: Run, role: str) -> Samples | None:
+def _of_role(run: StoredRun, role: str) -> CounterHistory | None:
     """The volume's own counters, else its device's; None when neither has two samples."""
     table = of_role(run.table("probe/volume"), role)
     if table.num_rows > 1:
-        return Samples(role, volume_spec(run, role), run.record.anchor, Counters.of(table))
+        return CounterHistory(role, volume_spec(run, role), run.record.anchor, CounterSamples.of(table))
     device = of_role(run.table("probe/disk"), role)
     if device.num_rows < 2:
         return None
-    columns = Counters.of(device)
-    return Samples(role, volume_spec(run, role), run.record.anchor, Counters(columns.t_ns, _as_a_volume(columns)))
+    columns = CounterSamples.of(device)
+    return CounterHistory(
+        role, volume_spec(run, role), run.record.anchor, CounterSamples(columns.t_ns, _as_a_volume(columns))
+    )
 
 
-def _as_a_volume(device: Counters) -> dict[str, np.ndarray[Any, Any]]:
+def _as_a_volume(device: CounterSamples) -> dict[str, np.ndarray[Any, Any]]:
     """A device's counters under a volume's names and in its units."""
     return {name: device.columns[column] * unit for name, (column, unit) in _OF_A_DEVICE.items()}

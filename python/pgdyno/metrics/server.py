@@ -16,7 +16,7 @@ from typing import Any
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.host.volume import AttachedVolume, find, list_volumes
 from pgdyno.metrics import open_metrics
-from pgdyno.metrics.open_metrics import CONTENT_TYPE, Volume
+from pgdyno.metrics.open_metrics import CONTENT_TYPE, VolumeScrape
 
 DEFAULT_LISTEN = "127.0.0.1:9273"
 PATH = "/metrics"
@@ -114,19 +114,19 @@ def lines(names: Sequence[str], *, known: bool = False) -> list[str]:
 
     Names that were ``known`` before may be of volumes that were detached since: those are down, and hide no other.
     """
-    attached = {one.name: one for one in list_volumes()}
+    attached = {list_volume.name: list_volume for list_volume in list_volumes()}
     if not known:
         attached |= {name: find(name) for name in names if name not in attached}
     wanted = names or tuple(attached)
-    with ThreadPoolExecutor(_ASKED_AT_ONCE) as asked:
-        said = list(asked.map(_read, [attached[name] for name in wanted if name in attached]))
-    volumes = [*said, *(Volume(name, {}, None) for name in wanted if name not in attached)]
-    return open_metrics.lines_of(open_metrics.FAMILIES, [({"volume": one.name}, one) for one in volumes])
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as executor:
+        results = list(executor.map(_read, [attached[name] for name in wanted if name in attached]))
+    volumes = [*results, *(VolumeScrape(name, {}, None) for name in wanted if name not in attached)]
+    return open_metrics.lines_of(open_metrics.FAMILIES, [({"volume": volume.name}, volume) for volume in volumes])
 
 
-def _read(attached: AttachedVolume) -> Volume:
+def _read(attached: AttachedVolume) -> VolumeScrape:
     """A volume that does not answer is one that is down: the others must not be missing for it."""
     try:
-        return Volume(attached.name, attached.spec, attached.stats())
+        return VolumeScrape(attached.name, attached.spec, attached.stats())
     except PgdynoError:
-        return Volume(attached.name, attached.spec, None)
+        return VolumeScrape(attached.name, attached.spec, None)

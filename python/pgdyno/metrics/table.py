@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.metrics.periods import Period
-    from pgdyno.metrics.samples import Samples
+    from pgdyno.metrics.samples import CounterHistory
 
 HEADER = (
     "MINUTE (UTC)", "READ IOPS", "WRITE IOPS", "READ KiB/s", "WRITE KiB/s", "READ ms", "WRITE ms", "KiB/OP", "BUSY %",
@@ -51,7 +51,7 @@ _CHECKS = {
 }
 
 
-def figures(samples: Samples, period: Period) -> Minute:
+def figures(samples: CounterHistory, period: Period) -> Minute:
     """The formulas over one minute."""
 
     def value(name: str) -> float | None:
@@ -84,54 +84,54 @@ def figures(samples: Samples, period: Period) -> Minute:
     )
 
 
-def rows(found: Sequence[Minute]) -> list[list[str]]:
+def rows(minutes: Sequence[Minute]) -> list[list[str]]:
     """One line for each minute; a part of one is marked with ``*``."""
     return [
         [
-            _minute(one.period),
+            _minute(minute.period),
             *(
                 _figure(number, 0)
-                for number in (one.read_iops, one.write_iops, one.read_kib_per_s, one.write_kib_per_s)
+                for number in (minute.read_iops, minute.write_iops, minute.read_kib_per_s, minute.write_kib_per_s)
             ),
-            _figure(one.read_ms, 2),
-            _figure(one.write_ms, 2),
-            _figure(one.size_kib, 1),
-            _figure(one.busy_percent, 1),
-            _figure(one.queue_length, 2),
-            _figure(one.burst_percent, 2),
-            ", ".join(one.limited_by) or "-",
+            _figure(minute.read_ms, 2),
+            _figure(minute.write_ms, 2),
+            _figure(minute.size_kib, 1),
+            _figure(minute.busy_percent, 1),
+            _figure(minute.queue_length, 2),
+            _figure(minute.burst_percent, 2),
+            ", ".join(minute.limited_by) or "-",
         ]
-        for one in found
+        for minute in minutes
     ]
 
 
-def remarks(samples: Samples, found: Sequence[Minute]) -> list[str]:
+def remarks(samples: CounterHistory, minutes: Sequence[Minute]) -> list[str]:
     """What the rules of thumb say of the minutes: the queue's length, which limit binds first, how long credits last."""
-    said = [*_queue(samples, found), *_binds_first(samples, found), *_credits(samples, found)]
-    if any(not one.period.whole for one in found):
-        said.append("*: only a part of this minute was sampled")
-    return said
+    remarks = [*_queue(samples, minutes), *_binds_first(samples, minutes), *_credits(samples, minutes)]
+    if any(not minute.period.whole for minute in minutes):
+        remarks.append("*: only a part of this minute was sampled")
+    return remarks
 
 
-def _queue(samples: Samples, found: Sequence[Minute]) -> list[str]:
+def _queue(samples: CounterHistory, result: Sequence[Minute]) -> list[str]:
     """A line for each IOPS limit that the volume had in these minutes."""
     by_limit: dict[float, list[Minute]] = {}
-    for one in found:
-        provisioned = provisioned_iops(samples, one.period)
+    for minute in result:
+        provisioned = provisioned_iops(samples, minute.period)
         if provisioned is not None:
-            by_limit.setdefault(provisioned, []).append(one)
+            by_limit.setdefault(provisioned, []).append(minute)
     return [
         f"queue: above {formulas.queue_length_wanted(limit):g} (one for every 1,000 of {limit:,.0f} IOPS) in"
-        f" {sum(formulas.is_queue_too_long(one.queue_length or 0.0, limit) for one in minutes)} of {len(minutes)} minutes"
+        f" {sum(formulas.is_queue_too_long(minute.queue_length or 0.0, limit) for minute in minutes)} of {len(minutes)} minutes"
         for limit, minutes in by_limit.items()
     ]
 
 
-def _binds_first(samples: Samples, found: Sequence[Minute]) -> list[str]:
+def _binds_first(samples: CounterHistory, minutes: Sequence[Minute]) -> list[str]:
     """At the size of the last minute's operations, what the IOPS move against what the throughput allows."""
     limits = samples.spec.get("limits", {})
     provisioned, allowed = limits.get("iops"), limits.get("throughput_mib_per_s")
-    size_kib = next((one.size_kib for one in reversed(found) if one.size_kib is not None), None)
+    size_kib = next((minute.size_kib for minute in reversed(minutes) if minute.size_kib is not None), None)
     if provisioned is None or allowed is None or size_kib is None:
         return []
     moved_mib_per_s = formulas.throughput_bytes_per_s(provisioned, size_kib * formulas.KIB_BYTES) / 2**20
@@ -144,18 +144,18 @@ _CREDITS = (("I/O", "iops", "io_credits"), ("throughput", "throughput", "through
 """Kind of credits, the limit that they lift, their counter."""
 
 
-def _credits(samples: Samples, found: Sequence[Minute]) -> list[str]:
+def _credits(samples: CounterHistory, minutes: Sequence[Minute]) -> list[str]:
     """How long credits last at full burst and as they go now, and how long an idle volume takes to earn them again."""
-    said = [_balance(samples, *kind) for kind in _CREDITS]
-    last = [(one.burst_percent, one.period.seconds) for one in found[-2:]]
+    texts = [_balance(samples, *kind) for kind in _CREDITS]
+    last = [(minute.burst_percent, minute.period.seconds) for minute in minutes[-2:]]
     if len(last) == 2 and last[0][0] is not None and last[1][0] is not None:
         lasts_s = formulas.credits_last_s(last[1][0], last[0][0], last[1][1])
         if lasts_s is not None:
-            said.append(f"burst credits: spent in {_time(lasts_s)} if they go as in the last minute")
-    return [one for one in said if one is not None]
+            texts.append(f"burst credits: spent in {_time(lasts_s)} if they go as in the last minute")
+    return [text for text in texts if text is not None]
 
 
-def _balance(samples: Samples, kind: str, limit: str, counter: str) -> str | None:
+def _balance(samples: CounterHistory, kind: str, limit: str, counter: str) -> str | None:
     params = samples.spec.get("params", {})
     credit, burst = params.get(f"{limit}_credit"), params.get(f"{limit}_limit")
     balance = samples.at(counter, samples.end_ns)

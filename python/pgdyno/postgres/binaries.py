@@ -102,11 +102,11 @@ def _outside(bin_dir: Path) -> PgBinaries:
             remedy="name PostgreSQL's own directory of programs, as /usr/lib/postgresql/18/bin",
         )
     clients = _embedded().bin_dir if _missing(bin_dir, CLIENTS) else None
-    found = _supported(PgBinaries(bin_dir, version_of(bin_dir / "postgres"), str(bin_dir), clients_dir=clients))
-    if _runs(found) is None:
-        return found
+    binaries = _supported(PgBinaries(bin_dir, version_of(bin_dir / "postgres"), str(bin_dir), clients_dir=clients))
+    if _runs(binaries) is None:
+        return binaries
     prefix = _copied_prefix(bin_dir)
-    copy = replace(found, bin_dir=prefix / "bin", library_dir=prefix / "lib")
+    copy = replace(binaries, bin_dir=prefix / "bin", library_dir=prefix / "lib")
     refusal = _runs(copy)
     if refusal is not None:
         user = server_user()
@@ -117,13 +117,13 @@ def _outside(bin_dir: Path) -> PgBinaries:
     return copy
 
 
-def _supported(found: PgBinaries) -> PgBinaries:
-    if found.major < OWN_VERSION_MIN:
+def _supported(binaries: PgBinaries) -> PgBinaries:
+    if binaries.major < OWN_VERSION_MIN:
         raise HostError(
-            f"PostgreSQL {found.version} is not supported",
+            f"PostgreSQL {binaries.version} is not supported",
             remedy=f"use version {OWN_VERSION_MIN} or later, or the embedded one",
         )
-    return found
+    return binaries
 
 
 def _missing(bin_dir: Path, programs: Sequence[str] = REQUIRED) -> list[str]:
@@ -139,8 +139,8 @@ def _runs(binaries: PgBinaries) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    said = done.stderr.strip().splitlines() or ["its files cannot be read"]
-    return None if done.returncode == 0 else said[-1]
+    texts = done.stderr.strip().splitlines() or ["its files cannot be read"]
+    return None if done.returncode == 0 else texts[-1]
 
 
 def _copied_prefix(bin_dir: Path) -> Path:

@@ -63,21 +63,21 @@ def require_built(server: RemoteServer, wanted: Built) -> None:
 
 
 def _require_columns(connection: psycopg.Connection[Any], server: RemoteServer, wanted: Built) -> None:
-    found = {
+    document = {
         name: (set(columns), may_read, visible)
         for name, columns, may_read, visible in connection.execute(
             _COLUMNS.encode(), (wanted.schema, list(wanted.columns))
         ).fetchall()
     }
     where = f"the schema {wanted.schema} of the database {server.record.dbname}"
-    missing = [table for table in wanted.columns if table not in found]
+    missing = [table for table in wanted.columns if table not in document]
     if missing:
         raise InputError(
             f"{where} has no table {' and no table '.join(missing)}",
             remedy=f"build it with {wanted.by}, name the database where it was built, or omit `schema`: pgdyno then has tables of its own",
         )
     for table, columns in wanted.columns.items():
-        there, may_read, visible = found[table]
+        there, may_read, visible = document[table]
         lacks = [column for column in columns if column not in there]
         if lacks:
             raise InputError(

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pgdyno.endpoint import Endpoint, local
 from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.host import paths, preflight, shared_memory
-from pgdyno.host.instance import Instance
-from pgdyno.host.journal import SERVER_NAME, Journal
-from pgdyno.host.launch import Launched, SystemUser, launch
+from pgdyno.host.instance import InstanceGroup
+from pgdyno.host.journal import SERVER_NAME, HostJournal
+from pgdyno.host.launch import LaunchedProgram, SystemUser, launch
 from pgdyno.host.process import end_all, working_below
 from pgdyno.host.waiting import wait_until
 from pgdyno.postgres import settings as settings_module
@@ -70,7 +70,7 @@ class Cluster:
         role: str = SUPERUSER,
         logins: Sequence[str] = (),
         certify: Callable[[Path], object] | None = None,
-        journal: Journal | None = None,
+        journal: HostJournal | None = None,
     ) -> None:
         self.binaries = binaries
         self.data_dir = data_dir.resolve()
@@ -84,10 +84,10 @@ class Cluster:
         self.encrypted = False
         """Whether TCP is by TLS alone; known once the server was started."""
         self._certify = certify
-        self._journal = journal or Journal()
+        self._journal = journal or HostJournal()
         self._owns_run_dir = run_dir is None
         self.run_dir = (run_dir or self._journal.state_dir / "postgres" / secrets.token_hex(4)).resolve()
-        self._server: Launched | None = None
+        self._server: LaunchedProgram | None = None
         self._started = 0.0
         self._entries: list[str] = []
         self._segments: set[str] = set()
@@ -181,7 +181,7 @@ class Cluster:
     def start(
         self,
         settings: Mapping[str, str] | None = None,
-        instance: Instance | None = None,
+        instance: InstanceGroup | None = None,
         *,
         given_up: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
@@ -294,7 +294,9 @@ class Cluster:
         self._kill()
 
     @contextlib.contextmanager
-    def running(self, settings: Mapping[str, str] | None = None, instance: Instance | None = None) -> Iterator[Cluster]:
+    def running(
+        self, settings: Mapping[str, str] | None = None, instance: InstanceGroup | None = None
+    ) -> Iterator[Cluster]:
         """The started server for the length of a ``with`` block; stopped fast at its end, at once after an error."""
         self.start(settings, instance)
         try:
@@ -395,7 +397,7 @@ class Cluster:
             self._kill_everything(self._server)
             self._forget()
 
-    def _kill_everything(self, job: Launched) -> None:
+    def _kill_everything(self, job: LaunchedProgram) -> None:
         children = working_below(self.data_dir)
         self._segments |= shared_memory.posix_names([job.identity, *children])
         job.process.kill()

@@ -77,14 +77,14 @@ class DumpFacts:
     @property
     def major(self) -> int | None:
         """Major version: 15 of 15.18."""
-        found = re.match(r"\d+", self.version or "")
-        return int(found[0]) if found else None
+        match = re.match(r"\d+", self.version or "")
+        return int(match[0]) if match else None
 
     def hear(self, line: str) -> None:
         """One line of SQL, without its end."""
-        for pattern, found in _TAKEN:
+        for pattern, item in _TAKEN:
             if match := pattern.search(line):
-                found(self, match)
+                item(self, match)
         self.complete = self.complete or line.startswith(_COMPLETE)
         self.statistics = self.statistics or line.startswith(_STATISTICS)
 
@@ -95,12 +95,12 @@ class DumpFacts:
     def created(self, name: str, options: str) -> None:
         """CREATE DATABASE."""
         self.database, self.creates = unquoted(name), True
-        told = _options(options)
-        self.encoding = told.get("ENCODING", self.encoding)
-        provider = told.get("LOCALE_PROVIDER", "libc")
+        document = _options(options)
+        self.encoding = document.get("ENCODING", self.encoding)
+        provider = document.get("LOCALE_PROVIDER", "libc")
         self.icu = self.icu or provider == "icu"
-        self.locales |= {told[key] for key in ("LOCALE", "LC_COLLATE", "LC_CTYPE") if key in told}
-        self.tablespace(told.get("TABLESPACE"))
+        self.locales |= {document[key] for key in ("LOCALE", "LC_COLLATE", "LC_CTYPE") if key in document}
+        self.tablespace(document.get("TABLESPACE"))
 
     def connected(self, name: str) -> None:
         """The database in which a script continues: the one that it created, unless that is written as a connection string."""
@@ -109,11 +109,11 @@ class DumpFacts:
 
     def collation(self, options: str) -> None:
         """CREATE COLLATION."""
-        told = _options(options)
-        if told.get("provider", "libc") == "icu":
+        document = _options(options)
+        if document.get("provider", "libc") == "icu":
             self.icu = True
-        elif told.get("provider", "libc") == "libc":
-            self.locales |= {told[key] for key in ("locale", "lc_collate", "lc_ctype") if key in told}
+        elif document.get("provider", "libc") == "libc":
+            self.locales |= {document[key] for key in ("locale", "lc_collate", "lc_ctype") if key in document}
 
     def named_collation(self, name: str) -> None:
         """A column or an index with a collation that initdb made."""
@@ -133,21 +133,21 @@ class DumpFacts:
 
 
 _TAKEN: tuple[tuple[re.Pattern[str], Callable[[DumpFacts, re.Match[str]], None]], ...] = (
-    (_FROM_VERSION, lambda facts, found: setattr(facts, "version", found[1])),
-    (_DATABASE, lambda facts, found: facts.created(found[1], found[2])),
-    (_CONNECT, lambda facts, found: facts.connected(found[1])),
-    (_EXTENSION, lambda facts, found: facts.extensions.add(unquoted(found[1]))),
-    (_COLLATION, lambda facts, found: facts.collation(found[1])),
-    (_NAMED_COLLATION, lambda facts, found: facts.named_collation(found[1])),
-    (_TABLESPACE, lambda facts, found: facts.tablespace(found[1] or found[2] or found[3])),
-    (_PRELOAD, lambda facts, found: facts.preload(found[1])),
-    (_OWNER, lambda facts, found: facts.role(found[1])),
-    (_GRANT, lambda facts, found: facts.role(found[1], found[2])),
-    (_DEFAULTS, lambda facts, found: facts.role(found[1], found[2])),
-    (_POLICY, lambda facts, found: facts.role(*re.findall(IDENTIFIER, found[1]))),
-    (_ROLE_SETTING, lambda facts, found: facts.role(found[1])),
-    (_SESSION, lambda facts, found: facts.role(found[1])),
-    (_MAPPING, lambda facts, found: facts.role(found[1])),
+    (_FROM_VERSION, lambda facts, item: setattr(facts, "version", item[1])),
+    (_DATABASE, lambda facts, item: facts.created(item[1], item[2])),
+    (_CONNECT, lambda facts, item: facts.connected(item[1])),
+    (_EXTENSION, lambda facts, item: facts.extensions.add(unquoted(item[1]))),
+    (_COLLATION, lambda facts, item: facts.collation(item[1])),
+    (_NAMED_COLLATION, lambda facts, item: facts.named_collation(item[1])),
+    (_TABLESPACE, lambda facts, item: facts.tablespace(item[1] or item[2] or item[3])),
+    (_PRELOAD, lambda facts, item: facts.preload(item[1])),
+    (_OWNER, lambda facts, item: facts.role(item[1])),
+    (_GRANT, lambda facts, item: facts.role(item[1], item[2])),
+    (_DEFAULTS, lambda facts, item: facts.role(item[1], item[2])),
+    (_POLICY, lambda facts, item: facts.role(*re.findall(IDENTIFIER, item[1]))),
+    (_ROLE_SETTING, lambda facts, item: facts.role(item[1])),
+    (_SESSION, lambda facts, item: facts.role(item[1])),
+    (_MAPPING, lambda facts, item: facts.role(item[1])),
 )
 
 
@@ -199,5 +199,5 @@ def unquoted(name: str) -> str:
 
 def _options(text: str) -> dict[str, str]:
     return {
-        found[1]: found[2].replace("''", "'") if found[2] is not None else found[3] for found in _OPTION.finditer(text)
+        match[1]: match[2].replace("''", "'") if match[2] is not None else match[3] for match in _OPTION.finditer(text)
     }

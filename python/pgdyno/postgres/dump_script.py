@@ -144,8 +144,8 @@ class DatabaseScript:
 
     @property
     def _major(self) -> int:
-        found = re.match(r"\d+", self.version)
-        return int(found[0]) if found else 0
+        match = re.match(r"\d+", self.version)
+        return int(match[0]) if match else 0
 
 
 def is_of_cluster(lines: Iterable[bytes]) -> bool:

@@ -49,7 +49,7 @@ def _lacking(binaries: PgBinaries, facts: DumpFacts) -> Iterator[str]:
 def available_extensions(binaries: PgBinaries) -> set[str]:
     """Extensions that CREATE EXTENSION finds."""
     folder = share_dir(binaries) / "extension"
-    return {one.stem for one in folder.glob("*.control")}
+    return {path.stem for path in folder.glob("*.control")}
 
 
 @cache
@@ -66,8 +66,8 @@ def share_dir(binaries: PgBinaries) -> Path:
         timeout=_TIMEOUT_S,
         check=False,
     )
-    told = done.stdout + done.stderr
-    line = next((one for one in told.splitlines() if one.startswith("share_path=")), None)
+    text = done.stdout + done.stderr
+    line = next((line for line in text.splitlines() if line.startswith("share_path=")), None)
     if line is None:
         raise HostError(
             f"initdb of PostgreSQL {binaries.version} does not say where its files are",
@@ -89,10 +89,10 @@ def has_locale(name: str) -> bool:
     libc.newlocale.restype = ctypes.c_void_p
     libc.newlocale.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p]
     libc.freelocale.argtypes = [ctypes.c_void_p]
-    found = libc.newlocale(_LC_ALL_MASK, name.encode(), None)
-    if found is None:
+    newlocale = libc.newlocale(_LC_ALL_MASK, name.encode(), None)
+    if newlocale is None:
         return False
-    libc.freelocale(found)
+    libc.freelocale(newlocale)
     return True
 
 

@@ -79,7 +79,7 @@ class _File:
 def _files(base: Path, trees: list[Path]) -> list[_File]:
     """Every file, sorted by its name."""
     start = len(f"{base}/")
-    found: list[_File] = []
+    results: list[_File] = []
     for tree in trees:
         for folder, _, names in os.walk(tree):
             for name in names:
@@ -87,8 +87,8 @@ def _files(base: Path, trees: list[Path]) -> list[_File]:
                 with contextlib.suppress(OSError):  # a link that leads nowhere
                     facts = os.stat(path)  # noqa: PTH116 (of two thousand files: pathlib takes ten times as long)
                     if stat.S_ISREG(facts.st_mode):
-                        found.append(_File(path[start:], path, facts))
-    return sorted(found, key=lambda file: file.name)
+                        results.append(_File(path[start:], path, facts))
+    return sorted(results, key=lambda file: file.name)
 
 
 def _hash(files: list[_File]) -> str:
@@ -105,8 +105,8 @@ def _looks(base: Path, files: list[_File]) -> str:
     digest = hashlib.sha256(str(base).encode())
     for file in files:
         facts = file.facts
-        said = (facts.st_dev, facts.st_ino, facts.st_mode, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-        digest.update(f"{file.name}\0{said}".encode())
+        results = (facts.st_dev, facts.st_ino, facts.st_mode, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+        digest.update(f"{file.name}\0{results}".encode())
     return digest.hexdigest()
 
 

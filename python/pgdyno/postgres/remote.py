@@ -150,11 +150,11 @@ class RemoteServer:
             return True
         with self.connect() as connection:
             _require_rights(connection, writes=writes)
-            found = int(row_of(connection, "SELECT count(*) FROM pgbench_branches")[0])
-        if found != scale:
+            number = int(row_of(connection, "SELECT count(*) FROM pgbench_branches")[0])
+        if number != scale:
             raise InputError(
-                f"pgbench's tables have scale {found}, not {scale}",
-                remedy=f"use scale {found}, or another database; existing tables are not replaced",
+                f"pgbench's tables have scale {number}, not {scale}",
+                remedy=f"use scale {number}, or another database; existing tables are not replaced",
             )
         return False
 
@@ -195,8 +195,8 @@ class RemoteServer:
                 try:
                     connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
                 except psycopg.Error as error:
-                    said = " ".join(str(error).split())
-                    raise HostError(f"the table {name} cannot be dropped: {said}", remedy="drop it by hand") from None
+                    text = " ".join(str(error).split())
+                    raise HostError(f"the table {name} cannot be dropped: {text}", remedy="drop it by hand") from None
 
     def _require_creatable(
         self, connection: psycopg.Connection[tuple[Any, ...]], family: str, by_hand: str, *, yes_create: bool
@@ -239,16 +239,16 @@ def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     from psycopg.conninfo import conninfo_to_dict
 
     try:
-        asked = conninfo_to_dict(dsn)
+        result = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         # libpq's message repeats what it could not read, which may be the password.
         raise InputError(
             "the DSN is not a connection string", remedy="write it as `host=db.example dbname=app user=bench`"
         ) from None
     chosen: dict[str, Any] = {"autocommit": True, "application_name": "pgdyno", **session.OPTIONS}
-    if "connect_timeout" not in asked and "PGCONNECT_TIMEOUT" not in os.environ:
+    if "connect_timeout" not in result and "PGCONNECT_TIMEOUT" not in os.environ:
         chosen["connect_timeout"] = endpoint.CONNECT_TIMEOUT_S
-    chosen |= {keyword: value for keyword, value in endpoint.KEEPALIVE.items() if keyword not in asked}
+    chosen |= {keyword: value for keyword, value in endpoint.KEEPALIVE.items() if keyword not in result}
     try:
         return psycopg.connect(dsn, **(chosen | options))
     except psycopg.ProgrammingError as error:
@@ -276,7 +276,7 @@ def row_of(
     connection: psycopg.Connection[tuple[Any, ...]], query: str, values: tuple[Any, ...] = ()
 ) -> tuple[Any, ...]:
     """The first row of a query that always has one. :class:`PgdynoError` when there is none."""
-    found = connection.execute(query.encode(), values).fetchone()
-    if found is None:
+    row = connection.execute(query.encode(), values).fetchone()
+    if row is None:
         raise PgdynoError("the server did not answer", remedy="check its log")
-    return found
+    return row

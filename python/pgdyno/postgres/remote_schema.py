@@ -29,9 +29,9 @@ def lacks_schema(server: RemoteServer, name: str, comment: str, *, yes_create: b
             remedy="use another server",
         )
     with server.connect() as connection:
-        found = connection.execute(_FOUND, (name,)).fetchone()
-        if found is not None:
-            _require_same(name, found[0], comment, may_use=found[1])
+        result = connection.execute(_FOUND, (name,)).fetchone()
+        if result is not None:
+            _require_same(name, result[0], comment, may_use=result[1])
             return False
         if not yes_create:
             raise InputError(
@@ -59,10 +59,10 @@ def require_schema(server: RemoteServer, name: str, comment: str, kind: str) -> 
         )
 
 
-def _require_same(name: str, found: str | None, wanted: str, *, may_use: bool) -> None:
-    if found != wanted:
+def _require_same(name: str, text: str | None, wanted: str, *, may_use: bool) -> None:
+    if text != wanted:
         raise InputError(
-            f"the schema {name} has other tables: its comment is {found!r}, not {wanted!r}",
+            f"the schema {name} has other tables: its comment is {text!r}, not {wanted!r}",
             remedy=f"use those, another database, or drop it yourself: `DROP SCHEMA {name} CASCADE`",
         )
     if not may_use:

@@ -44,20 +44,20 @@ NO_SPACE = "No space left on device"
 
 
 @dataclass
-class Said:
+class RestoreLog:
     """Errors that programs reported."""
 
     messages: list[str]
 
     @classmethod
-    def of(cls, lines: Iterable[str]) -> Said:
+    def of(cls, lines: Iterable[str]) -> RestoreLog:
         """The messages among what a program wrote."""
-        found = (_MESSAGE.search(line) for line in lines)
-        return cls([(one[1] or one[2]).strip() for one in found if one is not None])
+        results = (_MESSAGE.search(line) for line in lines)
+        return cls([(result[1] or result[2]).strip() for result in results if result is not None])
 
-    def without(self, allowed: Sequence[str]) -> Said:
+    def without(self, allowed: Sequence[str]) -> RestoreLog:
         """Those that no allowed text explains."""
-        return Said([one for one in self.messages if not any(text in one for text in allowed)])
+        return RestoreLog([message for message in self.messages if not any(text in message for text in allowed)])
 
     def words(self) -> str:
         """Each once, with how often it came."""
@@ -85,27 +85,27 @@ class Restorer:
         self._watch = watch
         self._look = look
 
-    def psql(self, script: Iterable[bytes], database: str, *, stop: bool = False) -> Said:
+    def psql(self, script: Iterable[bytes], database: str, *, stop: bool = False) -> RestoreLog:
         """Run a script; with ``stop`` until its first error. Returns the errors."""
         options = ["-X", "-q", "-o", "/dev/null", "-v", f"ON_ERROR_STOP={int(stop)}", "-f", "-"]
         return self._run("psql", [*options, "-d", database], script)
 
-    def pg_restore(self, archive: Path, options: Sequence[str], database: str) -> Said:
+    def pg_restore(self, archive: Path, options: Sequence[str], database: str) -> RestoreLog:
         """Restore an archive. Returns the errors; it goes on after each."""
         return self._run("pg_restore", [*options, "-d", database, str(archive)], reads=archive)
 
     def vacuumdb(self, database: str, jobs: int, *options: str) -> None:
         """Vacuum or analyze. :class:`PgdynoError` when it fails."""
-        said = self._run("vacuumdb", ["-q", "-j", str(jobs), *options, "-d", database])
-        if said.messages:
+        log = self._run("vacuumdb", ["-q", "-j", str(jobs), *options, "-d", database])
+        if log.messages:
             raise PgdynoError(
-                f"the restored tables cannot be vacuumed: {said.words()}",
+                f"the restored tables cannot be vacuumed: {log.words()}",
                 remedy="look at the restored tables' definitions",
             )
 
     def _run(
         self, name: str, arguments: Sequence[str], script: Iterable[bytes] | None = None, *, reads: Path | None = None
-    ) -> Said:
+    ) -> RestoreLog:
         cluster = self.cluster
         where = ["-h", str(cluster.socket_dir), "-p", str(cluster.port), "-U", "postgres", "--no-password"]
         process = subprocess.Popen(
@@ -120,7 +120,7 @@ class Restorer:
         assert process.stderr is not None
         hearing = threading.Thread(target=_hear, args=(process.stderr, lines), daemon=True)
         hearing.start()
-        feeding = _Feeding(process.stdin, script) if script is not None and process.stdin is not None else None
+        feeding = _ScriptWriter(process.stdin, script) if script is not None and process.stdin is not None else None
         try:
             self._watch(process.pid)
             while not _ended(process):
@@ -133,16 +133,16 @@ class Restorer:
             process.stderr.close()
         if feeding is not None:
             feeding.join()
-        said = Said.of(lines)
+        log = RestoreLog.of(lines)
         # A full disk is one of the errors.
         with contextlib.suppress(OSError), self.log.open("a", encoding="utf-8") as file:
-            file.writelines(f"{name}: {message}\n" for message in said.messages)
-        if process.returncode != 0 and not said.messages:
-            said.messages.append(f"{name} ended with exit code {process.returncode}")
-        return said
+            file.writelines(f"{name}: {message}\n" for message in log.messages)
+        if process.returncode != 0 and not log.messages:
+            log.messages.append(f"{name} ended with exit code {process.returncode}")
+        return log
 
 
-class _Feeding(threading.Thread):
+class _ScriptWriter(threading.Thread):
     """Writes a script into a program; if that ends early, its own messages say why."""
 
     def __init__(self, into: IO[bytes], script: Iterable[bytes]) -> None:

@@ -40,9 +40,9 @@ _WAL_MIB_MIN = 32
 
 def together(*sets: Mapping[str, str]) -> dict[str, str]:
     """Several sets of settings as one: a later value goes first, but libraries that a server preloads are those of all."""
-    found = {name: value for one in sets for name, value in one.items()}
-    libraries = [name.strip() for one in sets for name in one.get(PRELOAD, "").split(",") if name.strip()]
-    return found | {PRELOAD: ",".join(dict.fromkeys(libraries))} if libraries else found
+    document = {name: value for other in sets for name, value in other.items()}
+    libraries = [name.strip() for other in sets for name in other.get(PRELOAD, "").split(",") if name.strip()]
+    return document | {PRELOAD: ",".join(dict.fromkeys(libraries))} if libraries else document
 
 
 @dataclass(frozen=True)
@@ -103,26 +103,26 @@ def tuned_settings(
 
 def _of_version(major: int) -> list[Setting]:
     """What only some versions need or know."""
-    found = []
+    version = []
     if major < 18:
-        found.append(
+        version.append(
             Setting("effective_io_concurrency", "16", "the default since 18; it was 1, which reads one page at a time")
         )
     if 13 <= major < 18:
-        found.append(Setting("maintenance_io_concurrency", "16", "the default since 18; it was 10"))
+        version.append(Setting("maintenance_io_concurrency", "16", "the default since 18; it was 10"))
     if major == 16:
-        found.append(Setting("vacuum_buffer_usage_limit", "2MB", "the default since 17; it was 256 kB"))
+        version.append(Setting("vacuum_buffer_usage_limit", "2MB", "the default since 17; it was 256 kB"))
     if major >= 18:
-        found.append(Setting("io_method", "worker", "the default, said: io_uring is not in every build"))
-    return found
+        version.append(Setting("io_method", "worker", "the default, said: io_uring is not in every build"))
+    return version
 
 
 def tuned(
     memory_bytes: int, major: int = NEWEST_MAJOR, clients: int = 0, *, wal_volume_bytes: int | None = None
 ) -> dict[str, str]:
     """Names and values of :func:`tuned_settings`."""
-    found = tuned_settings(memory_bytes, major, clients, wal_volume_bytes=wal_volume_bytes)
-    return {setting.name: setting.value for setting in found}
+    settings = tuned_settings(memory_bytes, major, clients, wal_volume_bytes=wal_volume_bytes)
+    return {setting.name: setting.value for setting in settings}
 
 
 def defaults() -> dict[str, str]:

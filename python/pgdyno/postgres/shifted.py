@@ -56,7 +56,7 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class Library:
+class ClockLibrary:
     """The library where a server can load it."""
 
     path: Path
@@ -70,17 +70,17 @@ class Library:
 
 
 @functools.cache
-def library(root: Path | None = None) -> Library:
+def library(root: Path | None = None) -> ClockLibrary:
     """The library, in a copy below ``root`` that everyone can read; by default where PostgreSQL's programs are copied to."""
     with tempfile.TemporaryDirectory(prefix="pgdyno-shifted-") as name:
         base = Path(name)
         folder = base / "lib"
         folder.mkdir()
-        said = _engine.run_json(["shifted", "--output", str(folder / _NAME)])
+        json = _engine.run_json(["shifted", "--output", str(folder / _NAME)])
         path = publish(base, [folder], root) / "lib" / _NAME
     if set(_SEPARATORS) & set(str(path)):
         raise HostError(
             f"{path} has a space or a colon in its name, so no server can load it before its own libraries",
             remedy='set PGDYNO_POSTGRES_DIR to a directory without them, or write clock = "now" in [workload]',
         )
-    return Library(path, str(said["variable"]))
+    return ClockLibrary(path, str(json["variable"]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.host import paths
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.postgres.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def throwaway(binaries: PgBinaries, settings: Mapping[str, str], parent: Path | 
         state = paths.state_dir()
         if not _is_ours(state):
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-state-")))
-        journal = Journal(state)
+        journal = HostJournal(state)
         place = (parent or Path(tempfile.gettempdir())).resolve()
         place.mkdir(parents=True, exist_ok=True)
         folder = place / f"pgdyno-{secrets.token_hex(4)}"

@@ -110,8 +110,8 @@ def dilated(settings: Mapping[str, str], dilation: int, major: int) -> dict[str,
 
 
 def _milliseconds(written: str, timer: Timer) -> float | None:
-    found = _VALUE.fullmatch(written)
-    return None if found is None else float(found[1]) * _MS[found[2] or timer.unit]
+    match = _VALUE.fullmatch(written)
+    return None if match is None else float(match[1]) * _MS[match[2] or timer.unit]
 
 
 def _plain(number: float) -> str:

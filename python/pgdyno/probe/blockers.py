@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.probe.samples import Samples
+from pgdyno.probe.samples import ProbeTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,8 +40,8 @@ class Blockers:
         """The server does not answer this in time, or not to this role."""
         self._given_up = True
 
-    def brought(self) -> Samples:
+    def brought(self) -> ProbeTables:
         """The table; none where no session was blocked."""
         from pgdyno.store.tables import from_rows
 
-        return Samples({TABLE: from_rows(TABLE, self._rows)} if self._rows else {})
+        return ProbeTables({TABLE: from_rows(TABLE, self._rows)} if self._rows else {})

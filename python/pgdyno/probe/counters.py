@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.probe.queries import choose_queries
 from pgdyno.probe.sampler import SqlSampler, now_ns, reason
-from pgdyno.probe.samples import Samples
+from pgdyno.probe.samples import ProbeTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,8 +98,8 @@ class CounterProbe(SqlSampler):
     def _parts(self) -> list[str]:
         return [f"sql.{table}" for table in self._sources]
 
-    def _brought(self) -> Samples:
-        return Samples(
+    def _brought(self) -> ProbeTables:
+        return ProbeTables(
             {f"probe/{table}": _table(source) for table, source in self._sources.items() if source.answers},
             self.ledger.gaps(),
         )

@@ -11,7 +11,7 @@ from pgdyno.host.mounts import kernel_lines
 
 
 @dataclass(frozen=True)
-class Device:
+class BlockDevice:
     """A block device with the file system that the directory is on."""
 
     name: str
@@ -20,7 +20,7 @@ class Device:
     mount_options: str
 
 
-def device_below(path: Path, process: int | None = None) -> Device | str:
+def device_below(path: Path, process: int | None = None) -> BlockDevice | str:
     """The device that a directory is on, or why it cannot be determined; ``process`` sees the directory as ``path`` does.
 
     ``path`` may go through ``/proc/PID/root`` or ``/proc/PID/cwd``, which lead into that process's own mounts.
@@ -44,7 +44,7 @@ def device_below(path: Path, process: int | None = None) -> Device | str:
         node = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not node.exists():
         return f"it is on {file_system}, which has no block device here"
-    return Device(node.resolve().name, file_system, options)
+    return BlockDevice(node.resolve().name, file_system, options)
 
 
 def _mount(major_minor: str, process: int | None) -> tuple[str, str, str] | None:
@@ -64,4 +64,4 @@ def _mount(major_minor: str, process: int | None) -> tuple[str, str, str] | None
 
 def _unescaped(text: str) -> str:
     """The kernel writes a space as ``\\040``."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

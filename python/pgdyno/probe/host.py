@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import _engine
 from pgdyno.errors import EngineError
-from pgdyno.probe.samples import Gap, GapLedger, Samples
+from pgdyno.probe.samples import Gap, GapLedger, ProbeTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ class HostProbe:
     volumes: Mapping[str, tuple[str, Path]] = field(default_factory=dict)
     """Name and state directory of each emulated volume, by the same roles."""
     interval_ms: int = 1000
-    _spawned: _engine.Spawned | None = field(default=None, init=False, repr=False)
+    _spawned: _engine.EngineProcess | None = field(default=None, init=False, repr=False)
 
     @property
     def lines(self) -> Path:
@@ -84,10 +84,10 @@ class HostProbe:
         self._spawned = _engine.spawn(["probe"], document, log=self.directory / "probe.log", keep_stdin=True)
         return self
 
-    def stop(self) -> Samples:
+    def stop(self) -> ProbeTables:
         """Take a last sample, end the probe, and read what it wrote."""
         if self._spawned is None:
-            return Samples()
+            return ProbeTables()
         spawned, self._spawned = self._spawned, None
         spawned.close_stdin()
         try:
@@ -117,7 +117,7 @@ class HostProbe:
         return log.read_text(errors="replace")[-500:].strip() if log.exists() else ""
 
 
-def read_samples(lines: Path, ended: str | None = None) -> Samples:
+def read_samples(lines: Path, ended: str | None = None) -> ProbeTables:
     """Turn the engine's lines into tables and gaps. ``ended`` says why the probe ended when it was not told to."""
     from pgdyno.store.tables import from_rows
 
@@ -140,7 +140,7 @@ def read_samples(lines: Path, ended: str | None = None) -> Samples:
         rows["probe/cost"] = [cost]
     if ended is not None:
         ledger.add(Gap(last_ns, max(last_ns, _now_ns()), "host.samples", ended))
-    return Samples({name: from_rows(name, found) for name, found in rows.items() if found}, ledger.gaps())
+    return ProbeTables({name: from_rows(name, row) for name, row in rows.items() if row}, ledger.gaps())
 
 
 def _note_gaps(ledger: GapLedger, sample: dict[str, Any], last_ns: int) -> None:
@@ -152,8 +152,8 @@ def _note_gaps(ledger: GapLedger, sample: dict[str, Any], last_ns: int) -> None:
 
 def _add_rows(rows: dict[str, list[dict[str, Any]]], sample: dict[str, Any]) -> None:
     for part, name in _COUNTERS_BY_PART.items():
-        for found in sample[part]:
-            counters = dict(found)
+        for item in sample[part]:
+            counters = dict(item)
             counters |= counters.pop("counters", {})
             rows[name].append({key: value for key, value in counters.items() if not key.startswith(_OF_INSTANCE)})
     rows["probe/instance"] += _instance(sample["volumes"])
@@ -170,11 +170,11 @@ def _add_rows(rows: dict[str, list[dict[str, Any]]], sample: dict[str, Any]) -> 
 
 def _instance(volumes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The instance's counters, once for all of its volumes: from the first that was asked. None without limits."""
-    for found in volumes:
-        counters = found.get("counters", {})
-        told = {k.removeprefix(_OF_INSTANCE): v for k, v in counters.items() if k.startswith(_OF_INSTANCE)}
-        if told.get("ops") is not None:
-            return [{"t_ns": found["t_ns"], **told}]
+    for volume in volumes:
+        counters = volume.get("counters", {})
+        document = {k.removeprefix(_OF_INSTANCE): v for k, v in counters.items() if k.startswith(_OF_INSTANCE)}
+        if document.get("ops") is not None:
+            return [{"t_ns": volume["t_ns"], **document}]
     return []
 
 

@@ -29,5 +29,5 @@ def without_literals(text: str) -> str:
         words = text.split(maxsplit=1)
         return f"{words[0]} …" if words else ""
     return _TOKEN.sub(
-        lambda found: found[0] if found["name"] or found["word"] else " " if found["comment"] else "?", text
+        lambda match: match[0] if match["name"] or match["word"] else " " if match["comment"] else "?", text
     )

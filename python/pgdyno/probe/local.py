@@ -49,8 +49,8 @@ def process_of(answer: tuple[Any, ...] | None) -> int | None:
 
 def parent(pid: int) -> int | None:
     """The process that started ``pid``; None when there is no such process."""
-    found = _status(pid).get("PPid")
-    return int(found[0]) if found else None
+    texts = _status(pid).get("PPid")
+    return int(texts[0]) if texts else None
 
 
 def cpu_time_ns(pid: int | None) -> int | None:

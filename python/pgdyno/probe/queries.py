@@ -18,8 +18,8 @@ def choose_queries(server_version: int, *, watched: bool = False) -> dict[str, s
     """
     chosen: dict[str, tuple[int, str]] = {}
     for file in resources.files("pgdyno.probe").joinpath("sql").iterdir():
-        if found := _FILE.fullmatch(file.name):
-            table, first_version = found[1], int(found[2])
+        if match := _FILE.fullmatch(file.name):
+            table, first_version = match[1], int(match[2])
             if first_version <= server_version and first_version > chosen.get(table, (0, ""))[0]:
                 chosen[table] = (first_version, file.read_text())
     own = {table: query for table, (_, query) in sorted(chosen.items()) if not table.startswith(WATCHED)}

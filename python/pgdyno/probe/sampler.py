@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pgdyno import session
 from pgdyno.errors import HostError, PgdynoError
 from pgdyno.probe.local import SESSION, cpu_time_ns, process_of
-from pgdyno.probe.samples import Gap, GapLedger, Samples
+from pgdyno.probe.samples import Gap, GapLedger, ProbeTables
 from pgdyno.probe.together import ask_together, checked
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _NS = 1_000_000_000
 
 
 @dataclass
-class Cost:
+class ProbeCost:
     """What a probe took, and what it did not get."""
 
     samples: int = 0
@@ -100,7 +100,7 @@ class SqlSampler(ABC):
         self._began_ns = 0
         self._ended_ns = 0
         self.ledger = GapLedger()
-        self.cost = Cost()
+        self.cost = ProbeCost()
         self.samples_taken = 0
         """How often the server was asked, with or without an answer."""
 
@@ -117,7 +117,7 @@ class SqlSampler(ABC):
         """What is missing when the server does not answer at all."""
 
     @abstractmethod
-    def _brought(self) -> Samples:
+    def _brought(self) -> ProbeTables:
         """The tables of all samples."""
 
     def _question(
@@ -185,7 +185,7 @@ class SqlSampler(ABC):
         self._thread.start()
         return self
 
-    def stop(self) -> Samples:
+    def stop(self) -> ProbeTables:
         """Take a last sample, disconnect, and return everything."""
         if self._thread is not None:
             self._stopping.set()
@@ -322,13 +322,13 @@ class SqlSampler(ABC):
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as ours:
             ours.shutdown(socket.SHUT_RDWR)
 
-    def _cost_table(self) -> Samples:
+    def _cost_table(self) -> ProbeTables:
         from pgdyno.store.tables import from_rows
 
         if not self.samples_taken:
-            return Samples()
+            return ProbeTables()
         row = {"t_begin_ns": self._began_ns, "t_end_ns": self._ended_ns, "probe": self.name} | vars(self.cost)
-        return Samples({"probe/cost": from_rows("probe/cost", [row])})
+        return ProbeTables({"probe/cost": from_rows("probe/cost", [row])})
 
 
 _FULL = ("too many clients", "too many connections", "connection slots", "no more connections allowed")

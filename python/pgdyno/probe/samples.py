@@ -28,13 +28,13 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Samples:
+class ProbeTables:
     """Tables by their name in :data:`pgdyno.store.tables.TABLES`, and the gaps."""
 
     tables: dict[str, pa.Table] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
 
-    def __or__(self, other: Samples) -> Samples:
+    def __or__(self, other: ProbeTables) -> ProbeTables:
         """Both together; the rows of a table that both have follow each other."""
         import pyarrow as pa
 
@@ -42,14 +42,14 @@ class Samples:
             name: pa.concat_tables([table, other.tables[name]]) if name in other.tables else table
             for name, table in self.tables.items()
         }
-        return Samples(other.tables | both, self.gaps + other.gaps)
+        return ProbeTables(other.tables | both, self.gaps + other.gaps)
 
-    def on(self, clock: SubjectClock) -> Samples:
+    def on(self, clock: SubjectClock) -> ProbeTables:
         """The same in the subject's time."""
         gaps = (
             Gap(clock.instant_ns(gap.begin_ns), clock.instant_ns(gap.end_ns), gap.what, gap.why) for gap in self.gaps
         )
-        return Samples({name: clock.table(table) for name, table in self.tables.items()}, tuple(gaps))
+        return ProbeTables({name: clock.table(table) for name, table in self.tables.items()}, tuple(gaps))
 
     def gap_table(self) -> pa.Table:
         """The gaps, as ``probe/gap``."""
@@ -98,7 +98,7 @@ class GapLedger:
         self._closed.append(Gap(first_ns, last_ns, *key))
 
 
-def volume_details(stats: Mapping[str, Iterable[dict[str, Any]]]) -> Samples:
+def volume_details(stats: Mapping[str, Iterable[dict[str, Any]]]) -> ProbeTables:
     """``probe/volume_latency`` and ``probe/member`` from what each volume's daemon said, by the volume's role (``data``, ``wal``, ...).
 
     As a rule each was asked when measuring began and when it ended.
@@ -112,17 +112,17 @@ def volume_details(stats: Mapping[str, Iterable[dict[str, Any]]]) -> Samples:
         "write lateness": "write_lateness_ns",
     }
     rows = [
-        {"t_ns": said["t_ns"], "volume": volume, "op": op, "latency_ns": latency_ns, "count": count}
+        {"t_ns": answer["t_ns"], "volume": volume, "op": op, "latency_ns": latency_ns, "count": count}
         for volume, answers in stats.items()
-        for said in answers
+        for answer in answers
         for op, histogram in names.items()
-        for latency_ns, count in said["histograms"][histogram]
+        for latency_ns, count in answer["histograms"][histogram]
     ]
     members = [
-        {"t_ns": said["t_ns"], "volume": volume, "member": member, **counters}
+        {"t_ns": answer["t_ns"], "volume": volume, "member": member, **counters}
         for volume, answers in stats.items()
-        for said in answers
-        for member, counters in enumerate(said["members"])
+        for answer in answers
+        for member, counters in enumerate(answer["members"])
     ]
     tables = {"probe/volume_latency": rows} | ({"probe/member": members} if members else {})
-    return Samples({name: from_rows(name, found) for name, found in tables.items()})
+    return ProbeTables({name: from_rows(name, table) for name, table in tables.items()})

@@ -7,7 +7,7 @@ from typing import Self
 
 from pgdyno.probe.counters import CounterProbe
 from pgdyno.probe.sampler import PATIENCE_S, SqlSampler
-from pgdyno.probe.samples import Samples
+from pgdyno.probe.samples import ProbeTables
 from pgdyno.probe.statements import StatementsProbe
 from pgdyno.probe.wait_events import INTERVAL_S, WaitEventProbe
 
@@ -53,14 +53,14 @@ class SqlProbe:
             undo.pop_all()
         return self
 
-    def stop(self) -> Samples:
+    def stop(self) -> ProbeTables:
         """Take a last sample, disconnect, and return everything."""
-        found = Samples()
+        result = ProbeTables()
         for sampler in self._samplers:
             sampler.end()  # a server that does not answer is waited for once, and not once for each
         for sampler in self._samplers:
-            found |= sampler.stop()
-        return found
+            result |= sampler.stop()
+        return result
 
     def __enter__(self) -> Self:
         """Start."""

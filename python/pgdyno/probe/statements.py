@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.probe.literals import without_literals
 from pgdyno.probe.sampler import SqlSampler, now_ns, reason
-from pgdyno.probe.samples import Gap, Samples
+from pgdyno.probe.samples import Gap, ProbeTables
 
 if TYPE_CHECKING:
     from pgdyno.probe.sampler import Connection
@@ -73,20 +73,20 @@ class StatementsProbe(SqlSampler):
 
         begin_ns = now_ns()
         try:
-            found = self._question(connection, _FIND).fetchone()
+            result = self._question(connection, _FIND).fetchone()
         except psycopg.Error as error:
             self.ledger.add(Gap(begin_ns, now_ns(), "sql.statements", reason(error)))
             return
-        if found is not None and is_older(found[2], _VERSION_MIN):
+        if result is not None and is_older(result[2], _VERSION_MIN):
             why = (
-                f"the database {connection.info.dbname} has pg_stat_statements {found[2]}, which is older than the server:"
+                f"the database {connection.info.dbname} has pg_stat_statements {result[2]}, which is older than the server:"
                 " `ALTER EXTENSION pg_stat_statements UPDATE` there"
             )
             self.ledger.add(Gap(begin_ns, now_ns(), "sql.statements", why))
-        elif found is not None:
+        elif result is not None:
             text = _TEXT if self._texts else "NULL::pg_catalog.text"
-            reset = _RESET.format(schema=found[0]) if found[1] else "NULL::pg_catalog.int8"
-            self._query = _ASK.format(schema=found[0], reset=reset, text=text, shown=str(self._texts).lower())
+            reset = _RESET.format(schema=result[0]) if result[1] else "NULL::pg_catalog.int8"
+            self._query = _ASK.format(schema=result[0], reset=reset, text=text, shown=str(self._texts).lower())
 
     def _ask(self, connection: Connection) -> list[tuple[str, str]]:
         try:
@@ -110,13 +110,13 @@ class StatementsProbe(SqlSampler):
     def _parts(self) -> list[str]:
         return ["sql.statements"] if self._query is not None else []
 
-    def _brought(self) -> Samples:
+    def _brought(self) -> ProbeTables:
         from pgdyno.store.tables import from_rows
 
         for row in self._rows:
             if row["query"] is not None:
                 row["query"] = _NOT_SHOWN if "password" in row["query"].lower() else without_literals(row["query"])
-        return Samples({TABLE: from_rows(TABLE, self._rows)} if self._rows else {}, self.ledger.gaps())
+        return ProbeTables({TABLE: from_rows(TABLE, self._rows)} if self._rows else {}, self.ledger.gaps())
 
 
 def is_older(version: str, than: tuple[int, int]) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno import session
 from pgdyno.probe import local
-from pgdyno.probe.device import Device, device_below
+from pgdyno.probe.device import BlockDevice, device_below
 from pgdyno.probe.host import Role
 from pgdyno.probe.sampler import START_PATIENCE_S, no_session
 from pgdyno.store.record import Visibility
@@ -62,10 +62,10 @@ def look(dsn: str) -> View:
             **session.OPTIONS,
         ) as connection:
             backend = local.local_backend(connection)
-            roles, devices, found = _on_the_host(connection, backend)
-            said = [*found, *_in_the_server(connection)]
+            roles, devices, results = _on_the_host(connection, backend)
+            visibilities = [*results, *_in_the_server(connection)]
             if session.is_pooled(connection):
-                said.append(_POOLED)
+                visibilities.append(_POOLED)
     except psycopg.Error as error:
         raise no_session(error, "looked at") from error
     data = devices.get(DATA_VOLUME)
@@ -74,7 +74,7 @@ def look(dsn: str) -> View:
         devices={role: device.name for role, device in devices.items()},
         file_system=None if data is None else data.file_system,
         mount_options=None if data is None else data.mount_options,
-        visibility=tuple(said),
+        visibility=tuple(visibilities),
     )
 
 
@@ -98,7 +98,7 @@ def _question() -> type[psycopg.Cursor[tuple[Any, ...]]]:
 
 def _on_the_host(
     connection: Connection, backend: int | None
-) -> tuple[dict[str, Role], dict[str, Device], list[Visibility]]:
+) -> tuple[dict[str, Role], dict[str, BlockDevice], list[Visibility]]:
     server = None if backend is None else local.parent(backend)
     if server is None:
         why = "they are on another host, or this user may not see them"
@@ -106,7 +106,7 @@ def _on_the_host(
         return {}, {}, [Visibility(what=name, seen=False, why=why) for name in what]
     memory = local.memory_group(server)
     roles = {"server": Role(parents=(server,), cgroup_memory=memory)}
-    said = [
+    visibilities = [
         Visibility(what="the server's processes", seen=True, why=f"process {server} and its children"),
         Visibility(
             what="the server's memory",
@@ -114,32 +114,32 @@ def _on_the_host(
             why=f"the control group {memory}" if memory else "it has no control group of its own",
         ),
     ]
-    devices, found = _devices(connection, server)
-    return roles, devices, said + found
+    devices, results = _devices(connection, server)
+    return roles, devices, visibilities + results
 
 
-def _devices(connection: Connection, server: int) -> tuple[dict[str, Device], list[Visibility]]:
+def _devices(connection: Connection, server: int) -> tuple[dict[str, BlockDevice], list[Visibility]]:
     """Devices by role, and a line for each directory."""
-    devices: dict[str, Device] = {}
-    said: list[Visibility] = []
+    devices: dict[str, BlockDevice] = {}
+    visibilities: list[Visibility] = []
     for role, (what, path) in _directories(connection, server).items():
         device = path if isinstance(path, str) else device_below(path, server)
         if isinstance(device, str):
-            said.append(Visibility(what=what, seen=False, why=device))
+            visibilities.append(Visibility(what=what, seen=False, why=device))
             continue
         same = next((known for known, other in devices.items() if other.name == device.name), None)
         if same is None:
             devices[role] = device
         shared = f", which is the {same} volume's" if same else ""
-        said.append(Visibility(what=what, seen=True, why=f"{device.name} with {device.file_system}{shared}"))
-    return devices, said
+        visibilities.append(Visibility(what=what, seen=True, why=f"{device.name} with {device.file_system}{shared}"))
+    return devices, visibilities
 
 
 def _directories(connection: Connection, server: int) -> dict[str, tuple[str, Path | str]]:
     """(what it is, where it is seen here or why it is not) by the role of its volume."""
     root, data = _data_directory(connection, server)
-    found: dict[str, tuple[str, Path | str]] = {DATA_VOLUME: ("the data directory's device", data)}
-    found[WAL] = ("the WAL's device", data if isinstance(data, str) else _linked(data / "pg_wal", root))
+    directories: dict[str, tuple[str, Path | str]] = {DATA_VOLUME: ("the data directory's device", data)}
+    directories[WAL] = ("the WAL's device", data if isinstance(data, str) else _linked(data / "pg_wal", root))
     spaces = connection.execute(
         "SELECT spcname, pg_tablespace_location(oid) FROM pg_tablespace"
         " WHERE pg_tablespace_location(oid) <> '' ORDER BY 1"
@@ -147,8 +147,8 @@ def _directories(connection: Connection, server: int) -> dict[str, tuple[str, Pa
     for name, location in spaces:
         place = Path(location)
         path = root / place.relative_to("/") if place.is_absolute() else data if isinstance(data, str) else data / place
-        found[f"tablespace.{name}"] = (f"the device of the tablespace {name}", path)
-    return found
+        directories[f"tablespace.{name}"] = (f"the device of the tablespace {name}", path)
+    return directories
 
 
 def _data_directory(connection: Connection, server: int) -> tuple[Path, Path | str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno.probe.blockers import Blockers
 from pgdyno.probe.queries import choose_queries
 from pgdyno.probe.sampler import SqlSampler, now_ns, reason
-from pgdyno.probe.samples import Gap, Samples
+from pgdyno.probe.samples import Gap, ProbeTables
 
 if TYPE_CHECKING:
     from pgdyno.probe.sampler import Connection
@@ -108,7 +108,7 @@ class WaitEventProbe(SqlSampler):
     def _parts(self) -> list[str]:
         return ["wait_events"]
 
-    def _brought(self) -> Samples:
+    def _brought(self) -> ProbeTables:
         import numpy as np
         import pyarrow as pa
 
@@ -118,8 +118,8 @@ class WaitEventProbe(SqlSampler):
             names = pa.array([_text(state[place]) for state in self._states], pa.string())
             arrays[name] = names.take(pa.array(number))
         table = pa.table({**arrays, "count": pa.array(count)})
-        found = Samples({"probe/wait_events": table} if table.num_rows else {}, self.ledger.gaps())
-        return found | self._blockers.brought()
+        tables = ProbeTables({"probe/wait_events": table} if table.num_rows else {}, self.ledger.gaps())
+        return tables | self._blockers.brought()
 
 
 def _text(value: bytes | None) -> str | None:

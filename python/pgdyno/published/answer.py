@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pgdyno.published.part import Part, Text
+from pgdyno.published.part import FilePart, Text
 
 Levels = dict[Text, str]
 
 
-class Arms(Part):
+class Arms(FilePart):
     """Two arms of one experiment."""
 
     experiment: Text
@@ -26,7 +26,7 @@ class Arms(Part):
     """Whether ``--quick`` does without it, because of the time that its arms take."""
 
 
-class Variant(Arms):
+class AnswerVariant(Arms):
     """The same ratio with another choice of what the document does not state."""
 
     what: Text
@@ -35,7 +35,7 @@ class Variant(Arms):
     """What it is in these arms."""
 
 
-class Answer(Arms):
+class RunAnswer(Arms):
     """Recorded runs that answer a comparison."""
 
     metric: Text
@@ -44,10 +44,10 @@ class Answer(Arms):
     """What is measured in another way than there; empty where nothing is."""
     cause: str = ""
     """Why the ratio differs where it does, as far as it was measured; empty where that is not known."""
-    varied: tuple[Variant, ...] = ()
+    varied: tuple[AnswerVariant, ...] = ()
 
 
-class Offer(Part):
+class VolumePair(FilePart):
     """Two volumes of the catalogue that answer a comparison without a run."""
 
     metric: Literal["usd_per_month", "failures_per_year_percent"]
@@ -57,7 +57,7 @@ class Offer(Part):
     cause: str = ""
 
 
-class Run(Part):
+class RequiredRun(FilePart):
     """One of the experiment files that a document is reproduced with."""
 
     experiment: Text
@@ -69,7 +69,7 @@ class Run(Part):
     """Whether vCPUs are compared, so that an arm with more of them than this machine's cores can stand for is not run."""
 
 
-class Order(Part):
+class Order(FilePart):
     """Figures that the document puts in an order: each comparison is a step down."""
 
     name: Text

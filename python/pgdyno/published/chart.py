@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pgdyno.published.part import Name, Part, Text
+from pgdyno.published.part import FilePart, Name, Text
 
 
-class Line(Part):
+class ChartLine(FilePart):
     """Rows of the table that belong together."""
 
     name: Text
@@ -18,7 +18,7 @@ class Line(Part):
     """Axis -> what these rows have there."""
 
 
-class Chart(Part):
+class Chart(FilePart):
     """TPS by vCPUs, for example: a line for each amount of memory."""
 
     name: Text
@@ -35,7 +35,7 @@ class Chart(Part):
     """The level that stands for a row: ``{vcpus} vCPUs, {memory_gb} GB``. A row whose level the file does not have stands there alone."""
     full_only_above: Annotated[int, Field(ge=0)] | None = None
     """``--quick`` runs the arms of points up to here, and those that comparisons rest on; None for all points."""
-    line: Annotated[tuple[Line, ...], Field(min_length=1)]
+    line: Annotated[tuple[ChartLine, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from pgdyno.published.answer import Answer, Offer, Order, Run
-from pgdyno.published.chart import Chart, Line, Point
+from pgdyno.published.answer import Order, RequiredRun, RunAnswer, VolumePair
+from pgdyno.published.chart import Chart, ChartLine, Point
 from pgdyno.published.formula import FormulaError, Scope, evaluate, names_in
-from pgdyno.published.part import Name, Part, Text
+from pgdyno.published.part import FilePart, Name, Text
 
 Cell = Decimal | str
 
 
-class Figure(Part):
+class PublishedFigure(FilePart):
     """One number of a document."""
 
     name: Name
@@ -37,7 +37,7 @@ class Figure(Part):
     """Whether the document itself says "about", "over" or "just under"."""
 
 
-class Column(Part):
+class FigureColumn(FilePart):
     """A column of figures."""
 
     name: Name
@@ -45,7 +45,7 @@ class Column(Part):
     unit: Text
 
 
-class Table(Part):
+class FigureTable(FilePart):
     """Figures of one shape. A row has the values of its axes, then its figures."""
 
     name: Name
@@ -55,7 +55,7 @@ class Table(Part):
     reading: str = ""
     """How the rows were read, where the copy is not clear."""
     axes: Annotated[list[Name], Field(min_length=1)]
-    columns: Annotated[list[Column], Field(min_length=1)]
+    columns: Annotated[list[FigureColumn], Field(min_length=1)]
     rows: Annotated[list[list[Cell]], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -75,7 +75,7 @@ class Table(Part):
         return [self.at.format(**dict(zip(self.axes, row, strict=False))) for row in self.rows]
 
 
-class Comparison(Part):
+class PublishedComparison(FilePart):
     """Two figures, or formulas of figures, whose ratio the document is about; or a ratio that it states without them."""
 
     name: Text
@@ -86,8 +86,8 @@ class Comparison(Part):
     """The figure that states the ratio, where one does."""
     because: str = ""
     """Why the stated ratio is not the computed one."""
-    answer: Answer | None = None
-    offer: Offer | None = None
+    answer: RunAnswer | None = None
+    offer: VolumePair | None = None
     untold: str = ""
     """Why neither answers it."""
 
@@ -102,7 +102,7 @@ class Comparison(Part):
         return self
 
 
-class Arithmetic(Part):
+class Arithmetic(FilePart):
     """A claim that follows from other figures of the document, or should."""
 
     claim: Text
@@ -116,7 +116,7 @@ class Arithmetic(Part):
     """What explains the difference; empty where there is none."""
 
 
-class Unstated(Part):
+class UnstatedChoice(FilePart):
     """What the document does not say, and what is plausible."""
 
     what: Text
@@ -129,14 +129,14 @@ class Unstated(Part):
     """Why the range is plausible."""
 
 
-class Unreadable(Part):
+class Unreadable(FilePart):
     """A chart or picture without numbers in the copy that was read."""
 
     at: Text
     shows: Text
 
 
-class Outcome(Part):
+class ClaimOutcome(FilePart):
     """A claim, recomputed."""
 
     computed: Decimal | None
@@ -146,7 +146,7 @@ class Outcome(Part):
     """Whether the computed figure rounds to the stated one, in the digits that are printed. True where none is stated."""
 
 
-class Document(Part):
+class PublishedDocument(FilePart):
     """One document."""
 
     schema_version: Annotated[int, Field(ge=1, le=1)]
@@ -158,14 +158,14 @@ class Document(Part):
     about: Text
     stated: dict[str, Text]
     """The configuration as far as it is stated."""
-    figure: tuple[Figure, ...] = ()
-    table: tuple[Table, ...] = ()
-    run: tuple[Run, ...] = ()
-    comparison: tuple[Comparison, ...] = ()
+    figure: tuple[PublishedFigure, ...] = ()
+    table: tuple[FigureTable, ...] = ()
+    run: tuple[RequiredRun, ...] = ()
+    comparison: tuple[PublishedComparison, ...] = ()
     order: tuple[Order, ...] = ()
     chart: tuple[Chart, ...] = ()
     arithmetic: tuple[Arithmetic, ...] = ()
-    unstated: Annotated[list[Unstated], Field(min_length=1)]
+    unstated: Annotated[list[UnstatedChoice], Field(min_length=1)]
     unreadable: tuple[Unreadable, ...] = ()
 
     @model_validator(mode="after")
@@ -173,14 +173,14 @@ class Document(Part):
         for chart in self.chart:
             for line in chart.line:
                 try:
-                    found = self.points(chart, line)
+                    points = self.points(chart, line)
                 except (LookupError, ValueError, ArithmeticError):
                     raise ValueError(f"chart `{chart.name}`: the table has no such column, axis or number") from None
-                if len(found) < POINTS_MIN:
+                if len(points) < POINTS_MIN:
                     raise ValueError(f"chart `{chart.name}`: `{line.name}` has fewer than {POINTS_MIN} rows")
         return self
 
-    def points(self, chart: Chart, line: Line) -> list[Point]:
+    def points(self, chart: Chart, line: ChartLine) -> list[Point]:
         """The points of a line, by their place on the horizontal axis."""
         [(table, index)] = [
             (table, index)
@@ -189,12 +189,12 @@ class Document(Part):
             if f"{table.name}_{column.name}" == chart.column
         ]
         rows = [(dict(zip(table.axes, row, strict=False)), row[index]) for row in table.rows]
-        found = [
+        points = [
             Point(float(axes[chart.x]), float(value), {chart.factor: chart.level.format(**axes)})
             for axes, value in rows
             if all(axes[axis] == wanted for axis, wanted in line.where.items())
         ]
-        return sorted(found, key=lambda point: point.x)
+        return sorted(points, key=lambda point: point.x)
 
     @cached_property
     def scope(self) -> Scope:
@@ -204,57 +204,57 @@ class Document(Part):
             for index, column in enumerate(table.columns, len(table.axes)):
                 keyed = {tuple(row[: len(table.axes)]): Decimal(row[index]) for row in table.rows}
                 cells[f"{table.name}_{column.name}"] = keyed
-        return Scope({one.name: one.value for one in self.figure}, cells)
+        return Scope({figure.name: figure.value for figure in self.figure}, cells)
 
     def figures(self) -> int:
         """How many numbers it has."""
         return len(self.figure) + sum(len(table.rows) * len(table.columns) for table in self.table)
 
-    def outcome(self, claim: Comparison | Arithmetic) -> Outcome:
+    def outcome(self, claim: PublishedComparison | Arithmetic) -> ClaimOutcome:
         """The claim, recomputed. :class:`FormulaError` says what its formula cannot mean."""
-        computed = self._ratio(claim) if isinstance(claim, Comparison) else evaluate(claim.formula, self.scope)
+        computed = self._ratio(claim) if isinstance(claim, PublishedComparison) else evaluate(claim.formula, self.scope)
         if claim.stated is None:
-            return Outcome(computed=computed, stated=None, agrees=True)
+            return ClaimOutcome(computed=computed, stated=None, agrees=True)
         stated, share = self._stated(claim.stated)
         if computed is None:
-            return Outcome(computed=None, stated=stated, agrees=True)
+            return ClaimOutcome(computed=None, stated=stated, agrees=True)
         share = max(share, claim.within) if isinstance(claim, Arithmetic) else share
         agrees = abs(computed - stated) <= share * abs(stated) or _rounds_to(computed, stated)
-        return Outcome(computed=computed, stated=stated, agrees=agrees)
+        return ClaimOutcome(computed=computed, stated=stated, agrees=agrees)
 
-    def ratio(self, one: Comparison) -> tuple[Decimal, Decimal]:
+    def ratio(self, comparison: PublishedComparison) -> tuple[Decimal, Decimal]:
         """The ratio of a comparison, from its figures where there are any, and the share by which "about" leaves it open."""
-        outcome = self.outcome(one)
+        outcome = self.outcome(comparison)
         ratio = outcome.computed if outcome.computed is not None else outcome.stated
-        assert ratio is not None, one.name
+        assert ratio is not None, comparison.name
         vague = {figure.name for figure in self.figure if figure.approximate}
-        formulas = (one.high, one.low) if outcome.computed is not None else (one.stated,)
+        formulas = (comparison.high, comparison.low) if outcome.computed is not None else (comparison.stated,)
         used = {name for formula in formulas if formula for name in names_in(formula)}
         return ratio, ABOUT if used & vague else Decimal(0)
 
     def unit_of(self, formula: str) -> str:
         """The unit of the figures in a formula; empty where they have several."""
-        units = {one.name: one.unit for one in self.figure}
+        units = {figure.name: figure.unit for figure in self.figure}
         units |= {f"{table.name}_{column.name}": column.unit for table in self.table for column in table.columns}
-        found = {units[name] for name in names_in(formula) if name in units}
-        return found.pop() if len(found) == 1 else ""
+        results = {units[name] for name in names_in(formula) if name in units}
+        return results.pop() if len(results) == 1 else ""
 
-    def _ratio(self, one: Comparison) -> Decimal | None:
-        if one.high is None or one.low is None:
+    def _ratio(self, comparison: PublishedComparison) -> Decimal | None:
+        if comparison.high is None or comparison.low is None:
             return None
-        low = evaluate(one.low, self.scope)
+        low = evaluate(comparison.low, self.scope)
         if not low:
-            raise FormulaError(f"`{one.low}` is 0, which has no ratio")
-        return evaluate(one.high, self.scope) / low
+            raise FormulaError(f"`{comparison.low}` is 0, which has no ratio")
+        return evaluate(comparison.high, self.scope) / low
 
     def _stated(self, stated: str | Decimal) -> tuple[Decimal, Decimal]:
         """What is stated, and by which share the document leaves it open."""
         if isinstance(stated, Decimal):
             return stated, Decimal(0)
-        found = next((one for one in self.figure if one.name == stated), None)
-        if found is None:
+        figure = next((figure for figure in self.figure if figure.name == stated), None)
+        if figure is None:
             raise FormulaError(f"`{stated}` is not a figure of this document")
-        return found.value, ABOUT if found.approximate else Decimal(0)
+        return figure.value, ABOUT if figure.approximate else Decimal(0)
 
 
 POINTS_MIN = 2

@@ -36,14 +36,14 @@ class Scope:
 def evaluate(formula: str, scope: Scope) -> Decimal:
     """The number that the formula comes to. :class:`FormulaError` says what is wrong in it."""
     try:
-        found = _value(ast.parse(formula, mode="eval").body, scope)
+        value = _value(ast.parse(formula, mode="eval").body, scope)
     except SyntaxError:
         raise FormulaError(f"`{formula}` is not a formula") from None
     except DecimalException:
         raise FormulaError(f"`{formula}` cannot be computed: a division by zero or the like") from None
-    if isinstance(found, list):
+    if isinstance(value, list):
         raise FormulaError(f"`{formula}` is a column: take its min, max, mean, sum or count")
-    return found
+    return value
 
 
 def names_in(formula: str) -> set[str]:
@@ -62,7 +62,7 @@ def _value(node: ast.expr, scope: Scope) -> Value:
         case ast.Subscript(value=ast.Name(id=name), slice=place):
             return _cell(name, place, scope)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS and arguments:
-            return _FUNCTIONS[name](_flat([_value(one, scope) for one in arguments]))
+            return _FUNCTIONS[name](_flat([_value(argument, scope) for argument in arguments]))
     raise FormulaError(f"`{ast.unparse(node)}` is not understood; there are + - * /, {', '.join(_FUNCTIONS)}")
 
 
@@ -76,7 +76,7 @@ def _named(name: str, scope: Scope) -> Value:
 
 def _cell(name: str, place: ast.expr, scope: Scope) -> Decimal:
     nodes = place.elts if isinstance(place, ast.Tuple) else [place]
-    values = [one.value for one in nodes if isinstance(one, ast.Constant)]
+    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
     axes = tuple(value if isinstance(value, str) else Decimal(str(value)) for value in values)
     column = scope.columns.get(name)
     if column is None or axes not in column:
@@ -92,11 +92,11 @@ def _row_by_row(apply: Callable[[Decimal, Decimal], Decimal], left: Value, right
     rights = right if isinstance(right, list) else [right] * rows
     if len(lefts) != len(rights):
         raise FormulaError(f"columns of {len(lefts)} and {len(rights)} rows cannot be computed row by row")
-    return [apply(one, other) for one, other in zip(lefts, rights, strict=True)]
+    return [apply(item, other) for item, other in zip(lefts, rights, strict=True)]
 
 
 def _flat(values: list[Value]) -> list[Decimal]:
-    return [one for value in values for one in (value if isinstance(value, list) else [value])]
+    return [item for value in values for item in (value if isinstance(value, list) else [value])]
 
 
 def _mean(values: list[Decimal]) -> Decimal:
@@ -104,7 +104,7 @@ def _mean(values: list[Decimal]) -> Decimal:
 
 
 def _geometric_mean(values: list[Decimal]) -> Decimal:
-    return (sum((one.ln() for one in values), Decimal(0)) / len(values)).exp()
+    return (sum((value.ln() for value in values), Decimal(0)) / len(values)).exp()
 
 
 _FUNCTIONS: dict[str, Callable[[list[Decimal]], Decimal]] = {

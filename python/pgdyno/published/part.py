@@ -10,7 +10,7 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
-class Part(BaseModel):
+class FilePart(BaseModel):
     """A part of a file; a key that it does not have is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgdyno.errors import InputError
-from pgdyno.published.document import Document
+from pgdyno.published.document import PublishedDocument
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path) -> PublishedDocument:
     """The document in a file. :class:`InputError` names the file and each key that is wrong."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
@@ -22,9 +22,9 @@ def read_document(path: Path) -> Document:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: {error}", remedy="fix this line; strings must be quoted") from None
     try:
-        document = Document.model_validate(content)
+        document = PublishedDocument.model_validate(content)
     except ValidationError as error:
-        wrong = [f"{_key(one['loc'])}: {one['msg']}" for one in error.errors()]
+        wrong = [f"{_key(other['loc'])}: {other['msg']}" for other in error.errors()]
         raise InputError(
             f"{path}: {'; '.join(wrong)}", remedy="write it as the other files of catalog/published do"
         ) from None
@@ -33,11 +33,11 @@ def read_document(path: Path) -> Document:
     return document
 
 
-def read_documents(folder: Path) -> list[Document]:
+def read_documents(folder: Path) -> list[PublishedDocument]:
     """Every document of a folder, by name."""
     return [read_document(path) for path in sorted(folder.glob("*.toml"))]
 
 
 def _key(place: tuple[str | int, ...]) -> str:
     """``figure[3].unit``; entries of a list are counted from 1."""
-    return "".join(f"[{one + 1}]" if isinstance(one, int) else f".{one}" for one in place).lstrip(".")
+    return "".join(f"[{item + 1}]" if isinstance(item, int) else f".{item}" for item in place).lstrip(".")

@@ -23,7 +23,7 @@ TOLD_MAX = 4
 
 
 @dataclass(frozen=True)
-class Line:
+class ArmLine:
     """A common arm in words."""
 
     label: str
@@ -37,74 +37,79 @@ def columns(metric: Headline) -> tuple[str, ...]:
     return (f"{short} here", f"{short} there", "ratio", "95 % interval", "verdict", "p99 here, ms", "p99 there, ms")
 
 
-def write_against(found: Against, output: Path) -> Path:
+def write_against(against: Against, output: Path) -> Path:
     """Write the page; :class:`~pgdyno.errors.HostError` when it cannot be."""
-    write_whole(output, html(found).encode())
+    write_whole(output, html(against).encode())
     return output
 
 
-def html(found: Against) -> str:
+def html(against: Against) -> str:
     """The page as text."""
-    rows = [_effect(pair) for pair in found.pairs if pair.ratio is not None]
+    rows = [_effect(pair) for pair in against.pairs if pair.ratio is not None]
     with figures.unchecked():
         drawn = (
-            drawing("against", verdict(found), lambda width, theme: figures.effects(rows, found.one.arms, width, theme))
+            drawing(
+                "against", verdict(against), lambda width, theme: figures.effects(rows, against.one.arms, width, theme)
+            )
             if rows
             else None
         )
     return rendered(
         "against.html",
-        found=found,
-        verdict=verdict(found),
-        caveat=caveat(found),
+        found=against,
+        verdict=verdict(against),
+        caveat=caveat(against),
         drawn=drawn,
-        columns=columns(found.one.metric),
-        metric=found.one.metric,
-        lines=lines(found),
+        columns=columns(against.one.metric),
+        metric=against.one.metric,
+        lines=lines(against),
         tables=[
-            ("What was asked for", differing(found.configuration)),
-            ("Programs and host", differing(found.programs)),
-            ("PostgreSQL's settings", differing(found.settings)),
+            ("What was asked for", differing(against.configuration)),
+            ("Programs and host", differing(against.programs)),
+            ("PostgreSQL's settings", differing(against.settings)),
         ],
-        sides=[("here", found.one.experiment, moment(found.one.experiment.created_unix_ns)),
-               ("there", found.other.experiment, moment(found.other.experiment.created_unix_ns))],
+        sides=[("here", against.one.experiment, moment(against.one.experiment.created_unix_ns)),
+               ("there", against.other.experiment, moment(against.other.experiment.created_unix_ns))],
     )  # fmt: skip
 
 
-def verdict(found: Against) -> str:
+def verdict(against: Against) -> str:
     """What the two results say of each other, in a sentence or a few."""
-    if not found.pairs:
+    if not against.pairs:
         return "The two results have no arm in common."
-    invalid = [pair.arm.label for pair in found.pairs if not (pair.arm.valid and pair.other.valid)]
+    invalid = [pair.arm.label for pair in against.pairs if not (pair.arm.valid and pair.other.valid)]
     if invalid:
         return f"No verdict: runs of {', '.join(invalid[:TOLD_MAX])} are invalid."
-    if len(found.pairs) > TOLD_MAX:
+    if len(against.pairs) > TOLD_MAX:
         more, fewer = (
-            sum(pair.distinguishable and pair.ratio is not None and (pair.ratio.mean > 1) is up for pair in found.pairs)
+            sum(
+                pair.distinguishable and pair.ratio is not None and (pair.ratio.mean > 1) is up
+                for pair in against.pairs
+            )
             for up in (True, False)
         )
-        same = len(found.pairs) - more - fewer
-        metric = found.one.metric
+        same = len(against.pairs) - more - fewer
+        metric = against.one.metric
         return (
-            f"Of {len(found.pairs)} common arms {more} {metric.do} more {metric.counts} here, {fewer} {metric.do} {metric.fewer}"
+            f"Of {len(against.pairs)} common arms {more} {metric.do} more {metric.counts} here, {fewer} {metric.do} {metric.fewer}"
             f" and {same} are not distinguishable."
         )
-    return " ".join(_sentence(pair) for pair in found.pairs)
+    return " ".join(_sentence(pair) for pair in against.pairs)
 
 
-def caveat(found: Against) -> str:
+def caveat(against: Against) -> str:
     """What to keep in mind of ratios across experiments."""
-    same = found.one.experiment.experiment_hash == found.other.experiment.experiment_hash
+    same = against.one.experiment.experiment_hash == against.other.experiment.experiment_hash
     text = "The two were made at different times: what the machine did then is in the ratio. Intervals are Welch's, of unpaired runs."
     return text + (
         " They are repetitions of one experiment; `pgdyno report` pools them when both are named." if same else ""
     )
 
 
-def lines(found: Against) -> list[Line]:
+def lines(against: Against) -> list[ArmLine]:
     """Each common arm in figures."""
     return [
-        Line(
+        ArmLine(
             pair.arm.label,
             (
                 number(pair.arm.headline.mean),
@@ -116,13 +121,13 @@ def lines(found: Against) -> list[Line]:
                 number(pair.other.latency_ms.percentile(99)),
             ),
         )
-        for pair in found.pairs
+        for pair in against.pairs
     ]
 
 
-def differing(found: tuple[Difference, ...]) -> list[tuple[str, str, str]]:
+def differing(differences: tuple[Difference, ...]) -> list[tuple[str, str, str]]:
     """(what, there, here) of every difference."""
-    return [(_place(one.place), _value(one.old), _value(one.new)) for one in found]
+    return [(_place(difference.place), _value(difference.old), _value(difference.new)) for difference in differences]
 
 
 def _place(place: tuple[str | int, ...]) -> str:

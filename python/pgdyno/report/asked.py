@@ -119,10 +119,10 @@ def clock(run: RunRecord) -> str:
 def client(run: RunRecord) -> str:
     """Where a run's driver stood, seen from the server; empty where nothing was chosen."""
     rtt_ms = run.client.rtt_ms
-    away = {name: one.host.rtt_ms for name, one in run.drivers.items() if one.host is not None}
+    away = {name: driver.host.rtt_ms for name, driver in run.drivers.items() if driver.host is not None}
     if away:
-        told = (f"{name} {'unknown' if far is None else f'{far:.2g} ms'}" for name, far in away.items())
-        return f"other hosts, with round trips to the server of {', '.join(told)}"
+        texts = (f"{name} {'unknown' if far is None else f'{far:.2g} ms'}" for name, far in away.items())
+        return f"other hosts, with round trips to the server of {', '.join(texts)}"
     if rtt_ms is None:
         return ""
     return f"behind {rtt_ms:g} ms round trip (emulated)" if rtt_ms else "local, 0 ms"
@@ -159,8 +159,8 @@ def volumes(comparison: Comparison) -> list[tuple[str, tuple[int, int], Pairs]]:
             if (role, volume.resolved) in seen and many:
                 continue
             seen.append((role, volume.resolved))
-            asked = role == DATA and not many and [factor.name for factor in comparison.factors] == [VOLUME]
-            first = [("as asked", arm.volume)] if asked else []
+            result = role == DATA and not many and [factor.name for factor in comparison.factors] == [VOLUME]
+            first = [("as asked", arm.volume)] if result else []
             pairs = [*first, *_resolved(volume.resolved, arm.volume)]
             if pairs:
                 name = "" if many else arm.label if role == DATA else f"{arm.label}: "
@@ -183,14 +183,14 @@ def settings_by_arm(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]
     """(setting, its value in each arm) of those that differ between arms; one that a server does not have is a dash."""
     every = [{str(row["name"]): row for row in _settings_of(arm) if _matters(row)} for arm in comparison.arms]
     names = sorted({name for rows in every for name in rows}) if len(every) > 1 else []
-    told = []
+    settings_by_arm = []
     for name in names:
         values = tuple(_setting(rows.get(name)) for rows in every)
         # A setting that only one version has says what the version is, not what was chosen.
         chosen = any(rows[name]["source"] != "default" for rows in every if name in rows)
         if len(set(values)) > 1 and chosen:
-            told.append((name, values))
-    return told
+            settings_by_arm.append((name, values))
+    return settings_by_arm
 
 
 def _setting(row: dict[str, Any] | None) -> str:
@@ -208,8 +208,8 @@ def _settings_of(arm: ArmSummary) -> list[dict[str, Any]]:
 
 def _across(comparison: Comparison, value_of: Any) -> list[str]:
     """The different values of all arms, in their order; three at most."""
-    found = list(dict.fromkeys(value_of(arm.replicates[0].figures.record) for arm in comparison.arms))
-    return found if len(found) <= 3 else [f"{len(found)} kinds"]
+    results = list(dict.fromkeys(value_of(arm.replicates[0].figures.record) for arm in comparison.arms))
+    return results if len(results) <= 3 else [f"{len(results)} kinds"]
 
 
 def _drivers(comparison: Comparison) -> list[str]:
@@ -218,12 +218,12 @@ def _drivers(comparison: Comparison) -> list[str]:
 
     def words(run: RunRecord) -> str:
         engine = "" if run.driver is None else names.get(run.driver.engine, run.driver.engine)
-        if any(one.host is not None for one in run.drivers.values()):
+        if any(driver.host is not None for driver in run.drivers.values()):
             return f"{engine} on {', '.join(run.drivers)}"
         return f"{len(run.drivers)} processes of {engine}" if run.drivers else engine
 
-    told = [driver for driver in _across(comparison, words) if driver]
-    return [f"driven by {' and '.join(told)}"] if told else []
+    texts = [driver for driver in _across(comparison, words) if driver]
+    return [f"driven by {' and '.join(texts)}"] if texts else []
 
 
 def _machine(comparison: Comparison) -> Pairs:
@@ -311,16 +311,16 @@ def _course(comparison: Comparison) -> Pairs:
 
 def _replicates(comparison: Comparison) -> str:
     """As planned; with a budget, what came of it."""
-    found = sorted({len(arm.replicates) for arm in comparison.arms})
-    if len(found) < 2 or found[-1] <= comparison.experiment.replicates:
+    numbers = sorted({len(arm.replicates) for arm in comparison.arms})
+    if len(numbers) < 2 or numbers[-1] <= comparison.experiment.replicates:
         return f"{comparison.experiment.replicates} of each arm"
-    return f"{found[0]} to {found[-1]} of an arm, the more where they scatter"
+    return f"{numbers[0]} to {numbers[-1]} of an arm, the more where they scatter"
 
 
-def _resolved(spec: dict[str, Any], asked: str) -> Pairs:
+def _resolved(spec: dict[str, Any], text: str) -> Pairs:
     flat: dict[str, Any] = {}
     for key, value in spec.items():
-        if key == "spec" and value == asked:
+        if key == "spec" and value == text:
             continue
         if key == "size_bytes":
             flat[key] = size(int(value))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.binding.arm import ArmBinding
     from pgdyno.analysis.binding.remedy import Remedy
-    from pgdyno.analysis.binding.verdict import Verdict
+    from pgdyno.analysis.binding.verdict import BindingVerdict
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.headline import Headline
 
@@ -86,7 +86,7 @@ def rows(comparison: Comparison) -> list[BoundRow]:
 
 def key(comparison: Comparison) -> list[tuple[str, str]]:
     """(class, name) of the limits that bound in any second that is drawn."""
-    drawn = {limit for found in comparison.bindings.values() for _, _, limit in found.representative.spans}
+    drawn = {limit for binding in comparison.bindings.values() for _, _, limit in binding.representative.spans}
     return [(COLOURS[place], TITLES[limit]) for place, limit in enumerate(LIMITS) if limit in drawn]
 
 
@@ -94,19 +94,19 @@ def lines(comparison: Comparison) -> list[tuple[str, str]]:
     """(word before it, text) for the terminal: each arm, or a line for each limit where there are many arms."""
     if len(comparison.arms) > COLUMNS_MAX:
         return _counted(comparison)
-    found = []
+    lines = []
     for arm in comparison.arms:
         if not arm.valid:
             continue
         binding = comparison.bindings[arm.index]
-        said = binding.evidence if binding.verdict.limit is not None else (*binding.missing, *binding.evidence)
-        evidence = "; ".join(said or binding.missing)
+        texts = binding.evidence if binding.verdict.limit is not None else (*binding.missing, *binding.evidence)
+        evidence = "; ".join(texts or binding.missing)
         what = f"{arm.label}: {verdict_words(binding.verdict)}"
-        found.append(("bound by: ", f"{what}: {evidence}" if evidence else what))
-    return found
+        lines.append(("bound by: ", f"{what}: {evidence}" if evidence else what))
+    return lines
 
 
-def verdict_words(verdict: Verdict) -> str:
+def verdict_words(verdict: BindingVerdict) -> str:
     """``volume IOPS in 97 % of the seconds``, ``probably locks in 55 % and server CPU in 30 %``, or what there is a little of."""
     if verdict.limit is None:
         several = " and ".join(f"{TITLES[limit]} {percent(share)}" for limit, share in list(verdict.shares.items())[:3])
@@ -121,8 +121,8 @@ def remedy_words(remedy: Remedy, metric: Headline) -> str:
     return "; ".join([remedy.action, *parts])
 
 
-def _row(arm: ArmSummary, found: ArmBinding) -> BoundRow:
-    verdict = found.verdict
+def _row(arm: ArmSummary, binding: ArmBinding) -> BoundRow:
+    verdict = binding.verdict
     parts = [f"{TITLES[limit]} {percent(share)} of the seconds" for limit, share in verdict.shares.items()]
     return BoundRow(
         arm=arm,
@@ -131,15 +131,15 @@ def _row(arm: ArmSummary, found: ArmBinding) -> BoundRow:
         share=UNKNOWN if verdict.limit is None else percent(verdict.share),
         stretches=tuple(
             Stretch(end - begin, f"second {begin + 1} to {end}: {_title(limit)}", _colour(limit))
-            for begin, end, limit in found.representative.spans
+            for begin, end, limit in binding.representative.spans
         ),
         described=f"{arm.label}: {', '.join(parts) or NOT_EXPLAINED}",
-        evidence=found.evidence if arm.valid else (OF_INVALID,),
-        not_seen=found.missing if arm.valid else (),
+        evidence=binding.evidence if arm.valid else (OF_INVALID,),
+        not_seen=binding.missing if arm.valid else (),
     )
 
 
-def _limit(arm: ArmSummary, verdict: Verdict) -> str:
+def _limit(arm: ArmSummary, verdict: BindingVerdict) -> str:
     """The limit of an arm in a word."""
     if not arm.valid:
         return "not named (invalid)"
@@ -148,7 +148,7 @@ def _limit(arm: ArmSummary, verdict: Verdict) -> str:
     return " and ".join((_name(verdict), *(TITLES[limit] for limit in verdict.beside)))
 
 
-def _name(verdict: Verdict) -> str:
+def _name(verdict: BindingVerdict) -> str:
     """The limit; of another volume than the data's, which."""
     assert verdict.limit is not None
     title = TITLES[verdict.limit]

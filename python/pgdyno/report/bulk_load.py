@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.bulk_load import agrees, load_of, request_kib, shares_of
 from pgdyno.report.binding import verdict_words
 from pgdyno.report.section import Matrix, Note, Section
-from pgdyno.report.words import Row, most_waited
+from pgdyno.report.words import FigureRow, most_waited
 from pgdyno.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
@@ -47,48 +47,54 @@ def measured(comparison: Comparison) -> bool:
     return any(load_of(arm) is not None for arm in comparison.arms)
 
 
-def rows(comparison: Comparison) -> list[Row]:
+def rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm's loads; empty of other workloads."""
     loads = [load_of(arm) for arm in comparison.arms]
     if not any(loads):
         return []
     steps = dict.fromkeys(step for load in loads if load is not None for step in load.steps_s)
-    found = [
-        Row("rows", tuple(_of(load, lambda one: f"{one.rows:,}") for load in loads)),
-        Row("rows per second", tuple(_of(load, lambda one: number(one.rows_per_s)) for load in loads), strong=True),
-        Row("files, uncompressed, MiB/s", tuple(_of(load, lambda one: number(one.input_mib_per_s)) for load in loads)),
-        *(Row(_STEPS.get(step, step), tuple(_step(load, step) for load in loads)) for step in steps),
-        Row("sessions that copied", tuple(_of(load, lambda one: f"{one.connections:,}") for load in loads)),
-        Row(
-            "written to the volumes for each byte of the files",
-            tuple(_of(load, lambda one: number(one.written_per_input_byte)) for load in loads),
+    rows = [
+        FigureRow("rows", tuple(_of(load, lambda item: f"{item.rows:,}") for load in loads)),
+        FigureRow(
+            "rows per second", tuple(_of(load, lambda item: number(item.rows_per_s)) for load in loads), strong=True
         ),
-        Row("mean request to the data's volume, KiB", tuple(number(_request_kib(arm)) for arm in comparison.arms)),
-        Row("limit while it copied, as the loader said", tuple(_of(load, _said) for load in loads)),
-        Row("limit by the counters, over all of it", tuple(_bound(comparison, arm) for arm in comparison.arms)),
-        Row(
+        FigureRow(
+            "files, uncompressed, MiB/s", tuple(_of(load, lambda item: number(item.input_mib_per_s)) for load in loads)
+        ),
+        *(FigureRow(_STEPS.get(step, step), tuple(_step(load, step) for load in loads)) for step in steps),
+        FigureRow("sessions that copied", tuple(_of(load, lambda item: f"{item.connections:,}") for load in loads)),
+        FigureRow(
+            "written to the volumes for each byte of the files",
+            tuple(_of(load, lambda item: number(item.written_per_input_byte)) for load in loads),
+        ),
+        FigureRow(
+            "mean request to the data's volume, KiB", tuple(number(_request_kib(arm)) for arm in comparison.arms)
+        ),
+        FigureRow("limit while it copied, as the loader said", tuple(_of(load, _said) for load in loads)),
+        FigureRow("limit by the counters, over all of it", tuple(_bound(comparison, arm) for arm in comparison.arms)),
+        FigureRow(
             "whether both mean the same",
             tuple(_agree(comparison, arm, load) for arm, load in zip(comparison.arms, loads, strict=True)),
         ),
-        Row(
+        FigureRow(
             "above a limit, by the volume's own count",
             tuple(most_waited(arm.data.time_above_limit) for arm in comparison.arms),
         ),
     ]
-    return [row for row in found if any(cell != UNKNOWN for cell in row.cells)]
+    return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 
 def lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
-    found = []
+    lines = []
     for arm in comparison.arms:
         load = load_of(arm)
         if load is not None:
             rate = "" if load.input_mib_per_s is None else f" ({number(load.input_mib_per_s)} MiB/s of files)"
-            said = _said(load)
-            limit = "" if said == UNKNOWN else f"; limit while it copied: {said}"
-            found.append(f"{arm.label}: {number(load.seconds.mean)} s for {load.rows:,} rows{rate}{limit}")
-    return found
+            text = _said(load)
+            limit = "" if text == UNKNOWN else f"; limit while it copied: {text}"
+            lines.append(f"{arm.label}: {number(load.seconds.mean)} s for {load.rows:,} rows{rate}{limit}")
+    return lines
 
 
 def notes(comparison: Comparison) -> list[str]:

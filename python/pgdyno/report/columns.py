@@ -28,7 +28,7 @@ _METRICS = (
 
 
 @dataclass(frozen=True)
-class Column:
+class ArmColumn:
     """One figure of every arm."""
 
     title: str
@@ -43,21 +43,24 @@ class Column:
         return f"{self.title}, {self.unit}" if self.unit == "ms" else f"{self.title} {self.unit}".strip()
 
 
-def columns(comparison: Comparison) -> list[Column]:
+def columns(comparison: Comparison) -> list[ArmColumn]:
     """What stands beside the headline; what no arm has is omitted."""
     arms, figures = comparison.arms, comparison.figures
-    found = [
+    columns = [
         *(
-            Column(
-                title, unit, spare, tuple(number(None if one is None else one.value) for one in figures[name].of_arms)
+            ArmColumn(
+                title,
+                unit,
+                spare,
+                tuple(number(None if of_arm is None else of_arm.value) for of_arm in figures[name].of_arms),
             )
             for name, title, unit, spare in _METRICS
             if name in figures
         ),
-        Column("above", "limit", 4, tuple(percent(arm.above_limit_share) for arm in arms)),
-        Column("price", "a month", 2, tuple(price(arm) for arm in arms)),
+        ArmColumn("above", "limit", 4, tuple(percent(arm.above_limit_share) for arm in arms)),
+        ArmColumn("price", "a month", 2, tuple(price(arm) for arm in arms)),
     ]
-    return [column for column in found if any(cell != UNKNOWN for cell in column.cells)]
+    return [column for column in columns if any(cell != UNKNOWN for cell in column.cells)]
 
 
 def valid(arm: ArmSummary) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.report.section import Matrix, Note, Section, listed
-from pgdyno.report.words import Row
+from pgdyno.report.words import FigureRow
 from pgdyno.text import UNKNOWN, gib, money, probability
 
 if TYPE_CHECKING:
@@ -19,28 +19,31 @@ _FRONTS = {"latency_ms_p99": "p99"}
 
 def section(comparison: Comparison) -> Section | None:
     """What each arm costs, and how long it lasts."""
-    found = tuple(rows(comparison))
-    if not found:
+    results = tuple(rows(comparison))
+    if not results:
         return None
-    matrix = Matrix(found, "" if listed(comparison) else "Cost of each arm")
+    matrix = Matrix(results, "" if listed(comparison) else "Cost of each arm")
     return Section("cost", "Cost and durability", (matrix, *map(Note, notes(comparison))), brief=True)
 
 
-def rows(comparison: Comparison) -> list[Row]:
+def rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm, for arms as columns; empty where there is neither a price nor a failure rate."""
     return [row for _, row in numbered_rows(comparison)]
 
 
-def numbered_rows(comparison: Comparison) -> list[tuple[int, Row]]:
+def numbered_rows(comparison: Comparison) -> list[tuple[int, FigureRow]]:
     """The same, each with which figure it is."""
     arms = [comparison.costs[arm.index] for arm in comparison.arms]
     every = [
-        (MONTH, Row("US$ a month", tuple(money(one.usd_per_month) for one in arms))),
-        (MILLION, Row("US$ per million transactions", tuple(money(one.usd_per_million_transactions) for one in arms))),
+        (MONTH, FigureRow("US$ a month", tuple(money(arm.usd_per_month) for arm in arms))),
+        (
+            MILLION,
+            FigureRow("US$ per million transactions", tuple(money(arm.usd_per_million_transactions) for arm in arms)),
+        ),
         *_at_equal_size(arms),
-        (LOSS, Row("lost within a year", tuple(map(loss, arms)))),
+        (LOSS, FigureRow("lost within a year", tuple(map(loss, arms)))),
         *(
-            [(FRONT, Row("on the cost front", tuple(front(one, comparison.metric.short) for one in arms)))]
+            [(FRONT, FigureRow("on the cost front", tuple(front(arm, comparison.metric.short) for arm in arms)))]
             if _has_front(arms)
             else []
         ),
@@ -52,8 +55,8 @@ def notes(comparison: Comparison) -> list[str]:
     """What to know of these figures, in sentences."""
     arms = [comparison.costs[arm.index] for arm in comparison.arms]
     sentences = []
-    if any(one.usd_per_month is not None for one in arms):
-        million = any(one.usd_per_million_transactions is not None for one in arms)
+    if any(arm.usd_per_month is not None for arm in arms):
+        million = any(arm.usd_per_million_transactions is not None for arm in arms)
         sentences.append(
             ("Per million transactions: at the measured rate, all month. " if million else "")
             + "Prices are of the volumes alone, from the day of the runs."
@@ -71,7 +74,7 @@ def notes(comparison: Comparison) -> list[str]:
             "On the cost front: no other arm costs less without being slower beyond doubt, by"
             f" {comparison.metric.title} or by the p99 of the response time."
         )
-    if any(one.loss_per_year is not None for one in arms):
+    if any(arm.loss_per_year is not None for arm in arms):
         sentences.append(
             "Lost within a year: from the published failure rates, as if volumes failed independently and none were replaced;"
             " of a RAID-0 every volume is needed."
@@ -98,20 +101,20 @@ def front(cost: ArmCost, headline: str) -> str:
 
 def _has_front(arms: list[ArmCost]) -> bool:
     """Whether there is one: arms that cost the same are not told apart by what they cost."""
-    return len({one.usd_per_month for one in arms if one.front}) > 1
+    return len({arm.usd_per_month for arm in arms if arm.front}) > 1
 
 
-def _at_equal_size(arms: list[ArmCost]) -> list[tuple[int, Row]]:
+def _at_equal_size(arms: list[ArmCost]) -> list[tuple[int, FigureRow]]:
     if not _unequal(arms):
         return []
     size = gib(arms[0].equal_size_bytes)
-    month = tuple(money(one.usd_per_month_at_equal_size) for one in arms)
-    million = tuple(money(one.usd_per_million_transactions_at_equal_size) for one in arms)
+    month = tuple(money(arm.usd_per_month_at_equal_size) for arm in arms)
+    million = tuple(money(arm.usd_per_million_transactions_at_equal_size) for arm in arms)
     return [
-        (EQUAL, Row(f"US$ a month at {size}", month)),
-        (MILLION_EQUAL, Row(f"US$ per million transactions at {size}", million)),
+        (EQUAL, FigureRow(f"US$ a month at {size}", month)),
+        (MILLION_EQUAL, FigureRow(f"US$ per million transactions at {size}", million)),
     ]
 
 
 def _unequal(arms: list[ArmCost]) -> bool:
-    return any(one.size_bytes != one.equal_size_bytes for one in arms if one.equal_size_bytes is not None)
+    return any(arm.size_bytes != arm.equal_size_bytes for arm in arms if arm.equal_size_bytes is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.series import Series, series_of
+from pgdyno.analysis.series import TimeSeries, series_of
 from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Section, listed, many
 
@@ -44,7 +44,7 @@ def _checkpoints(counted: list[tuple[tuple[float, float | None], ...]]) -> str:
     return "No checkpoint ran while measuring. " if counted else "Checkpoints were not recorded. "
 
 
-def _lines(comparison: Comparison) -> list[tuple[int, bool, Series]]:
+def _lines(comparison: Comparison) -> list[tuple[int, bool, TimeSeries]]:
     several = sum(len(arm.replicates) for arm in comparison.arms) <= LINES_MAX
     return [
         (arm.index, replicate is arm.representative, series_of(replicate.figures.run))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.headline import Better
-from pgdyno.report.document_arm import Arm, arm_of
+from pgdyno.report.document_arm import ArmDocument, arm_of
 from pgdyno.report.document_loads import LoadOf, load_of
 from pgdyno.report.document_recommendation import RecommendationOf, recommendation_of
 from pgdyno.report.document_spread import SpreadHostOf, UnpairedOf, hosts_of, unpaired_of
 from pgdyno.report.document_sweep import SweepOf, sweep_of
 from pgdyno.report.document_undilated import UndilatedOf, undilated_of
 from pgdyno.report.document_warming import WarmingOf, warmings_of
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.ratio import Ratio
 
 
-class RatioOf(Part):
+class ArmRatio(DocumentPart):
     """One volume against another."""
 
     volume: str
@@ -49,7 +49,7 @@ class RatioOf(Part):
     """Replicates that would find a difference of 3 % as often."""
 
 
-class EffectAt(Part):
+class EffectAt(DocumentPart):
     """An effect at one level of another factor."""
 
     factor: str
@@ -59,7 +59,7 @@ class EffectAt(Part):
     high: float | None
 
 
-class EffectOf(Part):
+class EffectOf(DocumentPart):
     """A level of a factor against its first level, over all other factors and all replicates."""
 
     factor: str
@@ -77,7 +77,7 @@ class EffectOf(Part):
     """The effect at each level of a factor on which it was seen to depend; empty where no such evidence was found."""
 
 
-class MetricOf(Part):
+class MetricOf(DocumentPart):
     """A figure of a run, and which way is better."""
 
     name: str
@@ -87,7 +87,7 @@ class MetricOf(Part):
     """Null where neither way is better by itself."""
 
 
-class CompareDocument(Part):
+class CompareDocument(DocumentPart):
     """A comparison of volumes, or of any other arms."""
 
     recommendation: RecommendationOf
@@ -104,12 +104,12 @@ class CompareDocument(Part):
     """The further figures that any arm has, by the names of `figures`."""
     verdict: str
     factors: list[Factor]
-    arms: list[Arm]
+    arms: list[ArmDocument]
     absent: list[str]
     """Arms that were planned and have no finished run."""
-    ratios: list[RatioOf]
+    ratios: list[ArmRatio]
     """Each arm after the first against the first."""
-    pairs: list[RatioOf]
+    pairs: list[ArmRatio]
     """Each arm against each one before it; empty of more than 48 arms."""
     effects: list[EffectOf]
     """What each factor did; empty for a single factor, whose effects are the ratios."""
@@ -135,7 +135,7 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
     """The document of a comparison; ``report`` is the page that was written."""
     by_index = {arm.index: arm for arm in comparison.arms}
     ratios, pairs = (
-        [one for ratio in each if (one := _ratio(ratio, by_index)) is not None]
+        [arm_ratio for ratio in each if (arm_ratio := _ratio(ratio, by_index)) is not None]
         for each in (comparison.ratios, comparison.pairs)
     )
     return CompareDocument(
@@ -152,16 +152,16 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
         ratios=ratios,
         pairs=pairs,
         effects=[
-            found
+            effect_of
             for effect in comparison.effects
-            if (found := _effect(effect, comparison.factors, comparison.metric.name)) is not None
+            if (effect_of := _effect(effect, comparison.factors, comparison.metric.name)) is not None
         ],
         sweep=sweep_of(comparison),
         warmings=warmings_of(comparison),
         undilated=undilated_of(comparison),
         hosts=hosts_of(comparison),
         unpaired=unpaired_of(comparison),
-        loads=[load_of(one) for one in comparison.loads],
+        loads=[load_of(load) for load in comparison.loads],
         noise_floor=None if comparison.noise_floor is None else comparison.noise_floor.difference,
         report=None if report is None else str(report),
     )
@@ -199,10 +199,10 @@ def _effect(effect: Effect, factors: Sequence[Factor], metric: str) -> EffectOf 
     )
 
 
-def _ratio(ratio: Ratio, by_index: dict[int, ArmSummary]) -> RatioOf | None:
+def _ratio(ratio: Ratio, by_index: dict[int, ArmSummary]) -> ArmRatio | None:
     if ratio.estimate is None:
         return None
-    return RatioOf(
+    return ArmRatio(
         volume=by_index[ratio.index].volume,
         to=by_index[ratio.to_index].volume,
         metric=by_index[ratio.index].metric.name,

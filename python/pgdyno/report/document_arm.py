@@ -11,22 +11,22 @@ from pgdyno.analysis.headline import TPS
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.series_mean import SeriesMean
 from pgdyno.analysis.volume_figures import DATA
-from pgdyno.report.document_binding import Binding, binding_of
+from pgdyno.report.document_binding import BindingDocument, binding_of
 from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
 from pgdyno.report.document_events import EventOf, events_document
 from pgdyno.report.document_power_cuts import PowerCutsOf, power_cuts_document
 from pgdyno.report.document_queries import QueriesOf, queries_document
 from pgdyno.report.document_replay import ReplayOf, replay_document
 from pgdyno.report.document_tpcc import TpccOf, tpcc_document
-from pgdyno.report.part import Part, Share
+from pgdyno.report.part import DocumentPart, Share
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary, Replicate, VolumeSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.analysis.distribution import ValueCounts
 
 
-class LatencyMs(Part):
+class LatencyMs(DocumentPart):
     """Percentiles of the response time, from the merged histograms of all replicates, milliseconds."""
 
     p50: float | None
@@ -34,7 +34,7 @@ class LatencyMs(Part):
     p99: float | None
 
 
-class Figure(Part):
+class FigureDocument(DocumentPart):
     """A figure of the arm, and of its single runs."""
 
     value: float
@@ -42,7 +42,7 @@ class Figure(Part):
     of_runs: Estimate
 
 
-class LatencyOfRuns(Part):
+class LatencyOfRuns(DocumentPart):
     """Percentiles of the response time of single runs, milliseconds; null without transactions."""
 
     p50: Estimate | None
@@ -50,7 +50,7 @@ class LatencyOfRuns(Part):
     p99: Estimate | None
 
 
-class SteadyState(Part):
+class SteadyState(DocumentPart):
     """Whether one run came to a steady state, by its seconds; where its credits went, by those of its longest regime."""
 
     replicate: int
@@ -76,7 +76,7 @@ class StatementMs(LatencyMs):
     statement: str
 
 
-class Driver(Part):
+class Driver(DocumentPart):
     """What drove the workload, and what it needed itself, from the first replicate that tells it."""
 
     engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams", "replay"]
@@ -90,7 +90,7 @@ class Driver(Part):
     """Failed transactions by class."""
 
 
-class Disk(Part):
+class Disk(DocumentPart):
     """What the data's volume did during the measure phase, means of the replicates."""
 
     iops: float | None
@@ -103,7 +103,7 @@ class Disk(Part):
 _OF_VOLUME = (*Disk.model_fields, "read_ms_mean", "write_ms_mean", "read_ms_p99", "write_ms_p99")
 
 
-class Member(Part):
+class Member(DocumentPart):
     """One member of an array, means of the replicates. Its requests are the pieces that it was given of the array's."""
 
     iops: float | None
@@ -112,7 +112,7 @@ class Member(Part):
     time_above_limit: dict[str, Share]
 
 
-class Volume(Disk):
+class VolumeDocument(Disk):
     """One of an arm's volumes."""
 
     spec: str | None
@@ -127,7 +127,7 @@ class Volume(Disk):
     """The members of an array, in their order; empty for a single volume."""
 
 
-class Instance(Part):
+class InstanceDocument(DocumentPart):
     """The limit of the instance to all its volumes together, means of the replicates."""
 
     type: str
@@ -139,7 +139,7 @@ class Instance(Part):
     """Limit whose maximum is above its baseline -> what a run left of the reserve."""
 
 
-class WaitEvent(Part):
+class WaitEventDocument(DocumentPart):
     """What sessions were seen waiting for, or that they were on a CPU."""
 
     type: str
@@ -148,14 +148,14 @@ class WaitEvent(Part):
     """Mean number of the clients' sessions in this state."""
 
 
-class Unseen(Part):
+class UnobservedDocument(DocumentPart):
     """Something that could not be observed."""
 
     what: str
     why: str
 
 
-class Arm(Part):
+class ArmDocument(DocumentPart):
     """One volume, or one combination of the factors' levels."""
 
     volume: str
@@ -168,7 +168,7 @@ class Arm(Part):
     """Name of the figure by which it is compared: `tps`, `nopm` of workload kind `tpcc`, `geomean_s` of `tpch`, `response_ms` of `replay`, or `seconds` of `load`."""
     headline: Estimate
     """That figure."""
-    figures: dict[str, Figure]
+    figures: dict[str, FigureDocument]
     """Every metric of `metrics` that it has; of a volume other than the data's with its role before it."""
     tps: Estimate | None
     """Null of workloads whose headline is another."""
@@ -188,9 +188,9 @@ class Arm(Part):
     disk: Disk
     time_above_limit: dict[str, Share]
     """Limit of the data's volume -> share of the time in which requests waited for it."""
-    volumes: dict[str, Volume]
+    volumes: dict[str, VolumeDocument]
     """Role -> volume; empty where none was seen."""
-    instance: Instance | None
+    instance: InstanceDocument | None
     """Null where it has no limits to its volumes."""
     steady: list[SteadyState]
     """One for each replicate, in their order."""
@@ -202,7 +202,7 @@ class Arm(Part):
     """Settings that were off although durability rests on them; empty but where an experiment asked for it."""
     server: dict[str, float]
     """What PostgreSQL counted itself; the unit is the last word of a name."""
-    wait_events: list[WaitEvent]
+    wait_events: list[WaitEventDocument]
     """The most frequent first; empty when waits were not sampled."""
     cpu_share: dict[str, Share]
     """Role -> share of the host's CPU time."""
@@ -212,12 +212,12 @@ class Arm(Part):
     """How many times slower than the host the arm's time went; its figures are in its own time."""
     client_rtt_ms: float | None
     """Emulated round trip between driver and server, 0 on one machine; null where nothing was chosen."""
-    unseen: list[Unseen]
+    unseen: list[UnobservedDocument]
     """What could not be observed; empty where everything was."""
     usd_per_month: float | None
     """The price of all its volumes; null where one has none."""
     cost: ArmCost
-    binding: Binding
+    binding: BindingDocument
     """The limit that binds, its evidence, and the remedy."""
     bulk_load: BulkLoadOf | None
     """Of workload kind `load`: what it took, and what the loader said bound; null of other workloads."""
@@ -236,11 +236,11 @@ class Arm(Part):
     warnings: list[str]
 
 
-def arm_of(comparison: Comparison, place: int) -> Arm:
+def arm_of(comparison: Comparison, place: int) -> ArmDocument:
     """The document of the arm at that place."""
     arm = comparison.arms[place]
     factors = comparison.factors
-    return Arm(
+    return ArmDocument(
         volume=arm.volume,
         label=arm.label,
         factors={factor.name: factor.levels[level] for factor, level in zip(factors, arm.levels, strict=True)},
@@ -248,22 +248,22 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
         headline=arm.headline,
         tps=arm.headline if arm.metric is TPS else None,
         figures={
-            name: Figure.model_validate(one)
+            name: FigureDocument.model_validate(document)
             for name, line in comparison.figures.items()
-            if (one := line.of_arms[place]) is not None
+            if (document := line.of_arms[place]) is not None
         },
         qps=_single(comparison, "qps", place),
         latency_ms=_latency_ms(comparison, "latency", place),
         latency_ms_of_runs=LatencyOfRuns(
-            **{f"p{one}": _single(comparison, f"latency_ms_p{one}", place) for one in PERCENTILES}
+            **{f"p{item}": _single(comparison, f"latency_ms_p{item}", place) for item in PERCENTILES}
         ),
         service_ms=_latency_ms(comparison, "service", place)
         if "service_ms_p50" in comparison.figures and _value(comparison, "service_ms_p50", place) is not None
         else None,
-        scripts_ms={name: LatencyMs(**_percentiles(found)) for name, found in arm.scripts_ms.items()},
+        scripts_ms={name: LatencyMs(**_percentiles(counts)) for name, counts in arm.scripts_ms.items()},
         statements_ms=[
-            StatementMs(number=one.number, statement=one.text, **_percentiles(found))
-            for one, found in arm.statements_ms.items()
+            StatementMs(number=statement.number, statement=statement.text, **_percentiles(counts))
+            for statement, counts in arm.statements_ms.items()
         ],
         driver=_driver(arm),
         disk=Disk(**{name: _value(comparison, name, place) for name in Disk.model_fields}),
@@ -273,18 +273,20 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
             for role, volume in arm.volumes.items()
             if volume.resolved or volume.iops is not None
         },
-        instance=None if arm.instance is None else Instance.model_validate(arm.instance),
+        instance=None if arm.instance is None else InstanceDocument.model_validate(arm.instance),
         steady=[_steady(replicate) for replicate in arm.replicates],
         postgres=arm.replicates[0].figures.record.postgres.version,
         clock_shift_s=arm.replicates[0].figures.record.postgres.clock_shift_s,
         given_up=list(arm.given_up),
         server=arm.server,
-        wait_events=[WaitEvent(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()],
+        wait_events=[
+            WaitEventDocument(type=w.type, event=w.event, sessions=sessions) for w, sessions in arm.waits.items()
+        ],
         cpu_share={role: min(1.0, max(0.0, share)) for role, share in arm.cpu_share.items()},
         storage_only=arm.storage_only,
         dilation=arm.dilation,
         client_rtt_ms=arm.replicates[0].figures.record.client.rtt_ms,
-        unseen=[Unseen(what=row.what, why=row.why) for row in arm.visibility if not row.seen],
+        unseen=[UnobservedDocument(what=row.what, why=row.why) for row in arm.visibility if not row.seen],
         usd_per_month=arm.usd_per_month,
         cost=comparison.costs[arm.index],
         binding=binding_of(comparison.bindings[arm.index]),
@@ -302,32 +304,32 @@ def arm_of(comparison: Comparison, place: int) -> Arm:
 
 def _single(comparison: Comparison, name: str, place: int) -> Estimate | None:
     """A metric of single runs of an arm."""
-    one = comparison.figures[name].of_arms[place] if name in comparison.figures else None
-    return None if one is None else one.of_runs
+    figure_document = comparison.figures[name].of_arms[place] if name in comparison.figures else None
+    return None if figure_document is None else figure_document.of_runs
 
 
 def _latency_ms(comparison: Comparison, name: str, place: int) -> LatencyMs:
-    return LatencyMs(**{f"p{one}": _value(comparison, f"{name}_ms_p{one}", place) for one in PERCENTILES})
+    return LatencyMs(**{f"p{item}": _value(comparison, f"{name}_ms_p{item}", place) for item in PERCENTILES})
 
 
 def _steady(replicate: Replicate) -> SteadyState:
-    found, credit = replicate.figures.steady, replicate.figures.credit
+    steady, credit = replicate.figures.steady, replicate.figures.credit
     return SteadyState(
         replicate=replicate.figures.record.block,
-        **{name: getattr(found, name) for name in SteadyState.model_fields.keys() - {"replicate", "regimes"}},
+        **{name: getattr(steady, name) for name in SteadyState.model_fields.keys() - {"replicate", "regimes"}},
         regimes=list(credit.regimes),
     )
 
 
-def _percentiles(distribution: Distribution) -> dict[str, float | None]:
+def _percentiles(distribution: ValueCounts) -> dict[str, float | None]:
     return {f"p{percent}": distribution.percentile(percent) for percent in PERCENTILES}
 
 
 def _driver(arm: ArmSummary) -> Driver | None:
-    told = [record for one in arm.replicates if (record := one.figures.record).driver is not None]
-    if not told or (first := told[0].driver) is None:
+    results = [record for replicate in arm.replicates if (record := replicate.figures.record).driver is not None]
+    if not results or (first := results[0].driver) is None:
         return None
-    wakes = [one.wake.p99_us for one in told[0].drivers.values() or [first] if one.wake is not None]
+    wakes = [driver.wake.p99_us for driver in results[0].drivers.values() or [first] if driver.wake is not None]
     cpu_ns, transactions = first.cpu_ns, first.transactions
     return Driver(
         engine=first.engine,
@@ -339,9 +341,9 @@ def _driver(arm: ArmSummary) -> Driver | None:
     )
 
 
-def _volume(comparison: Comparison, place: int, volume: VolumeSummary) -> Volume:
+def _volume(comparison: Comparison, place: int, volume: VolumeSummary) -> VolumeDocument:
     prefix = "" if volume.role == DATA else f"{volume.role}."
-    return Volume(
+    return VolumeDocument(
         **{name: _value(comparison, prefix + name, place) for name in _OF_VOLUME},
         spec=volume.resolved.get("spec"),
         time_above_limit=volume.time_above_limit,
@@ -352,5 +354,5 @@ def _volume(comparison: Comparison, place: int, volume: VolumeSummary) -> Volume
 
 def _value(comparison: Comparison, name: str, place: int) -> float | None:
     """A metric of an arm, over all replicates."""
-    one = comparison.figures[name].of_arms[place] if name in comparison.figures else None
-    return None if one is None else one.value
+    figure_document = comparison.figures[name].of_arms[place] if name in comparison.figures else None
+    return None if figure_document is None else figure_document.value

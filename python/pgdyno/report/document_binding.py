@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.limits import TITLES, Confidence, Limit
-from pgdyno.report.part import Part, Share
+from pgdyno.report.part import DocumentPart, Share
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.arm import ArmBinding
     from pgdyno.analysis.binding.verdict import RunBinding
 
 
-class BoundFor(Part):
+class BoundFor(DocumentPart):
     """Neighbouring seconds with the same limit."""
 
     begin_s: int
@@ -23,7 +23,7 @@ class BoundFor(Part):
     """Null where nothing that was seen explains them."""
 
 
-class RunBound(Part):
+class RunBindingDocument(DocumentPart):
     """What bound in one run."""
 
     replicate: int
@@ -32,7 +32,7 @@ class RunBound(Part):
     seconds: list[BoundFor]
 
 
-class Remedy(Part):
+class BindingRemedyDocument(DocumentPart):
     """The cheapest thing that helps."""
 
     action: str
@@ -47,7 +47,7 @@ class Remedy(Part):
     """The limit that is met there."""
 
 
-class Binding(Part):
+class BindingDocument(DocumentPart):
     """The limit that binds, by what a user of a real host sees too."""
 
     limit: Limit | None
@@ -64,31 +64,31 @@ class Binding(Part):
     """The figures that speak for it, from the replicate with the median TPS; where no limit stands out, what was seen instead."""
     not_seen: list[str]
     """What was not observed, so that nothing could follow from it; of an invalid arm, that nothing is concluded."""
-    remedy: Remedy | None
+    remedy: BindingRemedyDocument | None
     """What would help this arm by itself; for the whole set `recommendation.steps` has one ladder."""
-    runs: list[RunBound]
+    runs: list[RunBindingDocument]
 
 
-def binding_of(found: ArmBinding) -> Binding:
+def binding_of(binding: ArmBinding) -> BindingDocument:
     """The part of an arm."""
-    verdict = found.verdict
-    return Binding(
+    verdict = binding.verdict
+    return BindingDocument(
         limit=verdict.limit,
         title=None if verdict.limit is None else TITLES[verdict.limit],
         volume=verdict.role,
         confidence=verdict.confidence,
         shares=dict(verdict.shares),
-        evidence=list(found.evidence),
-        not_seen=list(found.missing),
-        remedy=None if found.remedy is None else Remedy.model_validate(found.remedy),
-        runs=[_run(replicate, run) for replicate, run in found.runs],
+        evidence=list(binding.evidence),
+        not_seen=list(binding.missing),
+        remedy=None if binding.remedy is None else BindingRemedyDocument.model_validate(binding.remedy),
+        runs=[_run(replicate, run) for replicate, run in binding.runs],
     )
 
 
-def _run(replicate: int, found: RunBinding) -> RunBound:
-    return RunBound(
+def _run(replicate: int, binding: RunBinding) -> RunBindingDocument:
+    return RunBindingDocument(
         replicate=replicate,
-        limit=found.verdict.limit,
-        confidence=found.verdict.confidence,
-        seconds=[BoundFor(begin_s=begin, end_s=end, limit=limit) for begin, end, limit in found.spans],
+        limit=binding.verdict.limit,
+        confidence=binding.verdict.confidence,
+        seconds=[BoundFor(begin_s=begin, end_s=end, limit=limit) for begin, end, limit in binding.spans],
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
-from pgdyno.report.part import Part, Share
+from pgdyno.report.part import DocumentPart, Share
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.binding.limits import Limit
 
 
-class BulkLoadOf(Part):
+class BulkLoadOf(DocumentPart):
     """The loads of an arm, of workload kind `load`; means of the replicates."""
 
     rows: int

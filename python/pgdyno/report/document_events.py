@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.events import around
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
 
 
-class EventOf(Part):
+class EventOf(DocumentPart):
     """Something that happened during each run of an arm."""
 
     planned_s: float
@@ -42,12 +42,12 @@ def events_document(arm: ArmSummary) -> list[EventOf]:
             kind=same[0].event.kind,
             target=same[0].event.target,
             words=same[0].event.words,
-            begin_s=[one.event.begin_s for one in same],
-            seconds=[one.event.seconds for one in same],
-            results=[one.event.result for one in same],
-            before_per_s=[one.before_per_s for one in same],
-            after_per_s=[one.after_per_s for one in same],
+            begin_s=[item.event.begin_s for item in same],
+            seconds=[item.event.seconds for item in same],
+            results=[item.event.result for item in same],
+            before_per_s=[item.before_per_s for item in same],
+            after_per_s=[item.after_per_s for item in same],
             usd_per_month=same[0].event.usd_per_month,
         )
-        for same in zip(*(around(one.figures.run) for one in arm.replicates), strict=False)
+        for same in zip(*(around(replicate.figures.run) for replicate in arm.replicates), strict=False)
     ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pgdyno.report.part import Part, Share
+from pgdyno.report.part import DocumentPart, Share
 
 if TYPE_CHECKING:
     from pgdyno.analysis.loads import LoadFigures
 
 
-class LoadedVolumeOf(Part):
+class LoadedVolumeOf(DocumentPart):
     """What one volume did during a load."""
 
     iops: float | None
@@ -26,7 +26,7 @@ class LoadedVolumeOf(Part):
     """(seconds since filling began, MiB/s written)."""
 
 
-class LoadOf(Part):
+class LoadOf(DocumentPart):
     """One load: a data set, made once and cloned for each run."""
 
     title: str
@@ -51,9 +51,9 @@ class LoadOf(Part):
     """By role; those that were sampled."""
 
 
-def load_of(one: LoadFigures) -> LoadOf:
+def load_of(figures: LoadFigures) -> LoadOf:
     """The document of a load."""
-    record = one.record
+    record = figures.record
     return LoadOf(
         title=record.title,
         loader=record.loader,
@@ -61,10 +61,10 @@ def load_of(one: LoadFigures) -> LoadOf:
         limited=record.limited,
         specs=dict(record.volumes),
         dilation=record.dilation,
-        rows=one.rows,
-        seconds=one.seconds,
-        rows_per_s=one.rows_per_s,
-        row_mib_per_s=one.row_mib_per_s,
+        rows=figures.rows,
+        seconds=figures.seconds,
+        rows_per_s=figures.rows_per_s,
+        row_mib_per_s=figures.row_mib_per_s,
         steps_s=dict(record.seconds),
-        volumes={volume.role: LoadedVolumeOf.model_validate(volume) for volume in one.volumes},
+        volumes={volume.role: LoadedVolumeOf.model_validate(volume) for volume in figures.volumes},
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.power_cuts import cuts_of, excluded
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
 
 
-class FailedCutOf(Part):
+class FailedCutOf(DocumentPart):
     """A power cut that a database did not survive."""
 
     id: str
@@ -22,7 +22,7 @@ class FailedCutOf(Part):
     """Check that found something -> what it said."""
 
 
-class PowerCutsOf(Part):
+class PowerCutsOf(DocumentPart):
     """The power cuts of an arm in one reading, all replicates together."""
 
     reading: str
@@ -44,17 +44,17 @@ def power_cuts_document(arm: ArmSummary) -> list[PowerCutsOf]:
     """Empty of experiments without power cuts."""
     return [
         PowerCutsOf(
-            reading=one.reading,
-            cuts=one.cuts,
-            failed=one.failed,
-            by_check=one.by_check,
-            excluded_1_in=None if one.failed or not one.cuts else excluded(one.cuts),
+            reading=cut.reading,
+            cuts=cut.cuts,
+            failed=cut.failed,
+            by_check=cut.by_check,
+            excluded_1_in=None if cut.failed or not cut.cuts else excluded(cut.cuts),
             first_failed=[
                 FailedCutOf(id=failed.id, stratum=failed.stratum, failures=failed.failures)
-                for failed in one.first_failed
+                for failed in cut.first_failed
             ],
-            audit=[run.audit for run in one.runs],
-            verdict=one.verdict,
+            audit=[run.audit for run in cut.runs],
+            verdict=cut.verdict,
         )
-        for one in cuts_of(arm)
+        for cut in cuts_of(arm)
     ]

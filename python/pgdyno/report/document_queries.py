@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.queries import queries_of
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
 
 
-class QueriesOf(Part):
+class QueriesOf(DocumentPart):
     """The queries of an arm, of workload kind `tpch`, derived from TPC-H: no TPC result."""
 
     query_s: dict[str, Estimate]
@@ -29,15 +29,15 @@ class QueriesOf(Part):
 
 def queries_document(arm: ArmSummary, first: ArmSummary) -> QueriesOf | None:
     """The document of an arm's queries."""
-    found, base = queries_of(arm), queries_of(first)
-    if found is None:
+    queries, base = queries_of(arm), queries_of(first)
+    if queries is None:
         return None
-    ratios = {} if base is None or arm is first else found.ratios(base)
-    temp = found.temp_bytes
+    ratios = {} if base is None or arm is first else queries.ratios(base)
+    temp = queries.temp_bytes
     return QueriesOf(
-        query_s={str(query): one for query, one in found.query_s.items()},
-        ratios={str(query): one for query, one in ratios.items()},
-        slowest_stream_s=found.slowest_stream_s,
+        query_s={str(query): estimate for query, estimate in queries.query_s.items()},
+        ratios={str(query): ratio for query, ratio in ratios.items()},
+        slowest_stream_s=queries.slowest_stream_s,
         temp_bytes=None if temp is None else {str(query): count for query, count in temp.items()},
-        refresh_s=found.refresh_s,
+        refresh_s=queries.refresh_s,
     )

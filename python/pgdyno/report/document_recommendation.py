@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.recommendation import Action
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.steps import Step
+    from pgdyno.analysis.steps import StepResult
 
 
-class MetOf(Part):
+class MetOf(DocumentPart):
     """One condition of the goal, for the recommended arm; where none is recommended for the one that comes nearest."""
 
     condition: str
@@ -26,7 +26,7 @@ class MetOf(Part):
     """Whether the whole 95 % interval meets it; false for one replicate."""
 
 
-class StepOf(Part):
+class StepOf(DocumentPart):
     """An arm that is faster than those that cost less, or what to do beyond the measured arms."""
 
     action: str
@@ -45,7 +45,7 @@ class StepOf(Part):
     """What holds it back; of what was not measured the limit that is met next."""
 
 
-class RecommendationOf(Part):
+class RecommendationOf(DocumentPart):
     """What to buy or to use."""
 
     sentence: str
@@ -65,20 +65,20 @@ class RecommendationOf(Part):
 
 def recommendation_of(comparison: Comparison) -> RecommendationOf:
     """The part of a comparison."""
-    found = comparison.recommendation
+    recommendation = comparison.recommendation
     written = {arm.index: arm.volume for arm in comparison.arms}
     return RecommendationOf(
-        sentence=found.sentence,
-        action=found.action,
-        volume=None if found.arm is None else written[found.arm],
-        usd_per_month=found.usd_per_month,
-        alike=[written[index] for index in found.alike],
-        goal=[MetOf.model_validate(met) for met in found.goal],
-        steps=[_step(step, written) for step in found.steps],
+        sentence=recommendation.sentence,
+        action=recommendation.action,
+        volume=None if recommendation.arm is None else written[recommendation.arm],
+        usd_per_month=recommendation.usd_per_month,
+        alike=[written[index] for index in recommendation.alike],
+        goal=[MetOf.model_validate(met) for met in recommendation.goal],
+        steps=[_step(step, written) for step in recommendation.steps],
     )
 
 
-def _step(step: Step, written: dict[int, str]) -> StepOf:
+def _step(step: StepResult, written: dict[int, str]) -> StepOf:
     return StepOf(
         action=step.label,
         measured=step.arm is not None,

@@ -8,13 +8,13 @@ from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.reading import remarks
 from pgdyno.analysis.replay import replay_of, trust_of
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
 
 
-class AccountOf(Part):
+class AccountOf(DocumentPart):
     """The statements of one run: each is in one count."""
 
     replicate: int
@@ -34,7 +34,7 @@ class AccountOf(Part):
     """What else the capture lacks, in words: the recording was killed, sessions that were not recorded to their end, lines."""
 
 
-class StatementOf(Part):
+class StatementOf(DocumentPart):
     """Statements of one shape: the text with `?` in place of each literal."""
 
     statement: str
@@ -48,7 +48,7 @@ class StatementOf(Part):
     """Ratio of its response time to that of the first arm, paired by replicate; null for the first."""
 
 
-class UnlikeOf(Part):
+class UnlikeOf(DocumentPart):
     """A statement that did other work than in production, in the first replicate."""
 
     statement: str
@@ -58,7 +58,7 @@ class UnlikeOf(Part):
     """`calls`, `rows`, `WAL records` or `blocks` -> the multiple of production's, of those beyond their limit."""
 
 
-class TrustOf(Part):
+class TrustOf(DocumentPart):
     """Service times on production's own volume (`workload.recorded_on`), as multiples of production's."""
 
     median: Estimate | None
@@ -70,7 +70,7 @@ class TrustOf(Part):
     """The highest."""
 
 
-class ReplayOf(Part):
+class ReplayOf(DocumentPart):
     """The replays of an arm, of workload kind `replay`."""
 
     kept_up: bool
@@ -92,16 +92,16 @@ class ReplayOf(Part):
 
 def replay_document(arm: ArmSummary, first: ArmSummary) -> ReplayOf | None:
     """The document of an arm's replays."""
-    found, base = replay_of(arm), replay_of(first)
-    if found is None:
+    replay, base = replay_of(arm), replay_of(first)
+    if replay is None:
         return None
-    ratios = {} if base is None or arm is first else found.ratios(base)
+    ratios = {} if base is None or arm is first else replay.ratios(base)
     names = AccountOf.model_fields.keys() - {"replicate", "not_captured", "capture_remarks"}
     return ReplayOf(
-        kept_up=found.kept_up,
-        due_s=found.runs[0].due_s,
-        late_s=found.late_s,
-        behind_s_max=found.behind_s_max,
+        kept_up=replay.kept_up,
+        due_s=replay.runs[0].due_s,
+        late_s=replay.late_s,
+        behind_s_max=replay.behind_s_max,
         accounts=[
             AccountOf(
                 replicate=block,
@@ -109,28 +109,31 @@ def replay_document(arm: ArmSummary, first: ArmSummary) -> ReplayOf | None:
                 not_captured=None if run.reading is None else run.reading.statements,
                 capture_remarks=[] if run.reading is None else list(remarks(run.reading)),
             )
-            for (_, block), run in found.by_block.items()
+            for (_, block), run in replay.by_block.items()
         ],
         trust=_trust(arm),
         unlike=None
-        if (likeness := found.runs[0].likeness) is None
-        else [UnlikeOf(statement=one.statement, calls=one.calls, ratios=dict(one.ratios)) for one in unlike(likeness)],
+        if (likeness := replay.runs[0].likeness) is None
+        else [
+            UnlikeOf(statement=other.statement, calls=other.calls, ratios=dict(other.ratios))
+            for other in unlike(likeness)
+        ],
         statements=[
             StatementOf(
                 statement=shape,
-                calls=one.calls,
-                response_ms=one.response_ms,
-                recorded_ms=one.recorded_ms,
+                calls=statement.calls,
+                response_ms=statement.response_ms,
+                recorded_ms=statement.recorded_ms,
                 ratio=ratios.get(shape),
             )
-            for shape, one in found.statements.items()
+            for shape, statement in replay.statements.items()
         ],
     )
 
 
 def _trust(arm: ArmSummary) -> TrustOf | None:
-    found = trust_of([arm])
-    if found is None or found.arm is None:
+    trust = trust_of([arm])
+    if trust is None or trust.arm is None:
         return None
-    least, most = found.statements or (None, None)
-    return TrustOf(median=found.median, p99=found.p99, statements_min=least, statements_max=most)
+    least, most = trust.statements or (None, None)
+    return TrustOf(median=trust.median, p99=trust.p99, statements_min=least, statements_max=most)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.report.document_undilated import EstimateOf
-from pgdyno.report.part import Part
+from pgdyno.report.document_undilated import FigureEstimate
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
 
 
-class SpreadHostOf(Part):
+class SpreadHostOf(DocumentPart):
     """One host."""
 
     name: str
@@ -22,11 +22,11 @@ class SpreadHostOf(Part):
     kernel: str
     replicates: int
     """That it made whole."""
-    ratio: EstimateOf | None
+    ratio: FigureEstimate | None
     """Its headline over that of the first host, over all arms; null for the first itself."""
 
 
-class UnpairedOf(Part):
+class UnpairedOf(DocumentPart):
     """Runs that are not compared, because their replicate is not whole."""
 
     host: str
@@ -38,18 +38,20 @@ def hosts_of(comparison: Comparison) -> list[SpreadHostOf]:
     """Every host; none where the runs were made on the machine that was asked."""
     return [
         SpreadHostOf(
-            name=one.name,
-            cores=one.record.cores,
-            memory_bytes=one.record.memory_bytes,
-            cpu=one.record.cpu or "",
-            kernel=one.record.kernel,
-            replicates=one.blocks,
-            ratio=None if one.ratio is None else EstimateOf.model_validate(one.ratio),
+            name=host.name,
+            cores=host.record.cores,
+            memory_bytes=host.record.memory_bytes,
+            cpu=host.record.cpu or "",
+            kernel=host.record.kernel,
+            replicates=host.blocks,
+            ratio=None if host.ratio is None else FigureEstimate.model_validate(host.ratio),
         )
-        for one in comparison.hosts
+        for host in comparison.hosts
     ]
 
 
 def unpaired_of(comparison: Comparison) -> list[UnpairedOf]:
     """Those that were left out, by their replicate."""
-    return [UnpairedOf(host=one.host, replicate=one.block, runs=one.runs) for one in comparison.unpaired]
+    return [
+        UnpairedOf(host=unpaired.host, replicate=unpaired.block, runs=unpaired.runs) for unpaired in comparison.unpaired
+    ]

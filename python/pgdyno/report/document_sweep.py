@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pgdyno.report.part import Part, Share
+from pgdyno.report.part import DocumentPart, Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.scaling import Scaling
-    from pgdyno.analysis.sweep import Axis, Sweep, Variant
+    from pgdyno.analysis.sweep import Axis, Sweep, SweepGroup
 
 
-class SweepAxis(Part):
+class SweepAxis(DocumentPart):
     """A factor whose levels are numbers, in the order of their values."""
 
     factor: str
@@ -27,7 +27,7 @@ class SweepAxis(Part):
     """The same as numbers: sizes in bytes, durations in seconds, else as written."""
 
 
-class ScalingLaw(Part):
+class ScalingLaw(DocumentPart):
     """The universal scalability law, fitted to a variant's runs.
 
     TPS of n clients = rate n / (1 + contention (n - 1) + coherence n (n - 1)).
@@ -50,7 +50,7 @@ class ScalingLaw(Part):
     """Whether runs lie close enough to speak of its constants."""
 
 
-class SweepCell(Part):
+class SweepCell(DocumentPart):
     """An arm's place on the axes."""
 
     at: list[int]
@@ -59,7 +59,7 @@ class SweepCell(Part):
     """Its place in `arms`."""
 
 
-class SweepVariant(Part):
+class SweepVariant(DocumentPart):
     """Arms that differ in the axes alone."""
 
     label: str
@@ -69,7 +69,7 @@ class SweepVariant(Part):
     """Null where the first axis is not the clients, or has fewer than four numbers of them."""
 
 
-class SweepOf(Part):
+class SweepOf(DocumentPart):
     """An experiment along factors that are numbers."""
 
     axes: list[SweepAxis]
@@ -85,7 +85,9 @@ def sweep_of(comparison: Comparison) -> SweepOf | None:
     place = {arm.index: number for number, arm in enumerate(comparison.arms)}
     return SweepOf(
         axes=[_axis(axis) for axis in sweep.axes],
-        variants=[_variant(sweep, one, law, place) for one, law in zip(sweep.variants, sweep.laws, strict=True)],
+        variants=[
+            _variant(sweep, variant, law, place) for variant, law in zip(sweep.variants, sweep.laws, strict=True)
+        ],
     )
 
 
@@ -93,7 +95,7 @@ def _axis(axis: Axis) -> SweepAxis:
     return SweepAxis(factor=axis.name, title=axis.title, levels=list(axis.texts), values=list(axis.values))
 
 
-def _variant(sweep: Sweep, variant: Variant, law: Scaling | None, place: Mapping[int, int]) -> SweepVariant:
+def _variant(sweep: Sweep, variant: SweepGroup, law: Scaling | None, place: Mapping[int, int]) -> SweepVariant:
     axes = len(sweep.axes)
     return SweepVariant(
         label=variant.label,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.tpcc import tpcc_of
-from pgdyno.report.part import Part, Share
+from pgdyno.report.part import DocumentPart, Share
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
 
 
-class TpccOf(Part):
+class TpccOf(DocumentPart):
     """An arm over its replicates; no result of TPC-C."""
 
     nopm: float
@@ -41,5 +41,5 @@ class TpccOf(Part):
 
 def tpcc_document(arm: ArmSummary) -> TpccOf | None:
     """Null of other workloads."""
-    found = tpcc_of(arm)
-    return None if found is None else TpccOf.model_validate(found)
+    tpcc = tpcc_of(arm)
+    return None if tpcc is None else TpccOf.model_validate(tpcc)

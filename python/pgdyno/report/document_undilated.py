@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.interval import Estimate
 
 
-class EstimateOf(Part):
+class FigureEstimate(DocumentPart):
     """A figure with its 95 % interval."""
 
     mean: float
@@ -20,13 +20,13 @@ class EstimateOf(Part):
     high: float | None
 
 
-class UndilatedOf(Part):
+class UndilatedOf(DocumentPart):
     """One combination of the other factors, extrapolated to dilation 1 from two or more above it."""
 
     label: str
     """The levels of the other factors; `all` where there is no other."""
     dilations: list[int]
-    at_one: EstimateOf | None
+    at_one: FigureEstimate | None
     """The headline at dilation 1; null where it is refused."""
     because: str
     """Why it is refused: a clause; empty where it is not."""
@@ -34,26 +34,26 @@ class UndilatedOf(Part):
     """How many times the noise of a run the noise of that figure is."""
     measured: float | None
     """The mean headline of the arm at dilation 1; null without one."""
-    ratio: EstimateOf | None
+    ratio: FigureEstimate | None
     """Against the first combination; null for the first itself, and where either is refused."""
 
 
 def undilated_of(comparison: Comparison) -> list[UndilatedOf]:
     """Every combination that has two dilations above 1."""
-    found = comparison.undilated
+    undilateds = comparison.undilated
     return [
         UndilatedOf(
-            label=one.label,
-            dilations=[arm.dilation for arm in one.arms],
-            at_one=_estimate(one.estimate),
-            because=one.because,
-            noise=one.noise,
-            measured=None if one.measured is None else one.measured.headline.mean,
-            ratio=None if one is found[0] else _estimate(one.ratio_to(found[0])),
+            label=undilated.label,
+            dilations=[arm.dilation for arm in undilated.arms],
+            at_one=_estimate(undilated.estimate),
+            because=undilated.because,
+            noise=undilated.noise,
+            measured=None if undilated.measured is None else undilated.measured.headline.mean,
+            ratio=None if undilated is undilateds[0] else _estimate(undilated.ratio_to(undilateds[0])),
         )
-        for one in found
+        for undilated in undilateds
     ]
 
 
-def _estimate(found: Estimate | None) -> EstimateOf | None:
-    return None if found is None else EstimateOf.model_validate(found)
+def _estimate(estimate: Estimate | None) -> FigureEstimate | None:
+    return None if estimate is None else FigureEstimate.model_validate(estimate)

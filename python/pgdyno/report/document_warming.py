@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
 
 
-class WarmingOf(Part):
+class WarmingOf(DocumentPart):
     """An arm whose volumes were made from snapshots, beside its warm one."""
 
     cold: str
@@ -26,6 +26,11 @@ class WarmingOf(Part):
 def warmings_of(comparison: Comparison) -> list[WarmingOf]:
     """Every cold arm that has a warm one."""
     return [
-        WarmingOf(cold=one.cold.label, warm=one.warm.label, seconds=list(one.seconds), measured_s=one.measured_s)
-        for one in comparison.warmings
+        WarmingOf(
+            cold=warming.cold.label,
+            warm=warming.warm.label,
+            seconds=list(warming.seconds),
+            measured_s=warming.measured_s,
+        )
+        for warming in comparison.warmings
     ]

@@ -68,8 +68,8 @@ def section(comparison: Comparison) -> Section | None:
     )
     cells = tuple((f"{row.over} against {row.under}", row.at, row.ratio, row.extent, row.verdict) for row in rows)
     table = Grid(("effect", "with", "ratio", "95 % interval", ""), cells, drawn=True)
-    found = tuple(hints(comparison))
-    depends = (Heading("Where one factor depends on another"), Sentences(found)) if found else ()
+    texts = tuple(hints(comparison))
+    depends = (Heading("Where one factor depends on another"), Sentences(texts)) if texts else ()
     return Section("effects", "What each factor does", (drawing, table, *depends), brief=True)
 
 
@@ -85,9 +85,9 @@ def effect_rows(comparison: Comparison) -> list[EffectRow]:
             over, under = sides(comparison.factors, effect)
             at = comparison.factors[within.factor].labels[within.level]
             low, high = within.estimate.low, within.estimate.high
-            told = low is not None and high is not None and not low <= 1 <= high
+            output = low is not None and high is not None and not low <= 1 <= high
             title = comparison.factors[effect.factor].title
-            rows.append(EffectRow(title, over, under, within.estimate, comparison.metric, told, False, at))
+            rows.append(EffectRow(title, over, under, within.estimate, comparison.metric, output, False, at))
     return rows
 
 
@@ -119,7 +119,7 @@ def hints(comparison: Comparison) -> list[str]:
 def _told(comparison: Comparison, effect: Effect) -> tuple[Within, ...]:
     """The effect at levels of other factors, but for what a sweep draws."""
     axes = set() if comparison.sweep is None else {axis.factor for axis in comparison.sweep.axes}
-    return () if effect.factor in axes else tuple(one for one in effect.within if one.factor not in axes)
+    return () if effect.factor in axes else tuple(item for item in effect.within if item.factor not in axes)
 
 
 def _row(comparison: Comparison, effect: Effect) -> EffectRow:

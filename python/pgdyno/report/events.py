@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.arm import mean_known
 from pgdyno.analysis.events import around
 from pgdyno.report.section import Matrix, Note, Section
-from pgdyno.report.words import Row
+from pgdyno.report.words import FigureRow
 from pgdyno.text import UNKNOWN, money, number
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.events import Around
+    from pgdyno.analysis.events import EventEffect
 
 _NOTE = (
     "Seconds that each took, mean of the replicates with the shortest and the longest; of a server that was ended, until it took"
@@ -25,25 +25,25 @@ _NOTE = (
 
 def section(comparison: Comparison) -> Section | None:
     """Nothing of runs without events."""
-    found = rows(comparison)
-    return Section("events", "Events", (Matrix(tuple(found)), Note(_NOTE)), brief=True) if found else None
+    results = rows(comparison)
+    return Section("events", "Events", (Matrix(tuple(results)), Note(_NOTE)), brief=True) if results else None
 
 
-def rows(comparison: Comparison) -> list[Row]:
+def rows(comparison: Comparison) -> list[FigureRow]:
     """A row for each event, with the seconds that it took in each arm; below it the work before and after a modification."""
     of_arms = _of_arms(comparison)
     longest = max(of_arms, key=len)
-    found = []
+    rows = []
     for place, same in enumerate(longest):
         event = same[0].event
         each = [events[place] if place < len(events) else [] for events in of_arms]
-        found.append(
-            Row(f"{event.planned_s:g} s: {event.words}", tuple(_took(one) if one else UNKNOWN for one in each))
+        rows.append(
+            FigureRow(f"{event.planned_s:g} s: {event.words}", tuple(_took(item) if item else UNKNOWN for item in each))
         )
         if event.kind == "modify":
             unit = comparison.arms[0].unit.per_second
-            found.append(Row(f"{unit} before and after it", tuple(_around(one) for one in each)))
-    return found
+            rows.append(FigureRow(f"{unit} before and after it", tuple(_around(item) for item in each)))
+    return rows
 
 
 def lines(comparison: Comparison) -> list[str]:
@@ -55,15 +55,15 @@ def lines(comparison: Comparison) -> list[str]:
     ]
 
 
-def _of_arms(comparison: Comparison) -> list[list[list[Around]]]:
+def _of_arms(comparison: Comparison) -> list[list[list[EventEffect]]]:
     """The events of each arm, each in all replicates."""
     return [
-        [list(same) for same in zip(*(around(one.figures.run) for one in arm.replicates), strict=False)]
+        [list(same) for same in zip(*(around(replicate.figures.run) for replicate in arm.replicates), strict=False)]
         for arm in comparison.arms
     ]
 
 
-def _changed(arm: ArmSummary, same: Sequence[Around]) -> str:
+def _changed(arm: ArmSummary, same: Sequence[EventEffect]) -> str:
     """What a modification changed: ``; 302 transactions per second before, 2,987 after``."""
     if same[0].event.kind != "modify":
         return ""
@@ -73,19 +73,19 @@ def _changed(arm: ArmSummary, same: Sequence[Around]) -> str:
     return f"; {number(before)} {arm.unit.per_second} before, {number(after)} after{costs}"
 
 
-def _around(same: Sequence[Around]) -> str:
+def _around(same: Sequence[EventEffect]) -> str:
     if not same:
         return UNKNOWN
     before, after = _means(same)
     return f"{number(before)}, {number(after)}"
 
 
-def _means(same: Sequence[Around]) -> tuple[float | None, float | None]:
+def _means(same: Sequence[EventEffect]) -> tuple[float | None, float | None]:
     """The work before and after an event, means of the replicates."""
-    return mean_known([one.before_per_s for one in same]), mean_known([one.after_per_s for one in same])
+    return mean_known([effect.before_per_s for effect in same]), mean_known([effect.after_per_s for effect in same])
 
 
-def _took(same: Sequence[Around]) -> str:
-    seconds = sorted(one.event.seconds for one in same)
+def _took(same: Sequence[EventEffect]) -> str:
+    seconds = sorted(effect.event.seconds for effect in same)
     mean = f"{number(sum(seconds) / len(seconds))} s"
     return mean if len(seconds) < 2 else f"{mean} ({number(seconds[0])} to {number(seconds[-1])})"

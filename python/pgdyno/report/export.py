@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary, Replicate
     from pgdyno.analysis.compare import Comparison
     from pgdyno.report.section import Part
-    from pgdyno.report.words import Row
+    from pgdyno.report.words import FigureRow
 
 PICTURE_WIDTH_PX = 760
 """Width of a picture: a column of a document; a PNG has twice as many pixels."""
@@ -31,10 +31,10 @@ PICTURE_WIDTH_PX = 760
 
 def markdown(comparison: Comparison) -> str:
     """The recommendation, the verdict, the reasons against it, and the tables, in GitHub's Markdown."""
-    title, found = comparison.experiment.title, comparison.recommendation
+    title, recommendation = comparison.experiment.title, comparison.recommendation
     first = trust.given_up(comparison)
-    lines = [f"# {_plain(found.lead)}", ""]
-    lines += [_plain(found.details), ""] if found.details else []
+    lines = [f"# {_plain(recommendation.lead)}", ""]
+    lines += [_plain(recommendation.details), ""] if recommendation.details else []
     lines += [f"**{_plain(first)}**", ""] if first else []
     lines += [f"*{_plain(title)}*", ""] if title else []
     lines += [_plain(comparison.verdict), ""]
@@ -90,14 +90,14 @@ def pictures(comparison: Comparison, folder: Path, kind: str) -> list[Path]:
         ) from error
     made, failed = [], list[PgdynoError]()
     with figures.unchecked():
-        for one in drawings(comparison):
-            drawn = one.make(PICTURE_WIDTH_PX, PAPER)
-            path = folder / f"{one.name}.{kind}"
+        for drawing in drawings(comparison):
+            drawn = drawing.make(PICTURE_WIDTH_PX, PAPER)
+            path = folder / f"{drawing.name}.{kind}"
             try:
                 content = (
                     png_of(drawn, LIGHT["panel"])
                     if kind == "png"
-                    else _alone(svg_of(drawn, one.name, one.alternative)).encode()
+                    else _alone(svg_of(drawn, drawing.name, drawing.alternative)).encode()
                 )
             except PgdynoError as error:
                 failed.append(error)
@@ -131,7 +131,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def _of_arms(arms: Sequence[ArmSummary], rows: Sequence[Row]) -> list[str]:
+def _of_arms(arms: Sequence[ArmSummary], rows: Sequence[FigureRow]) -> list[str]:
     """Rows of figures with an arm a line."""
     return _table(
         ["arm", *(row.title for row in rows)],

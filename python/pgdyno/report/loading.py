@@ -10,7 +10,7 @@ from pgdyno.analysis.loads import LOAD_METRICS
 from pgdyno.report import figures, volumes
 from pgdyno.report.figures.loading import DRAWN_MAX
 from pgdyno.report.section import Drawing, Grid, Note, Part, Section
-from pgdyno.report.words import Row, most_waited
+from pgdyno.report.words import FigureRow, most_waited
 from pgdyno.text import UNKNOWN, interval, number, size
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ def section(comparison: Comparison) -> Section | None:
     loads = comparison.loads
     if not loads:
         return None
-    found = rows(comparison)
+    results = rows(comparison)
     table = Grid(
         ("", *heads(comparison)),
-        tuple((row.title, *row.cells) for row in found),
-        strong=frozenset(place for place, row in enumerate(found) if row.strong),
+        tuple((row.title, *row.cells) for row in results),
+        strong=frozenset(place for place, row in enumerate(results) if row.strong),
     )
     parts: list[Part] = [table, Note(_NOTE)]
-    if any(volume.course_mib_per_s for one in loads for volume in one.volumes):
+    if any(volume.course_mib_per_s for load in loads for volume in load.volumes):
         of = f", of the first {DRAWN_MAX} loads" if len(loads) > DRAWN_MAX else ""
         caption = f"What each volume wrote, MiB per second{of}."
         parts.append(
@@ -50,102 +50,107 @@ def lines(comparison: Comparison) -> list[str]:
     """A line for each load on an arm's own volumes, for the terminal; the last of those that a resumed experiment repeated."""
     labels = {arm.volume: arm.label for arm in comparison.arms}
     limited: dict[str, list[LoadFigures]] = {}
-    for one in comparison.loads:
-        if one.record.limited:
-            limited.setdefault(one.record.title, []).append(one)
-    found = []
+    for load_figures in comparison.loads:
+        if load_figures.record.limited:
+            limited.setdefault(load_figures.record.title, []).append(load_figures)
+    lines = []
     for repeated in limited.values():
-        one = repeated[-1]
-        specs = [labels.get(spec, spec) for spec in one.record.volumes.values()]
-        pace = f"{one.rows:,} rows in {number(one.seconds)} s"
+        load_figures = repeated[-1]
+        specs = [labels.get(spec, spec) for spec in load_figures.record.volumes.values()]
+        pace = f"{load_figures.rows:,} rows in {number(load_figures.seconds)} s"
         written = [
             f"{words}, {number(volume.write_mib_per_s)} MiB/s written"
-            for volume in one.volumes
+            for volume in figures.volumes
             if (words := volumes.mean_words(volume))
         ]
-        found.append("; ".join([f"{' and '.join(specs)}: {pace}", *written, *_repeated(repeated)]))
-    return found
+        lines.append("; ".join([f"{' and '.join(specs)}: {pace}", *written, *_repeated(repeated)]))
+    return lines
 
 
 def _repeated(loads: Sequence[LoadFigures]) -> Iterator[str]:
     """The interval that several loads have, which one does not."""
     metric = LOAD_METRICS["load_write_ms_mean"]
-    known = [value for one in loads if (value := metric.of(one)) is not None]
+    known = [value for load in loads if (value := metric.of(load)) is not None]
     if len(known) > 1:
-        found = t_interval(known)
-        yield f"the last of {len(known)}, whose writes took {number(found.mean)} ms ({interval(found.low, found.high)})"
+        estimate = t_interval(known)
+        yield f"the last of {len(known)}, whose writes took {number(estimate.mean)} ms ({interval(estimate.low, estimate.high)})"
 
 
 def heads(comparison: Comparison) -> list[str]:
     """What each load was of."""
-    return [one.record.title for one in comparison.loads]
+    return [load.record.title for load in comparison.loads]
 
 
-def rows(comparison: Comparison) -> list[Row]:
+def rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each load, in the order in which they were made."""
     loads = comparison.loads
-    steps = dict.fromkeys(step for one in loads for step in one.record.seconds)
-    found = [
-        Row("rows", tuple(f"{one.rows:,}" for one in loads)),
-        Row("seconds", tuple(number(one.seconds) for one in loads), strong=True),
-        Row("rows per second", tuple(number(one.rows_per_s) for one in loads), strong=True),
-        Row("rows while they were copied, MiB/s", tuple(number(one.row_mib_per_s) for one in loads)),
-        Row("filled by", tuple(_loader(one) for one in loads)),
-        Row("limits", tuple(_limits(one) for one in loads)),
-        Row("checked", tuple(_checked(one) for one in loads)),
-        *(Row(f"{step}, seconds", tuple(number(one.record.seconds.get(step)) for one in loads)) for step in steps),
+    steps = dict.fromkeys(step for load in loads for step in load.record.seconds)
+    rows = [
+        FigureRow("rows", tuple(f"{load.rows:,}" for load in loads)),
+        FigureRow("seconds", tuple(number(load.seconds) for load in loads), strong=True),
+        FigureRow("rows per second", tuple(number(load.rows_per_s) for load in loads), strong=True),
+        FigureRow("rows while they were copied, MiB/s", tuple(number(load.row_mib_per_s) for load in loads)),
+        FigureRow("filled by", tuple(_loader(load) for load in loads)),
+        FigureRow("limits", tuple(_limits(load) for load in loads)),
+        FigureRow("checked", tuple(_checked(load) for load in loads)),
+        *(
+            FigureRow(f"{step}, seconds", tuple(number(load.record.seconds.get(step)) for load in loads))
+            for step in steps
+        ),
         *(row for role in _roles(loads) for row in _volume_rows(loads, role)),
     ]
-    return [row for row in found if any(cell != UNKNOWN for cell in row.cells)]
+    return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 
-def _loader(one: LoadFigures) -> str:
-    if one.record.loader == "pgbench":
+def _loader(figures: LoadFigures) -> str:
+    if figures.record.loader == "pgbench":
         return "pgbench -i"
-    sessions = one.record.sessions
-    if one.record.loader == "restore":
+    sessions = figures.record.sessions
+    if figures.record.loader == "restore":
         return f"restored, {sessions} session{'s' if sessions > 1 else ''}"
     return f"pgdyno, {sessions} session{'s' if sessions > 1 else ''}"
 
 
-def _limits(one: LoadFigures) -> str:
+def _limits(figures: LoadFigures) -> str:
     """Where it was done: a load without limits says nothing of a volume."""
-    if not one.record.limited:
+    if not figures.record.limited:
         return "none: not a volume's pace"
-    volumes = ", ".join(one.record.volumes.values())
-    memory = "" if one.record.memory_bytes is None else f", {size(one.record.memory_bytes)} of memory"
+    volumes = ", ".join(figures.record.volumes.values())
+    memory = "" if figures.record.memory_bytes is None else f", {size(figures.record.memory_bytes)} of memory"
     return volumes + memory
 
 
-def _checked(one: LoadFigures) -> str:
-    return "; ".join(check.detail for check in one.record.checks) or UNKNOWN
+def _checked(figures: LoadFigures) -> str:
+    return "; ".join(check.detail for check in figures.record.checks) or UNKNOWN
 
 
 def _roles(loads: Sequence[LoadFigures]) -> list[str]:
-    return list(dict.fromkeys(volume.role for one in loads for volume in one.volumes))
+    return list(dict.fromkeys(volume.role for load in loads for volume in load.volumes))
 
 
-def _volume_rows(loads: Sequence[LoadFigures], role: str) -> list[Row]:
-    of_role = [next((volume for volume in one.volumes if volume.role == role), None) for one in loads]
+def _volume_rows(loads: Sequence[LoadFigures], role: str) -> list[FigureRow]:
+    of_role = [next((volume for volume in load.volumes if volume.role == role), None) for load in loads]
     return [
-        Row(f"{role} volume: written", tuple(_written(one) for one in of_role)),
-        Row(
-            f"{role} volume: written, MiB/s", tuple(number(one.write_mib_per_s) if one else UNKNOWN for one in of_role)
+        FigureRow(f"{role} volume: written", tuple(_written(item) for item in of_role)),
+        FigureRow(
+            f"{role} volume: written, MiB/s",
+            tuple(number(item.write_mib_per_s) if item else UNKNOWN for item in of_role),
         ),
-        Row(f"{role} volume: IOPS", tuple(number(one.iops) if one else UNKNOWN for one in of_role)),
-        Row(
+        FigureRow(f"{role} volume: IOPS", tuple(number(item.iops) if item else UNKNOWN for item in of_role)),
+        FigureRow(
             f"{role} volume: writes, mean, ms",
-            tuple(number(one.write_ms_mean) if one else UNKNOWN for one in of_role),
+            tuple(number(item.write_ms_mean) if item else UNKNOWN for item in of_role),
         ),
-        Row(
+        FigureRow(
             f"{role} volume: reads, mean, ms",
-            tuple(number(one.read_ms_mean) if one else UNKNOWN for one in of_role),
+            tuple(number(item.read_ms_mean) if item else UNKNOWN for item in of_role),
         ),
-        Row(
-            f"{role} volume: above a limit", tuple(most_waited(one.time_above_limit if one else {}) for one in of_role)
+        FigureRow(
+            f"{role} volume: above a limit",
+            tuple(most_waited(item.time_above_limit if item else {}) for item in of_role),
         ),
     ]
 
 
-def _written(one: LoadedVolume | None) -> str:
-    return UNKNOWN if one is None or one.write_bytes is None else size(round(one.write_bytes))
+def _written(volume: LoadedVolume | None) -> str:
+    return UNKNOWN if volume is None or volume.write_bytes is None else size(round(volume.write_bytes))

@@ -75,9 +75,9 @@ def html(comparison: Comparison) -> str:
     """The page as text."""
     arms = comparison.arms
     with figures.unchecked():
-        found = sections(comparison)
+        result = sections(comparison)
         drawn = {part.name: drawing(part.name, part.alternative, part.make)
-                 for section in found for part in section.parts if isinstance(part, Drawing)}  # fmt: skip
+                 for section in result for part in section.parts if isinstance(part, Drawing)}  # fmt: skip
     return rendered(
         "page.html",
         comparison=comparison,
@@ -86,7 +86,7 @@ def html(comparison: Comparison) -> str:
         moment=moment(comparison.experiment.created_unix_ns),
         title=asked.title(comparison),
         context=asked.context_line(comparison),
-        sections=found,
+        sections=result,
         drawn=drawn,
         arms=arms,
         many=many(comparison),

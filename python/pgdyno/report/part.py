@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Part(BaseModel):
-    """A part of the document. What has the same names in the analysis is read from there: ``Part.model_validate(found)``."""
+class DocumentPart(BaseModel):
+    """A part of the document. What has the same names in the analysis is read from there: ``DocumentPart.model_validate(found)``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)

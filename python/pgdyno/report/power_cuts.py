@@ -53,7 +53,7 @@ def _row(arm: ArmSummary, cuts: ArmCuts) -> tuple[str, ...]:
 def _failed(comparison: Comparison) -> list[str]:
     every = [(arm, failed) for arm, cuts in _every(comparison) for failed in cuts.first_failed]
     return [
-        f"{arm.label}: {'; '.join(f'{check}: {said}' for check, said in failed.failures.items())}"
+        f"{arm.label}: {'; '.join(f'{check}: {failure}' for check, failure in failed.failures.items())}"
         f" (`pgdyno crashtest --replay {failed.id} --shrink`)"
         for arm, failed in every[:FAILED_SHOWN]
     ]

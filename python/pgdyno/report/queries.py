@@ -8,7 +8,7 @@ from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, asked_by_hamm
 from pgdyno.report import volumes
 from pgdyno.report.figures import queries as figure
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
-from pgdyno.report.words import Row, interval
+from pgdyno.report.words import FigureRow, interval
 from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
@@ -68,22 +68,22 @@ def measured(comparison: Comparison) -> bool:
     return any(queries_of(arm) is not None for arm in comparison.arms)
 
 
-def rows(comparison: Comparison) -> list[Row]:
+def rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm's runs."""
     return [
-        Row(
+        FigureRow(
             "geometric mean of query seconds",
             tuple(interval(arm.headline) for arm in comparison.arms),
             strong=True,
         ),
-        Row(
+        FigureRow(
             f"times that of {comparison.arms[0].label}",
-            ("1", *(UNKNOWN if one.estimate is None else interval(one.estimate) for one in comparison.ratios)),
+            ("1", *(UNKNOWN if ratio.estimate is None else interval(ratio.estimate) for ratio in comparison.ratios)),
         ),
         *_printed(comparison),
-        Row("queries per hour", _of(comparison, lambda arm, _: number(_per_hour(arm)))),
-        Row("slowest stream, seconds", _of(comparison, lambda _, one: number(one.slowest_stream_s))),
-        Row(
+        FigureRow("queries per hour", _of(comparison, lambda arm, _: number(_per_hour(arm)))),
+        FigureRow("slowest stream, seconds", _of(comparison, lambda _, item: number(item.slowest_stream_s))),
+        FigureRow(
             "streams", _of(comparison, lambda arm, _: str(arm.replicates[0].figures.record.workload.get("clients", 1)))
         ),
         *volumes.mean_rows(comparison),
@@ -91,7 +91,7 @@ def rows(comparison: Comparison) -> list[Row]:
     ]
 
 
-def _printed(comparison: Comparison) -> list[Row]:
+def _printed(comparison: Comparison) -> list[FigureRow]:
     """The geometric mean in HammerDB's own words, where it asked."""
     arms = []
     for arm in comparison.arms:
@@ -100,41 +100,41 @@ def _printed(comparison: Comparison) -> list[Row]:
     if not any(arms):
         return []
     cells = tuple(number(sum(each) / len(each)) if each else UNKNOWN for each in arms)
-    return [Row("geometric mean as HammerDB printed it, s", cells)]
+    return [FigureRow("geometric mean as HammerDB printed it, s", cells)]
 
 
 def _runs(comparison: Comparison) -> list[RunFigures]:
     return [replicate.figures for arm in comparison.arms for replicate in arm.replicates]
 
 
-def _refresh(comparison: Comparison) -> list[Row]:
+def _refresh(comparison: Comparison) -> list[FigureRow]:
     """Seconds of the refresh functions, which are in no other figure."""
-    arms = [None if (one := queries_of(arm)) is None else one.refresh_s for arm in comparison.arms]
-    functions = sorted({function for one in arms if one is not None for function in one}, reverse=True)
+    arms = [None if (queries := queries_of(arm)) is None else queries.refresh_s for arm in comparison.arms]
+    functions = sorted({function for arm in arms if arm is not None for function in arm}, reverse=True)
     return [
-        Row(
+        FigureRow(
             f"refresh function that {function}s, seconds a set",
-            tuple(UNKNOWN if one is None or function not in one else number(one[function]) for one in arms),
+            tuple(UNKNOWN if arm is None or function not in arm else number(arm[function]) for arm in arms),
         )
         for function in functions
     ]
 
 
-def spill(comparison: Comparison) -> list[Row]:
+def spill(comparison: Comparison) -> list[FigureRow]:
     """What went into temporary files, and who waited for it."""
     temp = _of(
-        comparison, lambda _, one: UNKNOWN if one.temp_bytes is None else number(sum(one.temp_bytes.values()) / _MIB)
+        comparison, lambda _, item: UNKNOWN if item.temp_bytes is None else number(sum(item.temp_bytes.values()) / _MIB)
     )
-    most = _of(comparison, lambda _, one: _most(one))
-    found = [Row("written, MiB a run", temp), Row("queries that wrote most, MiB", most)]
+    most = _of(comparison, lambda _, item: _most(item))
+    rows = [FigureRow("written, MiB a run", temp), FigureRow("queries that wrote most, MiB", most)]
     for event, words in SPILL_WAITS.items():
         cells = tuple(_waited(arm, event) for arm in comparison.arms)
-        found.append(Row(f"sessions waiting: {words} ({event})", cells))
+        rows.append(FigureRow(f"sessions waiting: {words} ({event})", cells))
     for name, words in zip(
         WORKERS, ("parallel workers planned, a run", "parallel workers launched, a run"), strict=True
     ):
-        found.append(Row(words, tuple(_workers(arm, name) for arm in comparison.arms)))
-    return found
+        rows.append(FigureRow(words, tuple(_workers(arm, name) for arm in comparison.arms)))
+    return rows
 
 
 def unseen(comparison: Comparison) -> list[str]:
@@ -142,8 +142,8 @@ def unseen(comparison: Comparison) -> list[str]:
     reasons = {
         run.temp_unseen
         for arm in comparison.arms
-        if (found := queries_of(arm)) is not None
-        for run in found.by_block.values()
+        if (queries := queries_of(arm)) is not None
+        for run in queries.by_block.values()
         if run.temp_unseen
     }
     return [f"Temporary files were not counted: {reason}." for reason in sorted(reasons)]
@@ -151,30 +151,30 @@ def unseen(comparison: Comparison) -> list[str]:
 
 def lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
-    found = []
+    lines = []
     for arm in comparison.arms:
-        one = queries_of(arm)
-        if one is not None:
-            slowest = sorted(one.query_s.items(), key=lambda item: -item[1].mean)[:3]
+        queries = queries_of(arm)
+        if queries is not None:
+            slowest = sorted(queries.query_s.items(), key=lambda item: -item[1].mean)[:3]
             named = ", ".join(f"Q{query} {number(each.mean)} s" for query, each in slowest)
-            spilled = one.temp_bytes
+            spilled = queries.temp_bytes
             temp = "" if spilled is None else f"; {number(sum(spilled.values()) / _MIB)} MiB of temporary files a run"
             latencies = "".join(
                 f"; {words}" for volume in arm.volumes.values() if (words := volumes.mean_words(volume))
             )
-            found.append(
+            lines.append(
                 f"{arm.label}: derived from TPC-H, {number(_per_hour(arm))} queries per hour, slowest stream"
-                f" {number(one.slowest_stream_s)} s; slowest queries: {named}{temp}{latencies}"
+                f" {number(queries.slowest_stream_s)} s; slowest queries: {named}{temp}{latencies}"
             )
-    return found
+    return lines
 
 
 def _each(comparison: Comparison) -> Grid:
     """A row for each query: its seconds by arm, and ratios to the first."""
     arms = [(arm, queries_of(arm)) for arm in comparison.arms]
     first = arms[0][1]
-    numbers = sorted({query for _, one in arms if one is not None for query in one.query_s})
-    ratios = [{} if one is None or first is None else one.ratios(first) for _, one in arms[1:]]
+    numbers = sorted({query for _, item in arms if item is not None for query in item.query_s})
+    ratios = [{} if item is None or first is None else item.ratios(first) for _, item in arms[1:]]
     heads = (
         "query",
         *(f"{arm.label}, s" for arm, _ in arms),
@@ -183,8 +183,11 @@ def _each(comparison: Comparison) -> Grid:
     cells = tuple(
         (
             f"Q{query}",
-            *(UNKNOWN if one is None or query not in one.query_s else interval(one.query_s[query]) for _, one in arms),
-            *(interval(one[query]) if query in one else UNKNOWN for one in ratios),
+            *(
+                UNKNOWN if item is None or query not in item.query_s else interval(item.query_s[query])
+                for _, item in arms
+            ),
+            *(interval(ratio[query]) if query in ratio else UNKNOWN for ratio in ratios),
         )
         for query in numbers
     )
@@ -192,7 +195,7 @@ def _each(comparison: Comparison) -> Grid:
 
 
 def _of(comparison: Comparison, words: Callable[[ArmSummary, ArmQueries], str]) -> tuple[str, ...]:
-    return tuple(UNKNOWN if (one := queries_of(arm)) is None else words(arm, one) for arm in comparison.arms)
+    return tuple(UNKNOWN if (queries := queries_of(arm)) is None else words(arm, queries) for arm in comparison.arms)
 
 
 def _per_hour(arm: ArmSummary) -> float:
@@ -200,10 +203,10 @@ def _per_hour(arm: ArmSummary) -> float:
     return sum(runs) / len(runs)
 
 
-def _most(one: ArmQueries) -> str:
-    if one.temp_bytes is None:
+def _most(queries: ArmQueries) -> str:
+    if queries.temp_bytes is None:
         return UNKNOWN
-    most = sorted(((count, query) for query, count in one.temp_bytes.items() if count), reverse=True)[:3]
+    most = sorted(((count, query) for query, count in queries.temp_bytes.items() if count), reverse=True)[:3]
     return ", ".join(f"Q{query} {number(count / _MIB)}" for count, query in most) or "none"
 
 
@@ -215,5 +218,5 @@ def _waited(arm: ArmSummary, event: str) -> str:
 
 def _workers(arm: ArmSummary, name: str) -> str:
     counted = [workers_of(replicate.figures).get(name) for replicate in arm.replicates]
-    known = [one for one in counted if one is not None]
+    known = [value for value in counted if value is not None]
     return number(sum(known) / len(known)) if known else UNKNOWN

@@ -12,7 +12,7 @@ from pgdyno.text import UNKNOWN, money, number, ratio_interval, times
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.ratio import Ratio
-    from pgdyno.analysis.steps import Step
+    from pgdyno.analysis.steps import StepResult
 
 PAIRS_MIN = 3
 """Arms from which there is a pair without the first."""
@@ -27,10 +27,10 @@ _PAIRS_NOTE = "≈: the 95 % interval includes 1, so the two cannot be told apar
 
 def section(comparison: Comparison) -> Section | None:
     """The steps of the set."""
-    found = steps(comparison)
+    texts = steps(comparison)
     return (
-        Section("steps", "What each step up brings", (Sentences(tuple(found)), Note(_STEPS_NOTE)), brief=True)
-        if found
+        Section("steps", "What each step up brings", (Sentences(tuple(texts)), Note(_STEPS_NOTE)), brief=True)
+        if texts
         else None
     )
 
@@ -57,8 +57,8 @@ def pairs_grid(comparison: Comparison) -> Grid:
 
 def steps(comparison: Comparison) -> list[str]:
     """Each step as a sentence's end; empty where there is a single one, which the recommendation says already."""
-    found = comparison.recommendation.steps
-    return [_step(comparison, step) for step in found] if len(found) > 1 else []
+    results = comparison.recommendation.steps
+    return [_step(comparison, step) for step in results] if len(results) > 1 else []
 
 
 def lines(comparison: Comparison) -> list[tuple[str, str]]:
@@ -66,7 +66,7 @@ def lines(comparison: Comparison) -> list[tuple[str, str]]:
     return [(f"step {place}: ", text) for place, text in enumerate(steps(comparison), 1)]
 
 
-def _step(comparison: Comparison, step: Step) -> str:
+def _step(comparison: Comparison, step: StepResult) -> str:
     metric = comparison.metric
     if step.arm is None:
         assert step.remedy is not None

@@ -10,7 +10,7 @@ from pgdyno.analysis.reading import WORDS, remarks
 from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, replay_of, trust_of
 from pgdyno.report.asked import HOSTS, clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
-from pgdyno.report.words import Row, interval
+from pgdyno.report.words import FigureRow, interval
 from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def section(comparison: Comparison) -> Section | None:
         "Replay",
         (
             *(
-                [Sentences(tuple(said))]
+                [Sentences(tuple(texts))]
                 if (
-                    said := [
+                    texts := [
                         *reading_words(comparison),
                         *copied_words(comparison),
                         *trust_words(comparison),
@@ -70,43 +70,43 @@ def section(comparison: Comparison) -> Section | None:
 
 def reading_words(comparison: Comparison) -> list[str]:
     """What the capture lacks of its source; empty of one that is whole."""
-    runs = [one.runs[0] for arm in comparison.arms if (one := replay_of(arm)) is not None]
-    told = (remark for run in runs if run.reading is not None for remark in remarks(run.reading))
-    return [f"{remark[0].upper()}{remark[1:]}." for remark in dict.fromkeys(told)]
+    runs = [replay.runs[0] for arm in comparison.arms if (replay := replay_of(arm)) is not None]
+    results = (remark for run in runs if run.reading is not None for remark in remarks(run.reading))
+    return [f"{remark[0].upper()}{remark[1:]}." for remark in dict.fromkeys(results)]
 
 
 def copied_words(comparison: Comparison) -> list[str]:
     """What became of COPYs whose rows the capture does not have; empty where there are none."""
-    runs = [one.runs[0] for arm in comparison.arms if (one := replay_of(arm)) is not None]
+    runs = [replay.runs[0] for arm in comparison.arms if (replay := replay_of(arm)) is not None]
     made = max(run.copies_made for run in runs)
     left = max(run.left_out.get(NO_ROWS, 0) for run in runs)
-    found = []
+    copied_words = []
     if made:
-        found.append(f"Rows of {made:,} COPYs were made by the statistics of their columns, as a log has none.")
+        copied_words.append(f"Rows of {made:,} COPYs were made by the statistics of their columns, as a log has none.")
     if left:
-        found.append(f"{left:,} COPYs were left out, as a log has none of their rows.")
-    return found
+        copied_words.append(f"{left:,} COPYs were left out, as a log has none of their rows.")
+    return copied_words
 
 
 def trust_words(comparison: Comparison) -> list[str]:
     """How the arm with production's own volume did beside production: a reader's measure of how far to trust the rest."""
-    found = trust_of(comparison.arms)
-    if found is None:
+    trust = trust_of(comparison.arms)
+    if trust is None:
         return []
-    if found.arm is None:
+    if trust.arm is None:
         return [
-            f"Production has {found.spec}, and no arm emulates it: how far these figures are from production's is not known."
+            f"Production has {trust.spec}, and no arm emulates it: how far these figures are from production's is not known."
         ]
-    if found.median is None or found.p99 is None or found.statements is None:
-        return [f"{found.arm.label} emulates what production has; no statement was timed on both."]
-    least, most = found.statements
-    said = (
-        f"{found.arm.label} emulates what production has, so the other arms can be trusted as far as it is near: the median statement"
-        f" took {interval(found.median)} times as long as in production, the 99th percentile {interval(found.p99)} times;"
-        f" the means of the {found.counted:,} statements with {MOST_SHARE:.0%} of production's time are {number(least)} to"
+    if trust.median is None or trust.p99 is None or trust.statements is None:
+        return [f"{trust.arm.label} emulates what production has; no statement was timed on both."]
+    least, most = trust.statements
+    text = (
+        f"{trust.arm.label} emulates what production has, so the other arms can be trusted as far as it is near: the median statement"
+        f" took {interval(trust.median)} times as long as in production, the 99th percentile {interval(trust.p99)} times;"
+        f" the means of the {trust.counted:,} statements with {MOST_SHARE:.0%} of production's time are {number(least)} to"
         f" {number(most)} times production's"
     )
-    return [said]
+    return [text]
 
 
 def clock_words(comparison: Comparison) -> list[str]:
@@ -114,31 +114,33 @@ def clock_words(comparison: Comparison) -> list[str]:
     clocks = {
         arm.label: clock(arm.replicates[0].figures.record) for arm in comparison.arms if replay_of(arm) is not None
     }
-    told = list(dict.fromkeys(clocks.values()))
-    if told == [""] or not told:
+    results = list(dict.fromkeys(clocks.values()))
+    if results == [""] or not results:
         return []
-    if len(told) == 1:
-        return [f"The servers' clock was {told[0]}."]
+    if len(results) == 1:
+        return [f"The servers' clock was {results[0]}."]
     return [f"The clock of {label} was {words or HOSTS}." for label, words in clocks.items()]
 
 
-def rows(comparison: Comparison) -> list[Row]:
+def rows(comparison: Comparison) -> list[FigureRow]:
     """Whether each arm kept up, and what became of its statements."""
-    found = [
-        Row("kept up", _of(comparison, lambda one: "yes" if one.kept_up else "NO"), strong=True),
-        Row("took, seconds", _of(comparison, lambda one: number(_mean(one, lambda run: run.took_s)))),
-        Row("was to take, seconds", _of(comparison, lambda one: number(one.runs[0].due_s))),
-        Row(
+    rows = [
+        FigureRow("kept up", _of(comparison, lambda item: "yes" if item.kept_up else "NO"), strong=True),
+        FigureRow("took, seconds", _of(comparison, lambda item: number(_mean(item, lambda run: run.took_s)))),
+        FigureRow("was to take, seconds", _of(comparison, lambda item: number(item.runs[0].due_s))),
+        FigureRow(
             "statements sent late, p99, ms",
-            _of(comparison, lambda one: number(_mean(one, lambda run: run.behind.p99_ms))),
+            _of(comparison, lambda item: number(_mean(item, lambda run: run.behind.p99_ms))),
         ),
-        Row("statements sent late, at most, s", _of(comparison, lambda one: number(one.behind_s_max))),
-        Row(
+        FigureRow("statements sent late, at most, s", _of(comparison, lambda item: number(item.behind_s_max))),
+        FigureRow(
             "mean response time, ms",
             tuple(interval(arm.headline) for arm in comparison.arms),
         ),
-        Row("mean service time, ms", _of(comparison, lambda one: number(_mean(one, lambda run: run.service.mean_ms)))),
-        Row("the same in production, ms", _of(comparison, lambda one: number(one.runs[0].recorded.mean_ms))),
+        FigureRow(
+            "mean service time, ms", _of(comparison, lambda item: number(_mean(item, lambda run: run.service.mean_ms)))
+        ),
+        FigureRow("the same in production, ms", _of(comparison, lambda item: number(item.runs[0].recorded.mean_ms))),
     ]
     ends: dict[str, Callable[[ReplayRecord], int]] = {
         "statements": lambda run: run.statements,
@@ -149,7 +151,7 @@ def rows(comparison: Comparison) -> list[Row]:
         "not begun": lambda run: run.not_begun,
         "not asked for": lambda run: run.not_asked,
     }
-    found += [Row(title, _of(comparison, partial(_count, of))) for title, of in ends.items()]
+    rows += [FigureRow(title, _of(comparison, partial(_count, of))) for title, of in ends.items()]
     of_keys: dict[str, Callable[[ReplayedKeys], int]] = {
         "keys learned": lambda keys: keys.learned,
         "places where keys were exchanged": lambda keys: keys.exchanged,
@@ -157,98 +159,101 @@ def rows(comparison: Comparison) -> list[Row]:
         "statements that waited for a key": lambda keys: keys.waited,
         "keys waited for in vain": lambda keys: keys.given_up,
     }
-    found += [Row(title, _of(comparison, partial(_count_of_keys, of))) for title, of in of_keys.items()]
-    if any(one.runs[0].likeness is not None for arm in comparison.arms if (one := replay_of(arm)) is not None):
-        found.append(Row("statements with other work than in production", _of(comparison, _unlike_count)))
+    rows += [FigureRow(title, _of(comparison, partial(_count_of_keys, of))) for title, of in of_keys.items()]
+    if any(replay.runs[0].likeness is not None for arm in comparison.arms if (replay := replay_of(arm)) is not None):
+        rows.append(FigureRow("statements with other work than in production", _of(comparison, _unlike_count)))
     reasons = dict.fromkeys(
-        reason for arm in comparison.arms if (one := replay_of(arm)) is not None for reason in one.runs[0].left_out
+        reason
+        for arm in comparison.arms
+        if (replay := replay_of(arm)) is not None
+        for reason in replay.runs[0].left_out
     )
-    found += [Row(f"left out: {reason}", _of(comparison, partial(_left_out, reason))) for reason in reasons]
+    rows += [FigureRow(f"left out: {reason}", _of(comparison, partial(_left_out, reason))) for reason in reasons]
     lost = dict.fromkeys(
         reason
         for arm in comparison.arms
-        if (one := replay_of(arm)) is not None and (of := one.runs[0].reading) is not None
+        if (replay := replay_of(arm)) is not None and (of := replay.runs[0].reading) is not None
         for reason in of.statements
     )
-    found += [
-        Row(f"not in the capture: {WORDS.get(reason, reason)}", _of(comparison, partial(_not_captured, reason)))
+    rows += [
+        FigureRow(f"not in the capture: {WORDS.get(reason, reason)}", _of(comparison, partial(_not_captured, reason)))
         for reason in lost
     ]
-    return found
+    return rows
 
 
-def _count(of: Callable[[ReplayRecord], int], one: ArmReplay) -> str:
-    return f"{of(one.runs[0]):,}"
+def _count(of: Callable[[ReplayRecord], int], replay: ArmReplay) -> str:
+    return f"{of(replay.runs[0]):,}"
 
 
-def _count_of_keys(of: Callable[[ReplayedKeys], int], one: ArmReplay) -> str:
-    keys = one.runs[0].keys
+def _count_of_keys(of: Callable[[ReplayedKeys], int], replay: ArmReplay) -> str:
+    keys = replay.runs[0].keys
     return UNKNOWN if keys is None else f"{of(keys):,}"
 
 
-def _not_captured(reason: str, one: ArmReplay) -> str:
-    found = one.runs[0].reading
-    return UNKNOWN if found is None else f"{found.statements.get(reason, 0):,}"
+def _not_captured(reason: str, replay: ArmReplay) -> str:
+    record = replay.runs[0].reading
+    return UNKNOWN if record is None else f"{record.statements.get(reason, 0):,}"
 
 
-def _left_out(reason: str, one: ArmReplay) -> str:
-    return f"{one.runs[0].left_out.get(reason, 0):,}"
+def _left_out(reason: str, replay: ArmReplay) -> str:
+    return f"{replay.runs[0].left_out.get(reason, 0):,}"
 
 
 def lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     if all(replay_of(arm) is None for arm in comparison.arms):
         return []
-    found = [*reading_words(comparison), *copied_words(comparison), *trust_words(comparison), *clock_words(comparison)]
+    lines = [*reading_words(comparison), *copied_words(comparison), *trust_words(comparison), *clock_words(comparison)]
     for arm in comparison.arms:
-        one = replay_of(arm)
-        if one is None:
+        replay = replay_of(arm)
+        if replay is None:
             continue
-        first = one.runs[0]
+        first = replay.runs[0]
         kept = (
             "kept up"
-            if one.kept_up
-            else f"was behind: {number(one.late_s.mean)} s longer than the {number(first.due_s)} s"
+            if replay.kept_up
+            else f"was behind: {number(replay.late_s.mean)} s longer than the {number(first.due_s)} s"
         )
-        found.append(
-            f"{arm.label}: {kept}, statements at most {number(one.behind_s_max)} s late; of {first.statements:,} statements"
+        lines.append(
+            f"{arm.label}: {kept}, statements at most {number(replay.behind_s_max)} s late; of {first.statements:,} statements"
             f" {first.executed:,} executed, {first.failed_as_recorded:,} failed as recorded, {first.newly_failed:,} newly,"
             f" {sum(first.left_out.values()):,} left out; a statement took {number(first.service.mean_ms)} ms,"
             f" {number(first.recorded.mean_ms)} ms in production"
         )
-    return found
+    return lines
 
 
 def _each(comparison: Comparison) -> Grid:
     """A row for each shape of statement: production's time, and that of each arm."""
     arms = [(arm, replay_of(arm)) for arm in comparison.arms]
-    every = [one.statements for _, one in arms if one is not None]
-    shapes = list(dict.fromkeys(shape for one in every for shape in one))[:STATEMENTS_SHOWN]
+    every = [item.statements for _, item in arms if item is not None]
+    shapes = list(dict.fromkeys(shape for item in every for shape in item))[:STATEMENTS_SHOWN]
     heads = ("statement", "calls", "production", *(arm.label for arm, _ in arms))
     cells = []
     for shape in shapes:
-        first = next(one[shape] for one in every if shape in one)
+        first = next(item[shape] for item in every if shape in item)
         recorded = UNKNOWN if first.recorded_ms is None else number(first.recorded_ms)
         times = (
-            UNKNOWN if one is None or shape not in one.statements else interval(one.statements[shape].response_ms)
-            for _, one in arms
+            UNKNOWN if item is None or shape not in item.statements else interval(item.statements[shape].response_ms)
+            for _, item in arms
         )
         cells.append((_short(shape), f"{first.calls:,.0f}", recorded, *times))
     return Grid(heads, tuple(cells))
 
 
-def _unlike_count(one: ArmReplay) -> str:
-    found = one.runs[0].likeness
-    return UNKNOWN if found is None else f"{len(unlike(found)):,} of {len(found.statements):,}"
+def _unlike_count(replay: ArmReplay) -> str:
+    record = replay.runs[0].likeness
+    return UNKNOWN if record is None else f"{len(unlike(record)):,} of {len(record.statements):,}"
 
 
 def _other_work(comparison: Comparison) -> Iterator[Heading | Grid | Note]:
     """A row for each statement that did other work than in production, with the arm and the multiples of its figures."""
     cells = []
     for arm in comparison.arms:
-        one = replay_of(arm)
-        found = None if one is None else one.runs[0].likeness
-        for each in () if found is None else unlike(found):
+        replay = replay_of(arm)
+        record = None if replay is None else replay.runs[0].likeness
+        for each in () if record is None else unlike(record):
             multiples = ", ".join(f"{ratio:.2f} × {name}" for name, ratio in each.ratios.items())
             cells.append((_short(each.statement), f"{each.calls:,}", arm.label, multiples))
     if cells:
@@ -261,9 +266,9 @@ def _short(shape: str) -> str:
     return shape if len(shape) <= _LETTERS else f"{shape[: _LETTERS - 1]}…"
 
 
-def _mean(one: ArmReplay, of: Callable[[ReplayRecord], float]) -> float:
-    return sum(of(run) for run in one.runs) / len(one.runs)
+def _mean(replay: ArmReplay, of: Callable[[ReplayRecord], float]) -> float:
+    return sum(of(run) for run in replay.runs) / len(replay.runs)
 
 
 def _of(comparison: Comparison, words: Callable[[ArmReplay], str]) -> tuple[str, ...]:
-    return tuple(UNKNOWN if (one := replay_of(arm)) is None else words(one) for arm in comparison.arms)
+    return tuple(UNKNOWN if (replay := replay_of(arm)) is None else words(replay) for arm in comparison.arms)

@@ -11,7 +11,7 @@ from pgdyno.report.words import record_of
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.analysis.distribution import ValueCounts
 
 _CLOSED = " Closed loop: see how far to trust this."
 
@@ -41,7 +41,7 @@ def section(comparison: Comparison) -> Section | None:
 
 def _of_few(comparison: Comparison) -> Drawing:
     thin = [(arm.index, r.figures.latency_ms, "thin") for arm in comparison.arms for r in arm.replicates]
-    curves: list[tuple[int, Distribution, str]] = [
+    curves: list[tuple[int, ValueCounts, str]] = [
         *thin,
         *((arm.index, arm.latency_ms, "main") for arm in comparison.arms),
     ]

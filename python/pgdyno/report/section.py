@@ -14,7 +14,7 @@ from pgdyno.report.words import COLUMNS_MAX, LISTED_MAX
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
     from pgdyno.report.theme import Theme
-    from pgdyno.report.words import Row
+    from pgdyno.report.words import FigureRow
 
 Make = Callable[[int, "Theme"], dict[str, Any]]
 """Draws a figure at a width in pixels."""
@@ -24,10 +24,10 @@ Make = Callable[[int, "Theme"], dict[str, Any]]
 class Matrix:
     """Figures by arm: arms are columns while they are few, else rows."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[FigureRow, ...]
     fold: str = ""
     """What a reader opens to see it; empty: it is open."""
-    short: tuple[Row, ...] | None = None
+    short: tuple[FigureRow, ...] | None = None
     """What a text has of it, where that is less."""
     kind: str = "matrix"
 
@@ -64,7 +64,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Key:
+class Legend:
     """The colours of the drawings that follow: (class of the page, name)."""
 
     colours: tuple[tuple[str, str], ...]
@@ -105,7 +105,7 @@ class Block:
     kind: str = "block"
 
 
-Part = Matrix | Grid | Drawing | Key | Heading | Note | Sentences | Block
+Part = Matrix | Grid | Drawing | Legend | Heading | Note | Sentences | Block
 
 
 @dataclass(frozen=True)

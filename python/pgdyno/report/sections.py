@@ -68,7 +68,7 @@ _MAKERS = (
 
 def sections(comparison: Comparison) -> list[Section]:
     """Every section that the comparison has something for."""
-    return [found for maker in _MAKERS if (found := maker(comparison)) is not None and found.parts]
+    return [result for maker in _MAKERS if (result := maker(comparison)) is not None and result.parts]
 
 
 def drawings(comparison: Comparison) -> list[Drawing]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.report import figures, waits
 from pgdyno.report.section import Drawing, Heading, Matrix, Note, Part, Section, listed, many
-from pgdyno.report.words import Row
+from pgdyno.report.words import FigureRow
 from pgdyno.text import UNKNOWN, count, number, percent
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ IO_SHARE_MIN = 0.01
 def section(comparison: Comparison) -> Section:
     """Waits, counters, and bytes by who moved them; what was not seen is omitted."""
 
-    def folded(rows: list[Row], fold: str) -> Matrix:
+    def folded(rows: list[FigureRow], fold: str) -> Matrix:
         return Matrix(tuple(rows), fold if many(comparison) else "")
 
     parts: list[Part] = []
@@ -61,7 +61,7 @@ def section(comparison: Comparison) -> Section:
     return Section("server", "PostgreSQL", tuple(parts))
 
 
-def server(comparison: Comparison) -> list[Row]:
+def server(comparison: Comparison) -> list[FigureRow]:
     """What PostgreSQL counted itself, where any arm has it."""
     arms = comparison.arms
     rows = []
@@ -69,11 +69,11 @@ def server(comparison: Comparison) -> list[Row]:
         values = [arm.server.get(name) for arm in arms]
         if any(value is not None and (value or name.startswith("checkpoints")) for value in values):
             shown = percent if name.endswith("_share") else number if "_per_" in name else count
-            rows.append(Row(title.replace("a transaction", f"a {arms[0].unit.one}"), tuple(map(shown, values))))
+            rows.append(FigureRow(title.replace("a transaction", f"a {arms[0].unit.one}"), tuple(map(shown, values))))
     return rows
 
 
-def io(comparison: Comparison) -> list[Row]:
+def io(comparison: Comparison) -> list[FigureRow]:
     """Bytes by who moved them, from pg_stat_io: a cell is ``read / written`` in MiB/s."""
     arms = comparison.arms
     read = [arm.io_mib_per_s(lambda rate: rate.read_mib_per_s) for arm in arms]
@@ -83,8 +83,8 @@ def io(comparison: Comparison) -> list[Row]:
     rows = []
     for name in names:
         moved = [r.get(name, 0.0) + w.get(name, 0.0) for r, w in zip(read, written, strict=True)]
-        if any(one > IO_SHARE_MIN * whole for one, whole in zip(moved, total, strict=True)):
+        if any(item > IO_SHARE_MIN * whole for item, whole in zip(moved, total, strict=True)):
             cells = (f"{number(r.get(name, 0.0))} / {number(w.get(name, 0.0))}" if r or w else UNKNOWN
                      for r, w in zip(read, written, strict=True))  # fmt: skip
-            rows.append(Row(f"{name[0]}: {name[1]}", tuple(cells)))
+            rows.append(FigureRow(f"{name[0]}: {name[1]}", tuple(cells)))
     return rows

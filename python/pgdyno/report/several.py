@@ -16,15 +16,15 @@ MEANING = (
 )
 
 
-def lines(found: Several) -> list[str]:
+def lines(several: Several) -> list[str]:
     """The table, and what it means."""
-    heads = ("arm", "figure", *found.names, "mean")
+    heads = ("arm", "figure", *several.names, "mean")
     rows = [
         (row.arm, row.figure, *map(_gain, row.gains), UNKNOWN if row.mean is None else times(row.mean))
-        for row in found.rows
+        for row in several.rows
     ]
-    said = [f"compared with {found.first}:", *aligned([heads, *rows], left=(0, 1)), MEANING]
-    return [*said, *(f"{one} has runs that must not be used, and is left out" for one in found.invalid)]
+    texts = [f"compared with {several.first}:", *aligned([heads, *rows], left=(0, 1)), MEANING]
+    return [*texts, *(f"{text} has runs that must not be used, and is left out" for text in several.invalid)]
 
 
 def _gain(gain: Estimate | None) -> str:

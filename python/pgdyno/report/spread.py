@@ -27,20 +27,20 @@ def section(comparison: Comparison) -> Section | None:
     first = comparison.hosts[0].name if comparison.hosts else ""
     rows = tuple(
         (
-            one.name,
-            str(one.blocks),
-            str(one.runs),
-            str(one.record.cores),
-            gib(one.record.memory_bytes),
-            one.record.cpu or UNKNOWN,
-            one.record.kernel,
+            host.name,
+            str(host.blocks),
+            str(host.runs),
+            str(host.record.cores),
+            gib(host.record.memory_bytes),
+            host.record.cpu or UNKNOWN,
+            host.record.kernel,
             "1"
-            if one.name == first
+            if host.name == first
             else UNKNOWN
-            if one.ratio is None
-            else times(one.ratio.mean) + _interval(one.ratio),
+            if host.ratio is None
+            else times(host.ratio.mean) + _interval(host.ratio),
         )
-        for one in comparison.hosts
+        for host in comparison.hosts
     )
     heads = ("", "replicates", "runs", "cores", "memory", "CPU", "kernel", f"{metric.short} over that of {first}")
     return Section("hosts", TITLE, (Grid(heads, rows), Sentences(tuple(lines(comparison))), Note(MEANING)))
@@ -49,16 +49,16 @@ def section(comparison: Comparison) -> Section | None:
 def lines(comparison: Comparison) -> list[str]:
     """How far each host is from the first, and what was left out, in sentences."""
     metric, hosts = comparison.metric, comparison.hosts
-    told = [
-        f"{one.name} {metric.does} {times(one.ratio.mean)} times{_interval(one.ratio)} the {metric.counts} of {hosts[0].name}, over all arms."
-        for one in hosts[1:]
-        if one.ratio is not None
+    texts = [
+        f"{host.name} {metric.does} {times(host.ratio.mean)} times{_interval(host.ratio)} the {metric.counts} of {hosts[0].name}, over all arms."
+        for host in hosts[1:]
+        if host.ratio is not None
     ]
     left = [
-        f"replicate {one.block} of {one.host} is not whole ({one.runs} of {one.of} runs), so its runs are not compared."
-        for one in comparison.unpaired
+        f"replicate {unpaired.block} of {unpaired.host} is not whole ({unpaired.runs} of {unpaired.of} runs), so its runs are not compared."
+        for unpaired in comparison.unpaired
     ]
-    return [*told, *left]
+    return [*texts, *left]
 
 
 def _interval(estimate: Estimate) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pgdyno.report.columns import columns, valid
 from pgdyno.report.section import Matrix, Note, Section, listed, many
 from pgdyno.report.volumes import instance_rows, limit_of
-from pgdyno.report.words import Row, price, record_of
+from pgdyno.report.words import FigureRow, price, record_of
 from pgdyno.text import UNKNOWN, interval, number, ratio_interval, times
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.metric import Line
+    from pgdyno.analysis.metric import MetricLine
 
 _NOTE = (
     "± %: half the 95 % interval. Ratio: to the first arm; ≈: not distinguishable from it. Above limit: the share of the time in"
@@ -33,56 +33,56 @@ def section(comparison: Comparison) -> Section:
     return Section("summary", "Summary", (Matrix(tuple(summary(comparison)), short=short),), brief=True)
 
 
-def summary(comparison: Comparison) -> list[Row]:
+def summary(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm, for arms as columns."""
     arms = comparison.arms
     rows = [
-        Row("price a month", tuple(price(arm) for arm in arms)),
-        Row(comparison.metric.title, tuple(number(arm.headline.mean) for arm in arms), strong=True),
-        Row("95 % interval", tuple(interval(arm.headline.low, arm.headline.high) for arm in arms)),
+        FigureRow("price a month", tuple(price(arm) for arm in arms)),
+        FigureRow(comparison.metric.title, tuple(number(arm.headline.mean) for arm in arms), strong=True),
+        FigureRow("95 % interval", tuple(interval(arm.headline.low, arm.headline.high) for arm in arms)),
         *(
-            [Row("ratio to the first", tuple(_ratio(comparison, arm) for arm in arms), strong=True)]
+            [FigureRow("ratio to the first", tuple(_ratio(comparison, arm) for arm in arms), strong=True)]
             if len(arms) > 1
             else []
         ),
-        Row(f"{comparison.metric.short} per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
+        FigureRow(f"{comparison.metric.short} per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
         *(row for line in comparison.figures.values() for row in _metric_rows(comparison, line)),
         *instance_rows(arms),
-        Row("valid replicates", tuple(valid(arm) for arm in arms)),
+        FigureRow("valid replicates", tuple(valid(arm) for arm in arms)),
     ]
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 
-def _metric_rows(comparison: Comparison, line: Line) -> Iterator[Row]:
+def _metric_rows(comparison: Comparison, line: MetricLine) -> Iterator[FigureRow]:
     """A metric of each arm; below it how far that of a single run may be off, where tables have that."""
-    metric, found = line.metric, line.of_arms
+    metric, figures = line.metric, line.of_arms
     closed = metric.name.startswith("latency") and record_of(comparison).workload.get("closed")
     title = metric.title.replace("response time", "response time (closed loop)") if closed else metric.title
     cells = (
         UNKNOWN
-        if one is None
-        else number(one.value)
+        if figure is None
+        else number(figure.value)
         + (limit_of(arm.volumes[metric.role], metric.limit) if metric.role and metric.limit else "")
-        for arm, one in zip(comparison.arms, found, strict=True)
+        for arm, figure in zip(comparison.arms, figures, strict=True)
     )
-    yield Row(title + (" (limit)" if metric.limit else ""), tuple(cells))
+    yield FigureRow(title + (" (limit)" if metric.limit else ""), tuple(cells))
     if metric.interval:
         name = metric.title.split(", ")[1]
-        ends = (UNKNOWN if one is None else interval(one.of_runs.low, one.of_runs.high) for one in found)
-        yield Row(f"{name} of a run, 95 % interval, {metric.unit}", tuple(ends))
+        ends = (UNKNOWN if figure is None else interval(figure.of_runs.low, figure.of_runs.high) for figure in figures)
+        yield FigureRow(f"{name} of a run, 95 % interval, {metric.unit}", tuple(ends))
 
 
-def brief(comparison: Comparison) -> list[Row]:
+def brief(comparison: Comparison) -> list[FigureRow]:
     """The figures by which many arms are told apart, for arms as rows."""
     arms = comparison.arms
     rows = [
-        Row(comparison.metric.short, tuple(number(arm.headline.mean) for arm in arms), strong=True),
-        Row("± %", tuple(_half_width(arm) for arm in arms)),
-        Row("ratio", tuple(_short_ratio(comparison, arm) for arm in arms), strong=True),
-        *(Row(column.head, column.cells) for column in columns(comparison)),
+        FigureRow(comparison.metric.short, tuple(number(arm.headline.mean) for arm in arms), strong=True),
+        FigureRow("± %", tuple(_half_width(arm) for arm in arms)),
+        FigureRow("ratio", tuple(_short_ratio(comparison, arm) for arm in arms), strong=True),
+        *(FigureRow(column.head, column.cells) for column in columns(comparison)),
     ]
     if not comparison.valid:
-        rows.append(Row("valid", tuple(valid(arm).replace(" of ", "/") for arm in arms)))
+        rows.append(FigureRow("valid", tuple(valid(arm).replace(" of ", "/") for arm in arms)))
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 

@@ -14,7 +14,7 @@ from pgdyno.analysis.sweep import CLIENTS
 from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
 from pgdyno.report.figures import scaling as scaling_figure
 from pgdyno.report.figures.parts import evenly
-from pgdyno.report.section import Drawing, Grid, Heading, Key, Make, Note, Part, Section, Sentences
+from pgdyno.report.section import Drawing, Grid, Heading, Legend, Make, Note, Part, Section, Sentences
 from pgdyno.text import UNKNOWN, money, number, percent
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def section(comparison: Comparison) -> Section | None:
     sweep = comparison.sweep
     if sweep is None:
         return None
-    parts: list[Part] = [Key(tuple((f"arm{colour}", name) for colour, name in key(comparison)))]
+    parts: list[Part] = [Legend(tuple((f"arm{colour}", name) for colour, name in key(comparison)))]
     sentences = tuple(law_sentences(comparison))
     for drawing in figures_of(comparison):
         parts.append(drawing)
@@ -162,7 +162,7 @@ def _extent(sweep: Sweep) -> str:
 
 def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
     title = comparison.metric.title
-    told = [
+    texts = [
         f"{variant.label or 'all arms'}: median {number(box.median)}, half of the runs {number(box.first_quartile)} to"
         f" {number(box.third_quartile)}"
         for variant in sweep.variants
@@ -171,7 +171,7 @@ def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
     yield _drawing(
         "sweep-spread",
         f"Spread of the {title}",
-        f"Box plot of {title}. {'; '.join(told)}.",
+        f"Box plot of {title}. {'; '.join(texts)}.",
         f"{title.capitalize()} of every run, whatever it was asked. Box: the middle half and its median; whiskers: up to 1.5 times"
         " the box's width beyond it; circles: runs outside.",
         partial(spread.boxes, sweep, comparison.arms),
@@ -235,21 +235,21 @@ def _scaling(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
 
 def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
     panels = []
-    told = []
+    results = []
     for variant in sweep.variants[:MAPS_MAX]:
         curves = []
         for x in evenly(range(len(sweep.x.texts)), CURVES_MAX):
-            found = merge(arm.latency_ms for (at, _), arm in variant.arms.items() if at == x)
-            if found.total:
-                curves.append((f"{sweep.x.texts[x]} {sweep.x.title}", found))
+            result = merge(arm.latency_ms for (at, _), arm in variant.arms.items() if at == x)
+            if result.total:
+                curves.append((f"{sweep.x.texts[x]} {sweep.x.title}", result))
         if curves:
             panels.append((variant.label, variant.index, curves))
-            told += [f"{variant.label} {name}: p99 {number(one.percentile(99) or 0.0)} ms" for name, one in curves]
+            results += [f"{variant.label} {name}: p99 {number(item.percentile(99) or 0.0)} ms" for name, item in curves]
     if panels:
         yield _drawing(
             "sweep-cumulative",
             "Response times, cumulative",
-            f"Share of the transactions by response time, a curve for each level of the {sweep.x.title}. {'; '.join(told)}.",
+            f"Share of the transactions by response time, a curve for each level of the {sweep.x.title}. {'; '.join(results)}.",
             f"Share of the transactions (vertical) that took no longer than the milliseconds below (logarithmic). A curve"
             f" for each level of the {sweep.x.title}, the palest the lowest: {', '.join(name for name, _ in panels[0][2])}.{_passed_over(sweep)}",
             lambda width, theme: cumulative.cumulative(panels, comparison.arms, width, theme),
@@ -302,14 +302,16 @@ def _front(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
             )
             on_front = comparison.costs[arm.index].front.get(arm.metric.name, False)
             label = variant.label or arm.label
-            offers.append(front.Offer(label, variant.index, arm.usd_per_month, arm.headline.mean, low, high, on_front))
-    if len({one.usd_per_month for one in offers}) < 2:
+            offers.append(
+                front.FrontPoint(label, variant.index, arm.usd_per_month, arm.headline.mean, low, high, on_front)
+            )
+    if len({offer.usd_per_month for offer in offers}) < 2:
         return
-    told = [f"{one.label}: {number(one.value)} for {money(one.usd_per_month)}" for one in offers]
+    texts = [f"{offer.label}: {number(offer.value)} for {money(offer.usd_per_month)}" for offer in offers]
     yield _drawing(
         "sweep-front",
         f"Cost front with {sweep.words(at)}",
-        f"{title.capitalize()} by price a month with {sweep.words(at)}. {'; '.join(told)}.",
+        f"{title.capitalize()} by price a month with {sweep.words(at)}. {'; '.join(texts)}.",
         f"{title.capitalize()} (vertical) by the volumes' list price in US$ a month, with 95 % intervals. Circle: on the cost front;"
         " cross: another one costs less and is not slower.",
         lambda width, theme: front.front(offers, comparison.arms, width, theme),

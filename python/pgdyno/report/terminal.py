@@ -24,7 +24,7 @@ from pgdyno.report import (
     undilated,
     warming,
 )
-from pgdyno.report.columns import SPARE_FIRST, Column, columns
+from pgdyno.report.columns import SPARE_FIRST, ArmColumn, columns
 from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
 from pgdyno.report.sweep import pivots
@@ -169,19 +169,19 @@ def _figures(comparison: Comparison, names: Sequence[str], width: int) -> list[s
     return lines
 
 
-def _columns(comparison: Comparison, names: Sequence[str], interval: bool) -> list[Column]:
+def _columns(comparison: Comparison, names: Sequence[str], interval: bool) -> list[ArmColumn]:
     arms = comparison.arms
     return [
-        Column(_noun(comparison), "", 0, tuple(names)),
-        Column(
+        ArmColumn(_noun(comparison), "", 0, tuple(names)),
+        ArmColumn(
             comparison.metric.short, "95 % interval" if interval else "", 0, tuple(_headline(a, interval) for a in arms)
         ),
         *columns(comparison),
-        Column("valid", "", 0, tuple("yes" if arm.valid else "NO" for arm in arms)),
+        ArmColumn("valid", "", 0, tuple("yes" if arm.valid else "NO" for arm in arms)),
     ]
 
 
-def _width(every: Sequence[Column]) -> int:
+def _width(every: Sequence[ArmColumn]) -> int:
     """Columns that the table needs with single spaces between."""
     widest = (max(len(cell) for cell in (column.title, column.unit, *column.cells)) for column in every)
     return sum(widest) + len(every) - 1
@@ -241,7 +241,7 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
 def _of_kind(comparison: Comparison, width: int) -> list[str]:
     """A line for each arm of what its kind of workload has beside the headline, for each event, and for its power cuts."""
     lines: list[str] = []
-    for title, found in (
+    for title, item in (
         ("the tables were filled on volumes with their limits", loading.lines(comparison)),
         ("the load", bulk_load.lines(comparison)),
         ("the queries", queries.lines(comparison)),
@@ -253,8 +253,8 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
         ("hosts", spread.lines(comparison)),
         ("restored", warming.lines(comparison)),
     ):
-        if found:
-            lines += ["", title, *(line for text in found for line in _wrapped(text, width, "", "    "))]
+        if item:
+            lines += ["", title, *(line for text in item for line in _wrapped(text, width, "", "    "))]
     return lines
 
 
@@ -264,22 +264,25 @@ def _pairs(comparison: Comparison, names: Sequence[str], width: int) -> list[str
     if section is None or len(comparison.arms) <= PAIRED_SENTENCES_MAX:
         return []
     grid = recommendation.pairs_grid(comparison)
-    found = aligned([["", *names], *([name, *row[1:]] for name, row in zip(names, grid.rows, strict=True))])
+    texts = aligned([["", *names], *([name, *row[1:]] for name, row in zip(names, grid.rows, strict=True))])
     return (
-        ["", f"times as fast: {_noun(comparison)} of the row against that of the column", *found]
-        if max(map(len, found)) <= width
+        ["", f"times as fast: {_noun(comparison)} of the row against that of the column", *texts]
+        if max(map(len, texts)) <= width
         else []
     )
 
 
 def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
     """Cost and durability, a line for each arm: beside each other where that fits, else as words."""
-    found = cost.numbered_rows(comparison)
-    if not found:
+    numbered_rows = cost.numbered_rows(comparison)
+    if not numbered_rows:
         return []
-    titles = [_COST_TITLES[which] for which, _ in found]
+    titles = [_COST_TITLES[which] for which, _ in numbered_rows]
     lines = ["", *_wrapped("cost and durability of the volumes" + _equal_size(comparison), width)]
-    every = [["", *titles], *([name, *(row.cells[place] for _, row in found)] for place, name in enumerate(names))]
+    every = [
+        ["", *titles],
+        *([name, *(row.cells[place] for _, row in numbered_rows)] for place, name in enumerate(names)),
+    ]
     beside = aligned(every)
     if max(map(len, beside)) <= width:
         return lines + beside
@@ -291,9 +294,9 @@ def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]
 
 def _equal_size(comparison: Comparison) -> str:
     """What "equal" means, where arms differ in capacity."""
-    one = comparison.costs[comparison.arms[0].index]
+    cost = comparison.costs[comparison.arms[0].index]
     differ = any(each.size_bytes != each.equal_size_bytes for each in comparison.costs.values())
-    return f" (equal: at {gib(one.equal_size_bytes)})" if differ and one.equal_size_bytes is not None else ""
+    return f" (equal: at {gib(cost.equal_size_bytes)})" if differ and cost.equal_size_bytes is not None else ""
 
 
 def _wrapped(text: str, width: int, first: str = "", further: str | None = None) -> list[str]:

@@ -141,9 +141,9 @@ def svg_of(specification: dict[str, Any], name: str, title: str) -> str:
 
     drawn = svg(specification)
     # The renderer counts ids over the life of the process; renumbered, equal records make equal pages.
-    for number, found in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn))):
-        drawn = drawn.replace(f'id="{found}"', f'id="{name}-{number}"').replace(
-            f"url(#{found})", f"url(#{name}-{number})"
+    for number, fromkey in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn))):
+        drawn = drawn.replace(f'id="{fromkey}"', f'id="{name}-{number}"').replace(
+            f"url(#{fromkey})", f"url(#{name}-{number})"
         )
     drawn = re.sub(r'<path aria-label="([^"]*)"([^>]*)/>', r"<path\2><title>\1</title></path>", drawn)
     drawn = re.sub(r'<text aria-label="[^"]*"', "<text", drawn)

@@ -9,7 +9,7 @@ from pgdyno.analysis.tpcc import PACED_MAX, ArmTpcc, tpcc_of
 from pgdyno.report import volumes
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.transactions import percentiles
-from pgdyno.report.words import Row
+from pgdyno.report.words import FigureRow
 from pgdyno.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ _NAMES = {
 
 def section(comparison: Comparison) -> Section | None:
     """Nothing of other workloads."""
-    found = rows(comparison)
-    if not found:
+    results = rows(comparison)
+    if not results:
         return None
     notes = [Note(_NOTE), *([Note(_BY_HAMMERDB)] if _by_hammerdb(comparison) else [])]
-    return Section("tpcc", "Derived from TPC-C", (Matrix(tuple(found)), *notes), brief=True)
+    return Section("tpcc", "Derived from TPC-C", (Matrix(tuple(results)), *notes), brief=True)
 
 
 def measured(comparison: Comparison) -> bool:
@@ -49,52 +49,52 @@ def measured(comparison: Comparison) -> bool:
     return any(tpcc_of(arm) is not None for arm in comparison.arms)
 
 
-def rows(comparison: Comparison) -> list[Row]:
+def rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm."""
     every = [tpcc_of(arm) for arm in comparison.arms]
     if not any(every):
         return []
 
-    def row(title: str, words: Callable[[ArmTpcc], str], *, strong: bool = False) -> Row:
-        return Row(title, tuple(UNKNOWN if one is None else words(one) for one in every), strong)
+    def row(title: str, words: Callable[[ArmTpcc], str], *, strong: bool = False) -> FigureRow:
+        return FigureRow(title, tuple(UNKNOWN if tpcc is None else words(tpcc) for tpcc in every), strong)
 
-    found = [
-        row("New-Orders per minute (NOPM)", lambda one: number(one.nopm), strong=True),
-        row("transactions per minute (TPM)", lambda one: number(one.tpm), strong=True),
-        row("TPM by the server's counters, as HammerDB counts", lambda one: number(one.tpm_of_server)),
-        row("of these, not by the clients", lambda one: percent(one.other_share)),
-        row("TPM as HammerDB printed it", lambda one: number(one.tpm_printed)),
+    values = [
+        row("New-Orders per minute (NOPM)", lambda item: number(item.nopm), strong=True),
+        row("transactions per minute (TPM)", lambda item: number(item.tpm), strong=True),
+        row("TPM by the server's counters, as HammerDB counts", lambda item: number(item.tpm_of_server)),
+        row("of these, not by the clients", lambda item: percent(item.other_share)),
+        row("TPM as HammerDB printed it", lambda item: number(item.tpm_printed)),
         row("TPM/NOPM, with its standard error", _ratio),
         row("from what the mix gives", _off),
         row("New-Orders per minute and warehouse", _per_warehouse),
         row("warehouses in use", _used),
     ]
-    for name in dict.fromkeys(name for one in every if one is not None for name in one.time_share):
+    for name in dict.fromkeys(name for tpcc in every if tpcc is not None for name in tpcc.time_share):
         title = _NAMES.get(name, name)
-        found.append(row(f"{title}: share of the time", partial(_share, name)))
+        values.append(row(f"{title}: share of the time", partial(_share, name)))
         times = (percentiles(arm.scripts_ms.get(name)) for arm in comparison.arms)
-        found.append(Row(f"{title}: p50 / p95 / p99, ms", tuple(times)))
-    found += volumes.mean_rows(comparison)
-    return [one for one in found if any(cell != UNKNOWN for cell in one.cells)]
+        values.append(FigureRow(f"{title}: p50 / p95 / p99, ms", tuple(times)))
+    values += volumes.mean_rows(comparison)
+    return [value for value in values if any(cell != UNKNOWN for cell in value.cells)]
 
 
 def lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
-    found = []
+    lines = []
     for arm in comparison.arms:
-        one = tpcc_of(arm)
-        if one is not None:
-            server = "" if one.tpm_of_server is None else f" ({number(one.tpm_of_server)} by the server's counters)"
-            mix = "" if one.tpm_per_nopm_by_mix is None else f", by the mix {one.tpm_per_nopm_by_mix:.3f}"
-            used = "" if one.warehouses_used is None else f"; {_used(one)} warehouses in use"
+        tpcc = tpcc_of(arm)
+        if tpcc is not None:
+            server = "" if tpcc.tpm_of_server is None else f" ({number(tpcc.tpm_of_server)} by the server's counters)"
+            mix = "" if tpcc.tpm_per_nopm_by_mix is None else f", by the mix {tpcc.tpm_per_nopm_by_mix:.3f}"
+            used = "" if tpcc.warehouses_used is None else f"; {_used(tpcc)} warehouses in use"
             latencies = "".join(
                 f"; {words}" for volume in arm.volumes.values() if (words := volumes.mean_words(volume))
             )
-            found.append(
-                f"{arm.label}: {number(one.nopm)} NOPM, {number(one.tpm)} TPM{server}, TPM/NOPM {_ratio(one)}{mix};"
-                f" {_per_warehouse(one)} New-Orders a minute and warehouse{used}{latencies}"
+            lines.append(
+                f"{arm.label}: {number(tpcc.nopm)} NOPM, {number(tpcc.tpm)} TPM{server}, TPM/NOPM {_ratio(tpcc)}{mix};"
+                f" {_per_warehouse(tpcc)} New-Orders a minute and warehouse{used}{latencies}"
             )
-    return found
+    return lines
 
 
 def _by_hammerdb(comparison: Comparison) -> bool:
@@ -102,25 +102,25 @@ def _by_hammerdb(comparison: Comparison) -> bool:
     return any(driver is not None and driver.engine == "hammerdb" for driver in drivers)
 
 
-def _share(name: str, one: ArmTpcc) -> str:
-    return percent(one.time_share.get(name))
+def _share(name: str, tpcc: ArmTpcc) -> str:
+    return percent(tpcc.time_share.get(name))
 
 
-def _ratio(one: ArmTpcc) -> str:
-    if one.tpm_per_nopm is None or one.tpm_per_nopm_error is None:
+def _ratio(tpcc: ArmTpcc) -> str:
+    if tpcc.tpm_per_nopm is None or tpcc.tpm_per_nopm_error is None:
         return UNKNOWN
-    return f"{one.tpm_per_nopm:.3f} ± {one.tpm_per_nopm_error:.3f}"
+    return f"{tpcc.tpm_per_nopm:.3f} ± {tpcc.tpm_per_nopm_error:.3f}"
 
 
-def _off(one: ArmTpcc) -> str:
-    if one.errors_off is None or one.tpm_per_nopm_by_mix is None:
+def _off(tpcc: ArmTpcc) -> str:
+    if tpcc.errors_off is None or tpcc.tpm_per_nopm_by_mix is None:
         return UNKNOWN
-    return f"{one.errors_off:.1f} standard errors from {one.tpm_per_nopm_by_mix:.3f}"
+    return f"{tpcc.errors_off:.1f} standard errors from {tpcc.tpm_per_nopm_by_mix:.3f}"
 
 
-def _per_warehouse(one: ArmTpcc) -> str:
-    return number(one.nopm_per_warehouse) + (" (paced)" if one.paced else " (not paced)")
+def _per_warehouse(tpcc: ArmTpcc) -> str:
+    return number(tpcc.nopm_per_warehouse) + (" (paced)" if tpcc.paced else " (not paced)")
 
 
-def _used(one: ArmTpcc) -> str:
-    return UNKNOWN if one.warehouses_used is None else f"{one.warehouses_used:g} of {one.warehouses:,}"
+def _used(tpcc: ArmTpcc) -> str:
+    return UNKNOWN if tpcc.warehouses_used is None else f"{tpcc.warehouses_used:g} of {tpcc.warehouses:,}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.report.section import Heading, Matrix, Note, Part, Section, many
-from pgdyno.report.words import Row
+from pgdyno.report.words import FigureRow
 from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.distribution import Distribution, Statement
+    from pgdyno.analysis.distribution import ScriptStatement, ValueCounts
 
 _Name = TypeVar("_Name")
 
@@ -38,20 +38,22 @@ def section(comparison: Comparison) -> Section:
     return Section("statements", "Statements" if by_statement else "Scripts", tuple(parts))
 
 
-def scripts(comparison: Comparison) -> list[Row]:
+def scripts(comparison: Comparison) -> list[FigureRow]:
     """Response time of each script, where there are several: p50 / p95 / p99, ms."""
     return _rows(comparison, lambda arm: arm.scripts_ms, lambda name: name)
 
 
-def statements(comparison: Comparison) -> list[Row]:
+def statements(comparison: Comparison) -> list[FigureRow]:
     """Time of each statement, where the driver told it: p50 / p95 / p99, ms; those that took most in all, in their order."""
-    spent: dict[Statement, float] = {}
+    spent: dict[ScriptStatement, float] = {}
     for arm in comparison.arms:
         for statement, distribution in arm.statements_ms.items():
             spent[statement] = spent.get(statement, 0.0) + distribution.sum
     kept = set(sorted(spent, key=lambda statement: -spent[statement])[:STATEMENTS_MAX])
     chosen = {
-        arm.index: {one: distribution for one, distribution in arm.statements_ms.items() if one in kept}
+        arm.index: {
+            statement: distribution for statement, distribution in arm.statements_ms.items() if statement in kept
+        }
         for arm in comparison.arms
     }
     return _rows(comparison, lambda arm: chosen[arm.index], lambda statement: brief(statement.text))
@@ -63,7 +65,7 @@ def brief(text: str, width: int = STATEMENT_WIDTH_MAX) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def percentiles(distribution: Distribution | None) -> str:
+def percentiles(distribution: ValueCounts | None) -> str:
     """``0.41 / 1.2 / 3.05``: p50, p95 and p99; a dash where there is nothing."""
     if distribution is None or distribution.total == 0:
         return UNKNOWN
@@ -72,9 +74,9 @@ def percentiles(distribution: Distribution | None) -> str:
 
 def _rows(
     comparison: Comparison,
-    told: Callable[[ArmSummary], Mapping[_Name, Distribution]],
+    output: Callable[[ArmSummary], Mapping[_Name, ValueCounts]],
     title: Callable[[_Name], str],
-) -> list[Row]:
-    found = [told(arm) for arm in comparison.arms]
-    names = dict.fromkeys(name for one in found for name in one)
-    return [Row(title(name), tuple(percentiles(one.get(name)) for one in found)) for name in names]
+) -> list[FigureRow]:
+    results = [output(arm) for arm in comparison.arms]
+    names = dict.fromkeys(name for result in results for name in result)
+    return [FigureRow(title(name), tuple(percentiles(result.get(name)) for result in results)) for name in names]

@@ -11,13 +11,13 @@ from pgdyno.analysis.verdict import sides
 from pgdyno.analysis.volume_figures import path_us
 from pgdyno.report import effects
 from pgdyno.report.section import Block, Heading, Section, Sentences, listed, many
-from pgdyno.report.words import COLUMNS_MAX, Row, clients_of, record_of
+from pgdyno.report.words import COLUMNS_MAX, FigureRow, clients_of, record_of
 from pgdyno.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.finding import Finding
+    from pgdyno.analysis.finding import CheckResult
     from pgdyno.analysis.ratio import Ratio
     from pgdyno.store.record import Visibility
 
@@ -75,17 +75,17 @@ def remarks(comparison: Comparison) -> list[tuple[str, str]]:
     ]
 
 
-def findings_table(comparison: Comparison) -> list[Row]:
+def findings_table(comparison: Comparison) -> list[FigureRow]:
     """For each check the most serious finding of each arm's replicates."""
     rows = []
     for name in _checks(comparison):
         cells, levels = [], []
         for arm in comparison.arms:
-            found = [f for replicate in arm.replicates for f in replicate.findings if f.check == name]
-            level = worst([finding.level for finding in found])
-            cells.append(next((finding.figure for finding in found if finding.level == level), UNKNOWN))
-            levels.append(level if found else "")
-        rows.append(Row(name, tuple(cells), levels=tuple(levels)))
+            results = [f for replicate in arm.replicates for f in replicate.findings if f.check == name]
+            level = worst([finding.level for finding in results])
+            cells.append(next((finding.figure for finding in results if finding.level == level), UNKNOWN))
+            levels.append(level if results else "")
+        rows.append(FigureRow(name, tuple(cells), levels=tuple(levels)))
     return rows
 
 
@@ -93,11 +93,11 @@ def checks_table(comparison: Comparison) -> list[CheckRow]:
     """For each check the most serious finding of all runs, for more arms than a table has columns."""
     rows = []
     for name in _checks(comparison):
-        found = [one for one in _every(comparison) if one[2].check == name]
-        level = worst([finding.level for _, _, finding in found])
-        bad = [one for one in found if one[2].level == level]
+        results = [item for item in _every(comparison) if item[2].check == name]
+        level = worst([finding.level for _, _, finding in results])
+        bad = [result for result in results if result[2].level == level]
         arm, block, finding = bad[0]
-        rows.append(CheckRow(name, level, len(found), len(bad), finding.figure, arm, block))
+        rows.append(CheckRow(name, level, len(results), len(bad), finding.figure, arm, block))
     return rows
 
 
@@ -150,11 +150,11 @@ def _without_checkpoint(comparison: Comparison) -> list[str]:
 
 def _modified(comparison: Comparison) -> list[str]:
     """Volumes that became others while measuring, for which there is not one price."""
-    found = {role: None for arm in comparison.arms for role in arm.modified}
-    if not found:
+    document = {role: None for arm in comparison.arms for role in arm.modified}
+    if not document:
         return []
     text = "modified while measuring: figures are means over before and after, nothing is given per dollar, and limits are the first ones"
-    return [f"{' and '.join(found)}: {text}"]
+    return [f"{' and '.join(document)}: {text}"]
 
 
 def passed(comparison: Comparison) -> str:
@@ -165,11 +165,11 @@ def passed(comparison: Comparison) -> str:
 
 def given_up(comparison: Comparison) -> str | None:
     """What some arm's server gave up, for the first line of every report; None where none did."""
-    found = {arm.label: arm.given_up for arm in comparison.arms if arm.given_up}
-    if not found:
+    texts = {arm.label: arm.given_up for arm in comparison.arms if arm.given_up}
+    if not texts:
         return None
-    names = sorted({name for names in found.values() for name in names})
-    where = "" if len(found) == len(comparison.arms) else f" in {', '.join(found)}"
+    names = sorted({name for names in texts.values() for name in names})
+    where = "" if len(texts) == len(comparison.arms) else f" in {', '.join(texts)}"
     return (
         f"Durability was given up: {', '.join(names)} {'is' if len(names) == 1 else 'are'} off{where}. What a power cut leaves may be damaged beyond recovery, unless `pgdyno crashtest` shows"
         " otherwise for this file system and volume."
@@ -314,7 +314,7 @@ def _measured(comparison: Comparison) -> str:
     seconds = [r.figures.record.measure.seconds for arm in comparison.arms for r in arm.replicates]
     if record_of(comparison).bulk_load is None:
         # Runs of a number of transactions end when these are done, and a duration can be a factor.
-        whole = {f"{one:,.0f}" for one in seconds}
+        whole = {f"{item:,.0f}" for item in seconds}
         extent = whole.pop() if len(whole) == 1 else f"{number(min(seconds), 2)} to {number(max(seconds), 2)}"
         return f"Each run measured {extent} s"
     return f"The loads took {min(seconds):,.0f} to {max(seconds):,.0f} s"
@@ -324,7 +324,7 @@ def _checks(comparison: Comparison) -> list[str]:
     return list(dict.fromkeys(finding.check for _, _, finding in _every(comparison)))
 
 
-def _every(comparison: Comparison) -> list[tuple[ArmSummary, int, Finding]]:
+def _every(comparison: Comparison) -> list[tuple[ArmSummary, int, CheckResult]]:
     return [
         (arm, replicate.figures.record.block, finding)
         for arm in comparison.arms
@@ -334,14 +334,14 @@ def _every(comparison: Comparison) -> list[tuple[ArmSummary, int, Finding]]:
 
 
 def _reasons(comparison: Comparison, level: str) -> list[str]:
-    found = [one for one in _every(comparison) if one[2].level == level]
-    if len(found) <= REASONS_MAX:
-        return [f"{arm.label}: replicate {block}: {finding.check}: {finding.figure}" for arm, block, finding in found]
+    results = [item for item in _every(comparison) if item[2].level == level]
+    if len(results) <= REASONS_MAX:
+        return [f"{arm.label}: replicate {block}: {finding.check}: {finding.figure}" for arm, block, finding in results]
     lines = []
-    for check in dict.fromkeys(finding.check for _, _, finding in found):
-        of_check = [one for one in found if one[2].check == check]
+    for check in dict.fromkeys(finding.check for _, _, finding in results):
+        of_check = [result for result in results if result[2].check == check]
         arm, block, finding = of_check[0]
-        arms = len({one[0].index for one in of_check})
+        arms = len({item[0].index for item in of_check})
         extent = f"{len(of_check)} runs of {arms} arm{'s' * (arms > 1)}" if len(of_check) > 1 else "one run"
         lines.append(f"{check}: {extent}; {arm.label}, replicate {block}: {finding.figure}")
     return lines
@@ -352,18 +352,18 @@ def _resolution(comparison: Comparison) -> list[str]:
     if comparison.effects:
         return _resolution_of_effects(comparison)
     base = comparison.arms[0].label
-    found = [
+    texts = [
         (arm.label, ratio, least)
         for arm, ratio in zip(comparison.arms[1:], comparison.ratios, strict=True)
         if (least := ratio.detectable) is not None
     ]
-    if len(found) < COLUMNS_MAX:
+    if len(texts) < COLUMNS_MAX:
         return [
             f"{label} against {base}: replicates like these find a difference of {percent(least)} in four experiments of"
             f" five{_more_replicates(ratio)}."
-            for label, ratio, least in found
+            for label, ratio, least in texts
         ]
-    low, high = min(least for _, _, least in found), max(least for _, _, least in found)
+    low, high = min(least for _, _, least in texts), max(least for _, _, least in texts)
     extent = f"{percent(low)} to {percent(high)}"
     return [f"Against {base} replicates like these find a difference of {extent} in four experiments of five."]
 

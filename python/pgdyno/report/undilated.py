@@ -23,10 +23,10 @@ MEANING = (
 
 def section(comparison: Comparison) -> Section | None:
     """What each combination of the other factors comes to at dilation 1; None where there are no two dilations above it."""
-    found = comparison.undilated
-    if not found:
+    undilateds = comparison.undilated
+    if not undilateds:
         return None
-    dilations = sorted({arm.dilation for one in found for arm in one.arms})
+    dilations = sorted({arm.dilation for undilated in undilateds for arm in undilated.arms})
     unit = comparison.metric.short
     heads = (
         "",
@@ -36,52 +36,57 @@ def section(comparison: Comparison) -> Section | None:
         "noise",
         "",
     )
-    rows = tuple(_row(one, dilations) for one in found)
+    rows = tuple(_row(undilated, dilations) for undilated in undilateds)
     return Section("undilated", TITLE, (Grid(heads, rows), Sentences(tuple(ratios(comparison))), Note(MEANING)))
 
 
 def lines(comparison: Comparison) -> list[str]:
     """The same in sentences, for the terminal."""
-    return [*(_sentence(one, comparison.metric.short) for one in comparison.undilated), *ratios(comparison)]
+    return [*(_sentence(undilated, comparison.metric.short) for undilated in comparison.undilated), *ratios(comparison)]
 
 
-def _sentence(one: Undilated, unit: str) -> str:
-    if one.because:
-        return f"{one.label}: not extrapolated, because {one.because}"
-    beside = "" if one.measured is None else f", measured {number(one.measured.headline.mean)}"
-    return f"{one.label}: {_with_ends(one.estimate)} {unit}{beside}; the noise of a run {_noise(one)}"
+def _sentence(undilated: Undilated, unit: str) -> str:
+    if undilated.because:
+        return f"{undilated.label}: not extrapolated, because {undilated.because}"
+    beside = "" if undilated.measured is None else f", measured {number(undilated.measured.headline.mean)}"
+    return f"{undilated.label}: {_with_ends(undilated.estimate)} {unit}{beside}; the noise of a run {_noise(undilated)}"
 
 
 def ratios(comparison: Comparison) -> Iterator[str]:
     """Each combination against the first, at dilation 1 and as measured."""
     first, *others = comparison.undilated or (None,)
-    for one in others:
+    for item in others:
         assert first is not None
-        ratio = one.ratio_to(first)
+        ratio = item.ratio_to(first)
         if ratio is not None:
-            seen = ", ".join(_seen(one, first))
+            seen = ", ".join(_seen(item, first))
             yield (
-                f"{one.label} {comparison.metric.does} {_times(ratio)} the {comparison.metric.counts} of {first.label}"
+                f"{item.label} {comparison.metric.does} {_times(ratio)} the {comparison.metric.counts} of {first.label}"
                 f" at dilation 1, extrapolated; measured {seen}."
             )
 
 
-def _seen(one: Undilated, first: Undilated) -> Iterator[str]:
+def _seen(undilated: Undilated, first: Undilated) -> Iterator[str]:
     of_first = {arm.dilation: arm.headline.mean for arm in first.arms}
-    for arm in one.arms:
+    for arm in undilated.arms:
         if of_first.get(arm.dilation):
             yield f"{times(arm.headline.mean / of_first[arm.dilation])} at {arm.dilation}"
 
 
-def _row(one: Undilated, dilations: list[int]) -> tuple[str, ...]:
-    of = {arm.dilation: number(arm.headline.mean) for arm in one.arms}
-    measured = UNKNOWN if one.measured is None else number(one.measured.headline.mean)
-    cells = (_with_ends(one.estimate), measured, _noise(one), one.because and f"because {one.because}")
-    return (one.label, *(of.get(dilation, UNKNOWN) for dilation in dilations), *cells)
+def _row(undilated: Undilated, dilations: list[int]) -> tuple[str, ...]:
+    of = {arm.dilation: number(arm.headline.mean) for arm in undilated.arms}
+    measured = UNKNOWN if undilated.measured is None else number(undilated.measured.headline.mean)
+    cells = (
+        _with_ends(undilated.estimate),
+        measured,
+        _noise(undilated),
+        undilated.because and f"because {undilated.because}",
+    )
+    return (undilated.label, *(of.get(dilation, UNKNOWN) for dilation in dilations), *cells)
 
 
-def _noise(one: Undilated) -> str:
-    return UNKNOWN if one.noise is None else f"× {number(one.noise)}"
+def _noise(undilated: Undilated) -> str:
+    return UNKNOWN if undilated.noise is None else f"× {number(undilated.noise)}"
 
 
 def _with_ends(estimate: Estimate | None) -> str:

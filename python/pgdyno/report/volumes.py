@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.report import figures
 from pgdyno.report.section import Block, Drawing, Note, Section, listed, many
-from pgdyno.report.words import LIMITS, Row, most_waited
+from pgdyno.report.words import LIMITS, FigureRow, most_waited
 from pgdyno.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.analysis.distribution import ValueCounts
     from pgdyno.analysis.loads import LoadedVolume
 
 
@@ -121,7 +121,9 @@ def _latencies(comparison: Comparison) -> Iterator[Drawing]:
     """The latency of each volume's requests by percentile."""
     roles = dict.fromkeys(role for arm in comparison.arms for role in arm.volumes)
     every = {role: _curves(comparison, role) for role in roles}
-    drawn = {role: curves for role, curves in every.items() if any(figures.percentile_points(one[1]) for one in curves)}
+    drawn = {
+        role: curves for role, curves in every.items() if any(figures.percentile_points(curve[1]) for curve in curves)
+    }
     for role, curves in drawn.items():
         whose = f"the {role} volume's" if len(drawn) > 1 else "its"
         yield Drawing(
@@ -134,7 +136,7 @@ def _latencies(comparison: Comparison) -> Iterator[Drawing]:
         )
 
 
-def _curves(comparison: Comparison, role: str) -> list[tuple[int, Distribution, str]]:
+def _curves(comparison: Comparison, role: str) -> list[tuple[int, ValueCounts, str]]:
     having = [(arm.index, arm.volumes[role]) for arm in comparison.arms if role in arm.volumes]
     reads = [(index, volume.read_ms, "main") for index, volume in having]
     return [*reads, *((index, volume.write_ms, "dashed") for index, volume in having)]
@@ -151,11 +153,11 @@ def volume_rows(comparison: Comparison) -> list[VolumeRow]:
     return rows
 
 
-def mean_rows(comparison: Comparison) -> list[Row]:
+def mean_rows(comparison: Comparison) -> list[FigureRow]:
     """Mean latency of each volume's reads and writes, as other reports of the workload give it."""
     roles = dict.fromkeys(role for arm in comparison.arms for role in arm.volumes)
-    found = [
-        Row(
+    rows = [
+        FigureRow(
             f"{role} volume: {words}, mean, ms",
             tuple(
                 number(getattr(arm.volumes[role], name)) if role in arm.volumes else UNKNOWN for arm in comparison.arms
@@ -164,13 +166,13 @@ def mean_rows(comparison: Comparison) -> list[Row]:
         for role in roles
         for words, name in _MEANS
     ]
-    return [row for row in found if any(cell != UNKNOWN for cell in row.cells)]
+    return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 
 def mean_words(volume: VolumeSummary | LoadedVolume) -> str:
     """``data volume: reads 0.65 ms, writes 1.32 ms in the mean``; empty where neither was counted."""
-    found = [f"{words} {number(mean)} ms" for words, name in _MEANS if (mean := getattr(volume, name)) is not None]
-    return f"{volume.role} volume: {', '.join(found)} in the mean" if found else ""
+    texts = [f"{words} {number(mean)} ms" for words, name in _MEANS if (mean := getattr(volume, name)) is not None]
+    return f"{volume.role} volume: {', '.join(texts)} in the mean" if texts else ""
 
 
 def _volume_row(arm: ArmSummary, volume: VolumeSummary) -> VolumeRow:
@@ -183,7 +185,7 @@ def _volume_row(arm: ArmSummary, volume: VolumeSummary) -> VolumeRow:
             number(volume.mib_per_s) + limit_of(volume, "throughput_mib_per_s"),
             number(volume.queue_length),
             most_waited(volume.time_above_limit),
-            *(number(one.percentile(p)) for one in (volume.read_ms, volume.write_ms) for p in (50, 99)),
+            *(number(counts.percentile(p)) for counts in (volume.read_ms, volume.write_ms) for p in (50, 99)),
         ),
         tuple(Meter(f"{LIMITS.get(name, name)} limit", share) for name, share in volume.time_above_limit.items()),
     )
@@ -220,21 +222,21 @@ def has_meters(comparison: Comparison) -> bool:
     return any(row.meters for row in volume_rows(comparison))
 
 
-def instance_rows(arms: Sequence[ArmSummary]) -> list[Row]:
+def instance_rows(arms: Sequence[ArmSummary]) -> list[FigureRow]:
     """The limit above all volumes, and what is left of what it saved up."""
     instances = [arm.instance for arm in arms]
     return [
-        Row(
+        FigureRow(
             "instance: IOPS (limit)",
             tuple(number(i.iops) + _of_instance(i, "iops") if i else UNKNOWN for i in instances),
         ),
-        Row(
+        FigureRow(
             "instance: MiB/s (limit)",
             tuple(number(i.mib_per_s) + _of_instance(i, "mib_per_s") if i else UNKNOWN for i in instances),
         ),
-        Row("instance: above limit", tuple(most_waited(i.time_above_limit) if i else UNKNOWN for i in instances)),
+        FigureRow("instance: above limit", tuple(most_waited(i.time_above_limit) if i else UNKNOWN for i in instances)),
         *(
-            Row(
+            FigureRow(
                 f"instance: reserve of {title} at the end",
                 tuple(percent(i.reserve.get(name)) if i else UNKNOWN for i in instances),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.report.words import Row
+from pgdyno.report.words import FigureRow
 from pgdyno.text import UNKNOWN, number
 
 if TYPE_CHECKING:
@@ -19,30 +19,30 @@ _RENAMED = {"BufferPin": "Buffer"}
 """A type's name before PostgreSQL 19, and its name since."""
 
 
-def events(comparison: Comparison) -> list[Row]:
+def events(comparison: Comparison) -> list[FigureRow]:
     """Mean sessions by event, the most frequent first."""
     looked = [arm for arm in comparison.arms if arm.waits]
     names = dict.fromkeys(wait for arm in looked for wait in arm.waits)
     ordered = sorted(names, key=lambda wait: -max(arm.waits.get(wait, 0.0) for arm in looked))
     return [
-        Row(wait.label, tuple(_cell(arm.waits.get(wait)) if arm.waits else UNKNOWN for arm in comparison.arms))
+        FigureRow(wait.label, tuple(_cell(arm.waits.get(wait)) if arm.waits else UNKNOWN for arm in comparison.arms))
         for wait in ordered[:EVENTS_MAX]
     ]
 
 
 def by_type(arm: ArmSummary) -> dict[str, float]:
     """Mean sessions by type of wait, in the order of :data:`TYPES`; a type that is none of them is ``other``."""
-    found = dict.fromkeys(TYPES, 0.0)
+    type_ = dict.fromkeys(TYPES, 0.0)
     for wait, sessions in arm.waits.items():
         kind = _RENAMED.get(wait.type, wait.type)
-        found[kind if kind in found else "other"] += sessions
-    return found
+        type_[kind if kind in type_ else "other"] += sessions
+    return type_
 
 
 def present(comparison: Comparison) -> list[tuple[int, str]]:
     """(place, type) of the types that any session was seen in."""
     sums = [by_type(arm) for arm in comparison.arms]
-    return [(place, kind) for place, kind in enumerate(TYPES) if any(one[kind] > 0 for one in sums)]
+    return [(place, kind) for place, kind in enumerate(TYPES) if any(values[kind] > 0 for values in sums)]
 
 
 def _cell(sessions: float | None) -> str:

@@ -9,7 +9,7 @@ from pgdyno.text import duration
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.warming import Warming
+    from pgdyno.analysis.warming import WarmingEffect
 
 _NOTE = (
     "The first instant from which transactions per second are at least 90 % of the warm volume's in the same block: over the next 5 seconds, and over"
@@ -19,24 +19,30 @@ _NOTE = (
 
 def section(comparison: Comparison) -> Section | None:
     """Nothing without a cold arm and its warm one."""
-    found = comparison.warmings
-    if not found:
+    effects = comparison.warmings
+    if not effects:
         return None
     heads = ("", "beside", "within 10 % of warm after", "in each replicate")
-    rows = tuple((one.cold.label, one.warm.label, _middle(one), ", ".join(map(_words, one.seconds))) for one in found)
+    rows = tuple(
+        (effect.cold.label, effect.warm.label, _middle(effect), ", ".join(map(_words, effect.seconds)))
+        for effect in effects
+    )
     return Section("warming", "Until it is warm", (Grid(heads, rows), Note(_NOTE)), brief=True)
 
 
 def lines(comparison: Comparison) -> list[str]:
     """A line for each cold arm, for the terminal."""
-    return [f"{one.cold.label}: within 10 % of {one.warm.label} after {_middle(one)}" for one in comparison.warmings]
+    return [
+        f"{warming.cold.label}: within 10 % of {warming.warm.label} after {_middle(warming)}"
+        for warming in comparison.warmings
+    ]
 
 
-def _middle(one: Warming) -> str:
+def _middle(effect: WarmingEffect) -> str:
     """The median of the replicates with the extent; those that did not come to it are later than all others."""
-    ordered = sorted(one.seconds, key=lambda seconds: (seconds is None, seconds or 0.0))
+    ordered = sorted(effect.seconds, key=lambda seconds: (seconds is None, seconds or 0.0))
     if ordered[0] is None:
-        return f"more than {duration(one.measured_s)}"
+        return f"more than {duration(effect.measured_s)}"
     middle = _words(ordered[(len(ordered) - 1) // 2])
     return middle if len(ordered) < 2 else f"{middle} ({_words(ordered[0])} to {_words(ordered[-1])})"
 

@@ -27,7 +27,7 @@ LIMITS = {"iops": "IOPS"}
 
 
 @dataclass(frozen=True)
-class Row:
+class FigureRow:
     """One figure of every arm: a row where arms are columns, a column where arms are rows."""
 
     title: str

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.interval import Estimate
     from pgdyno.analysis.scaling import Scaling
-    from pgdyno.published import Document
+    from pgdyno.published import PublishedDocument
     from pgdyno.published.chart import Chart
     from pgdyno.reproduce.kept import KeptArm
 
 
 @dataclass(frozen=True)
-class PointTold:
+class PointResult:
     """One row of the document."""
 
     x: float
@@ -32,39 +32,41 @@ class PointTold:
 
 
 @dataclass(frozen=True)
-class LineTold:
+class LineResult:
     """The points of one line."""
 
     name: str
-    points: tuple[PointTold, ...]
+    points: tuple[PointResult, ...]
 
     @cached_property
     def law_there(self) -> Scaling | None:
         """The universal scalability law through the document's points; None for fewer than four."""
-        return fit([(one.x, one.there) for one in self.points])
+        return fit([(point.x, point.there) for point in self.points])
 
     @cached_property
     def law_here(self) -> Scaling | None:
         """The same of the runs."""
-        return fit([(one.x, one.here.mean) for one in self.points if one.here is not None])
+        return fit([(point.x, point.here.mean) for point in self.points if point.here is not None])
 
 
 @dataclass(frozen=True)
-class ChartTold:
+class ChartResult:
     """One chart, there and here."""
 
     chart: Chart
     unit: str
-    lines: tuple[LineTold, ...]
+    lines: tuple[LineResult, ...]
 
     @property
     def why(self) -> str:
         """Why nothing is here: a clause; empty where something is."""
-        points = [one for line in self.lines for one in line.points]
-        return "" if any(one.here for one in points) else points[0].why
+        points = [point for line in self.lines for point in line.points]
+        return "" if any(point.here for point in points) else points[0].why
 
 
-def chart_told(document: Document, chart: Chart, arm_of: Callable[[Mapping[str, str]], KeptArm | str]) -> ChartTold:
+def chart_told(
+    document: PublishedDocument, chart: Chart, arm_of: Callable[[Mapping[str, str]], KeptArm | str]
+) -> ChartResult:
     """A chart beside its runs. ``arm_of`` has the arm of some levels, or why there is none."""
     lines = []
     for line in chart.line:
@@ -72,13 +74,13 @@ def chart_told(document: Document, chart: Chart, arm_of: Callable[[Mapping[str, 
         for point in document.points(chart, line):
             arm = arm_of(point.levels)
             here: tuple[Estimate | None, str] = (None, arm) if isinstance(arm, str) else _figure(arm, chart.metric)
-            points.append(PointTold(point.x, point.y, *here))
-        lines.append(LineTold(line.name, tuple(points)))
-    return ChartTold(chart, document.unit_of(chart.column), tuple(lines))
+            points.append(PointResult(point.x, point.y, *here))
+        lines.append(LineResult(line.name, tuple(points)))
+    return ChartResult(chart, document.unit_of(chart.column), tuple(lines))
 
 
 def _figure(arm: KeptArm, metric: str) -> tuple[Estimate | None, str]:
     if arm.invalid:
         return None, f"runs are invalid: {arm.invalid[0]}"
-    found = arm.by_block(metric)
-    return (t_interval([*found.values()]), "") if found else (None, f"the runs have no `{metric}`")
+    block = arm.by_block(metric)
+    return (t_interval([*block.values()]), "") if block else (None, f"the runs have no `{metric}`")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pgdyno.analysis.scaling import Scaling
-    from pgdyno.reproduce.chart import ChartTold, LineTold, PointTold
+    from pgdyno.reproduce.chart import ChartResult, LineResult, PointResult
 
 WIDTH_PX, LEFT_PX, RIGHT_PX, TOP_PX, PLOT_PX = 420, 58, 16, 14, 300
 """Narrow, so that it can be read on a telephone."""
@@ -32,7 +32,7 @@ REACH = 10.0
 """An interval is cut where it ends this many times off its mean."""
 
 
-def svg(chart: ChartTold, inside: str = "") -> str:
+def svg(chart: ChartResult, inside: str = "") -> str:
     """The chart. ``inside`` stands first in it, behind what is drawn."""
     height_px = TOP_PX + PLOT_PX + AXIS_PX + KEY_PX * (len(chart.lines) + len(LOOKS)) + 8
     parts = "\n".join(_Plot(chart).parts())
@@ -43,7 +43,7 @@ def svg(chart: ChartTold, inside: str = "") -> str:
     )
 
 
-def title(chart: ChartTold) -> str:
+def title(chart: ChartResult) -> str:
     """What a screen reader says."""
     return f"{chart.chart.name}: {'; '.join(line.name for line in chart.lines)}"
 
@@ -51,13 +51,13 @@ def title(chart: ChartTold) -> str:
 class _Plot:
     """Both axes, curves, points and key."""
 
-    def __init__(self, chart: ChartTold) -> None:
+    def __init__(self, chart: ChartResult) -> None:
         self.chart = chart
-        points = [one for line in chart.lines for one in line.points]
-        self.xs = sorted({one.x for one in points})
+        points = [point for line in chart.lines for point in line.points]
+        self.xs = sorted({point.x for point in points})
         self.width_px = WIDTH_PX - LEFT_PX - RIGHT_PX
         self.x_domain = (self.xs[0] / ROOM, self.xs[-1] * ROOM)
-        values = [one.there for one in points] + [end for one in points for end in _ends(one)]
+        values = [point.there for point in points] + [end for point in points for end in _ends(point)]
         self.y_domain = (min(values) / ROOM, max(values) * ROOM)
 
     def parts(self) -> Iterator[str]:
@@ -78,25 +78,25 @@ class _Plot:
         yield f'<text text-anchor="middle" x="{LEFT_PX + self.width_px / 2:g}" y="{bottom_px + 38}">{escape(self.chart.chart.x_title)}</text>'
         yield f'<text text-anchor="middle" transform="rotate(-90 12 {middle_px:g})" x="12" y="{middle_px:g}">{escape(self.chart.unit)}</text>'
 
-    def line(self, line: LineTold, colour: str) -> Iterator[str]:
-        there = [(one.x, one.there) for one in line.points]
+    def line(self, line: LineResult, colour: str) -> Iterator[str]:
+        there = [(point.x, point.there) for point in line.points]
         yield self.curve(there, line.law_there, colour, ' stroke-dasharray="5 4"')
-        here = [(one.x, one.here.mean) for one in line.points if one.here is not None]
+        here = [(point.x, point.here.mean) for point in line.points if point.here is not None]
         if len(here) > 1:
             yield self.curve(here, line.law_here, colour, "")
-        for one in line.points:
-            said = f"{line.name}, {one.x:g} {self.chart.chart.x_title}"
-            x = self.across(one.x)
+        for point in line.points:
+            text = f"{line.name}, {point.x:g} {self.chart.chart.x_title}"
+            x = self.across(point.x)
             yield (
-                f'<circle cx="{x}" cy="{self.down(one.there)}" r="4.5" fill="var(--panel)" stroke="{colour}" stroke-width="1.5">'
-                f"<title>{escape(said)}: {figure(one.there)} {escape(self.chart.unit)} there</title></circle>"
+                f'<circle cx="{x}" cy="{self.down(point.there)}" r="4.5" fill="var(--panel)" stroke="{colour}" stroke-width="1.5">'
+                f"<title>{escape(text)}: {figure(point.there)} {escape(self.chart.unit)} there</title></circle>"
             )
-            if one.here is not None:
-                low, high = (self.down(end) for end in _ends(one))
+            if point.here is not None:
+                low, high = (self.down(end) for end in _ends(point))
                 yield f'<path d="M{x} {low}V{high}" stroke="{colour}" stroke-width="2"/>'
                 yield (
-                    f'<circle cx="{x}" cy="{self.down(one.here.mean)}" r="4.5" fill="{colour}">'
-                    f"<title>{escape(said)}: {figure(one.here.mean)} {escape(self.chart.unit)} here</title></circle>"
+                    f'<circle cx="{x}" cy="{self.down(point.here.mean)}" r="4.5" fill="{colour}">'
+                    f"<title>{escape(text)}: {figure(point.here.mean)} {escape(self.chart.unit)} here</title></circle>"
                 )
 
     def curve(self, points: Sequence[tuple[float, float]], law: Scaling | None, colour: str, look: str) -> str:
@@ -133,7 +133,7 @@ def ticks(domain: tuple[float, float]) -> list[float]:
     return [tick for tick in every if domain[0] <= tick <= domain[1]]
 
 
-def _ends(point: PointTold) -> tuple[float, ...]:
+def _ends(point: PointResult) -> tuple[float, ...]:
     """The ends of the interval here; the mean where there is none, nothing where there is no figure."""
     if point.here is None:
         return ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import WithJsonSchema
 
 from pgdyno import __version__
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 from pgdyno.reproduce.verdict import Sign, Word
 
 if TYPE_CHECKING:
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.interval import Estimate
     from pgdyno.analysis.scaling import Scaling
-    from pgdyno.reproduce.chart import ChartTold
-    from pgdyno.reproduce.told import DocumentTold, Told
+    from pgdyno.reproduce.chart import ChartResult
+    from pgdyno.reproduce.told import ComparisonResult, DocumentResult
 
 SCHEMA_VERSION = 1
-_SIGNS = [str(one) for one in Sign if one is not Sign.UNTOLD]
+_SIGNS = [str(item) for item in Sign if item is not Sign.UNTOLD]
 KnownSign = Annotated[Sign, WithJsonSchema({"type": "string", "enum": _SIGNS})]
-Verdict = Annotated[Word, WithJsonSchema({"type": "string", "enum": [str(one) for one in Word]})]
+Verdict = Annotated[Word, WithJsonSchema({"type": "string", "enum": [str(item) for item in Word]})]
 
 
-class RatioOf(Part):
+class RunRatio(DocumentPart):
     """A ratio of two arms."""
 
     ratio: float
@@ -37,7 +37,7 @@ class RatioOf(Part):
     replicates: int
 
 
-class ThereOf(Part):
+class ThereOf(DocumentPart):
     """What the document has."""
 
     high: float | None
@@ -49,7 +49,7 @@ class ThereOf(Part):
     """By which share its "about" leaves the ratio open, either way."""
 
 
-class HereOf(Part):
+class HereOf(DocumentPart):
     """What was measured here."""
 
     metric: str
@@ -60,19 +60,19 @@ class HereOf(Part):
     low_arm: str
     bound: list[str]
     """The limit that bound in each of the arms; empty for figures of the catalogue."""
-    ratio: RatioOf
+    ratio: RunRatio
 
 
-class VariedOf(Part):
+class VariedOf(DocumentPart):
     """The ratio with another choice of something that is not stated."""
 
     what: str
     choice: str
-    ratio: RatioOf | None
+    ratio: RunRatio | None
     """Null where there are no valid runs of it."""
 
 
-class ComparisonOf(Part):
+class ComparisonOf(DocumentPart):
     """One comparison."""
 
     name: str
@@ -92,7 +92,7 @@ class ComparisonOf(Part):
     sensitivity_high: float | None
 
 
-class OrderOf(Part):
+class OrderOf(DocumentPart):
     """The order of several figures."""
 
     name: str
@@ -102,7 +102,7 @@ class OrderOf(Part):
     """Right where all steps are; null where one has no ratio here."""
 
 
-class EstimateOf(Part):
+class RunEstimate(DocumentPart):
     """A figure of runs."""
 
     mean: float
@@ -112,16 +112,16 @@ class EstimateOf(Part):
     replicates: int
 
 
-class PointOf(Part):
+class PointOf(DocumentPart):
     """One point of a line."""
 
     x: float
     there: float
-    here: EstimateOf | None
+    here: RunEstimate | None
     """Null where there are no valid runs of it."""
 
 
-class LawOf(Part):
+class LawOf(DocumentPart):
     """The universal scalability law through the points of a line."""
 
     contention: float
@@ -132,7 +132,7 @@ class LawOf(Part):
     """Root mean square of the difference of logarithms of points and curve."""
 
 
-class LineOf(Part):
+class LineOf(DocumentPart):
     """One line of a chart."""
 
     name: str
@@ -142,7 +142,7 @@ class LineOf(Part):
     law_here: LawOf | None
 
 
-class ChartOf(Part):
+class ChartOf(DocumentPart):
     """A figure of the document over a number, beside runs."""
 
     name: str
@@ -154,7 +154,7 @@ class ChartOf(Part):
     lines: list[LineOf]
 
 
-class UnstatedOf(Part):
+class UnstatedOf(DocumentPart):
     """Something that the document does not state."""
 
     what: str
@@ -162,7 +162,7 @@ class UnstatedOf(Part):
     """Comparisons; empty where it was not varied."""
 
 
-class ExperimentOf(Part):
+class ExperimentOf(DocumentPart):
     """An experiment file of the document."""
 
     name: str
@@ -174,7 +174,7 @@ class ExperimentOf(Part):
     """In what the recorded experiment differs from the file."""
 
 
-class DocumentOf(Part):
+class DocumentOf(DocumentPart):
     """One document."""
 
     name: str
@@ -189,7 +189,7 @@ class DocumentOf(Part):
     charts: list[ChartOf]
 
 
-class ReproduceDocument(Part):
+class ReproduceDocument(DocumentPart):
     """All documents that were asked for."""
 
     schema_version: int
@@ -198,7 +198,7 @@ class ReproduceDocument(Part):
     documents: list[DocumentOf]
 
 
-def document_of(documents: Sequence[DocumentTold]) -> ReproduceDocument:
+def document_of(documents: Sequence[DocumentResult]) -> ReproduceDocument:
     """The document of what was found."""
     from pgdyno.reproduce.words import headline
 
@@ -206,18 +206,18 @@ def document_of(documents: Sequence[DocumentTold]) -> ReproduceDocument:
         schema_version=SCHEMA_VERSION,
         pgdyno_version=__version__,
         headline=headline(documents),
-        documents=[_document(one) for one in documents],
+        documents=[_document(document) for document in documents],
     )
 
 
-def _document(one: DocumentTold) -> DocumentOf:
-    about = one.document
+def _document(result: DocumentResult) -> DocumentOf:
+    about = result.document
     return DocumentOf(
         name=about.name,
         title=about.title,
-        comparisons=[_comparison(told) for told in one.comparisons],
-        orders=[OrderOf(name=each.name, steps=list(each.steps), sign=_known(each.sign)) for each in one.orders],
-        unstated=[UnstatedOf(what=each.what, varied_for=of) for each, of in one.open_points],
+        comparisons=[_comparison(comparison) for comparison in result.comparisons],
+        orders=[OrderOf(name=each.name, steps=list(each.steps), sign=_known(each.sign)) for each in result.orders],
+        unstated=[UnstatedOf(what=each.what, varied_for=of) for each, of in result.open_points],
         claims=len(about.arithmetic),
         claims_that_add_up=sum(about.outcome(each).agrees for each in about.arithmetic),
         experiments=[
@@ -227,19 +227,19 @@ def _document(one: DocumentTold) -> DocumentOf:
                 why=each.why,
                 changed=list(each.changed),
             )
-            for each in one.results
+            for each in result.results
         ],
-        charts=[_chart(each) for each in one.charts],
+        charts=[_chart(each) for each in result.charts],
     )
 
 
-def _chart(one: ChartTold) -> ChartOf:
+def _chart(result: ChartResult) -> ChartOf:
     return ChartOf(
-        name=one.chart.name,
-        x=one.chart.x_title,
-        unit=one.unit,
-        metric=one.chart.metric,
-        experiment=one.chart.experiment,
+        name=result.chart.name,
+        x=result.chart.x_title,
+        unit=result.unit,
+        metric=result.chart.metric,
+        experiment=result.chart.experiment,
         lines=[
             LineOf(
                 name=line.name,
@@ -247,56 +247,60 @@ def _chart(one: ChartTold) -> ChartOf:
                 law_there=_law(line.law_there),
                 law_here=_law(line.law_here),
             )
-            for line in one.lines
+            for line in result.lines
         ],
     )
 
 
-def _estimate(one: Estimate | None) -> EstimateOf | None:
-    return None if one is None else EstimateOf(mean=one.mean, low=one.low, high=one.high, replicates=one.n)
+def _estimate(estimate: Estimate | None) -> RunEstimate | None:
+    return (
+        None
+        if estimate is None
+        else RunEstimate(mean=estimate.mean, low=estimate.low, high=estimate.high, replicates=estimate.n)
+    )
 
 
-def _law(one: Scaling | None) -> LawOf | None:
-    if one is None:
+def _law(scaling: Scaling | None) -> LawOf | None:
+    if scaling is None:
         return None
-    return LawOf(contention=one.contention, coherence=one.coherence, deviation=one.deviation)
+    return LawOf(contention=scaling.contention, coherence=scaling.coherence, deviation=scaling.deviation)
 
 
-def _comparison(told: Told) -> ComparisonOf:
-    low, high = told.reach or (None, None)
+def _comparison(result: ComparisonResult) -> ComparisonOf:
+    low, high = result.reach or (None, None)
     return ComparisonOf(
-        name=told.name,
+        name=result.name,
         there=ThereOf(
-            high=told.there_high,
-            low=told.there_low,
-            unit=told.there_unit,
-            ratio=told.there.ratio,
-            about_share=told.there.share,
+            high=result.there_high,
+            low=result.there_low,
+            unit=result.there_unit,
+            ratio=result.there.ratio,
+            about_share=result.there.share,
         ),
-        here=_here(told),
-        sign=_known(told.sign),
-        verdict=told.judged.word,
-        because=told.judged.because,
-        differently=told.differently,
-        experiment=told.experiment,
-        varied=[VariedOf(what=each.what, choice=each.choice, ratio=_ratio(each.ratio)) for each in told.varied],
+        here=_here(result),
+        sign=_known(result.sign),
+        verdict=result.judged.word,
+        because=result.judged.because,
+        differently=result.differently,
+        experiment=result.experiment,
+        varied=[VariedOf(what=each.what, choice=each.choice, ratio=_ratio(each.ratio)) for each in result.varied],
         sensitivity_low=low,
         sensitivity_high=high,
     )
 
 
-def _here(told: Told) -> HereOf | None:
-    ratio = _ratio(told.ratio)
-    if told.here is None or told.arms is None or ratio is None:
+def _here(result: ComparisonResult) -> HereOf | None:
+    ratio = _ratio(result.ratio)
+    if result.here is None or result.arms is None or ratio is None:
         return None
     return HereOf(
-        metric=told.metric,
-        high=told.here.high,
-        low=told.here.low,
-        unit=told.unit,
-        high_arm=told.arms[0],
-        low_arm=told.arms[1],
-        bound=list(told.limits),
+        metric=result.metric,
+        high=result.here.high,
+        low=result.here.low,
+        unit=result.unit,
+        high_arm=result.arms[0],
+        low_arm=result.arms[1],
+        bound=list(result.limits),
         ratio=ratio,
     )
 
@@ -305,7 +309,7 @@ def _known(sign: Sign) -> Sign | None:
     return None if sign is Sign.UNTOLD else sign
 
 
-def _ratio(estimate: Estimate | None) -> RatioOf | None:
+def _ratio(estimate: Estimate | None) -> RunRatio | None:
     if estimate is None:
         return None
-    return RatioOf(ratio=estimate.mean, low=estimate.low, high=estimate.high, replicates=estimate.n)
+    return RunRatio(ratio=estimate.mean, low=estimate.low, high=estimate.high, replicates=estimate.n)

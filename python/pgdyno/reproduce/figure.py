@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.interval import Estimate
     from pgdyno.report.theme import Theme
-    from pgdyno.reproduce.told import Told
+    from pgdyno.reproduce.told import ComparisonResult
 
 COLOURS = {Word.AGREES: "good", Word.WITHIN: "warn", Word.DIFFERS: "bad", Word.UNTOLD: "quiet"}
 """Colours of the theme, by verdict."""
@@ -25,14 +25,14 @@ TICK_WIDTH_PX = 34
 """Room that a label of the horizontal axis needs."""
 
 
-def there_and_here(numbered: Sequence[tuple[int, Told]], width_px: int, theme: Theme) -> dict[str, Any]:
+def there_and_here(numbered: Sequence[tuple[int, ComparisonResult]], width_px: int, theme: Theme) -> dict[str, Any]:
     """A dot for each comparison that has a ratio here, with its number in the tables."""
     import altair as alt
 
     sheet = Sheet((), theme)
     plot_px = width_px - LABELS_PX - RIGHT_PX
-    domain = domain_of([told for _, told in numbered])
-    rows = [_row(place, told, theme) for place, told in numbered]
+    domain = domain_of([result for _, result in numbered])
+    rows = [_row(place, result, theme) for place, result in numbered]
     _label(rows, domain, plot_px)
     scale = alt.Scale(type="log", domain=list(domain), nice=False)
     x = alt.X("there:Q", scale=scale, axis=_axis("ratio in the document", ticks_in(domain, plot_px / TICK_WIDTH_PX)))
@@ -64,21 +64,21 @@ def there_and_here(numbered: Sequence[tuple[int, Told]], width_px: int, theme: T
     return sheet.finish(chart)
 
 
-def ends_of(told: Told) -> tuple[float, float, float]:
+def ends_of(result: ComparisonResult) -> tuple[float, float, float]:
     """The ratio here and the ends of its interval; one that is very wide is cut."""
-    assert told.ratio is not None
-    return cut(told.ratio, 100.0)
+    assert result.ratio is not None
+    return cut(result.ratio, 100.0)
 
 
-def cut(found: Estimate, reach: float) -> tuple[float, float, float]:
+def cut(estimate: Estimate, reach: float) -> tuple[float, float, float]:
     """A mean and the ends of its interval, each at most ``reach`` times off: it may reach below zero, where a logarithmic axis has no place."""
-    low, high = (found.mean if end is None else end for end in (found.low, found.high))
-    return found.mean, max(low, found.mean / reach), min(high, found.mean * reach)
+    low, high = (estimate.mean if end is None else end for end in (estimate.low, estimate.high))
+    return estimate.mean, max(low, estimate.mean / reach), min(high, estimate.mean * reach)
 
 
-def domain_of(shown: Sequence[Told]) -> tuple[float, float]:
+def domain_of(shown: Sequence[ComparisonResult]) -> tuple[float, float]:
     """The ends of both axes."""
-    ends = [end for told in shown for end in (told.there.ratio, *ends_of(told))]
+    ends = [end for result in shown for end in (result.there.ratio, *ends_of(result))]
     return min(*ends, 1.0) / 1.15, max(*ends, 1.0) * 1.15
 
 
@@ -87,16 +87,16 @@ def share_of(value: float, domain: tuple[float, float]) -> float:
     return math.log(value / domain[0]) / math.log(domain[1] / domain[0])
 
 
-def _row(place: int, told: Told, theme: Theme) -> dict[str, Any]:
-    mean, low, high = ends_of(told)
+def _row(place: int, result: ComparisonResult, theme: Theme) -> dict[str, Any]:
+    mean, low, high = ends_of(result)
     return {
         "place": str(place),
-        "there": told.there.ratio,
+        "there": result.there.ratio,
         "here": mean,
         "low": low,
         "high": high,
-        "colour": theme[COLOURS[told.judged.word]],
-        "what": f"{place}, {told.name}: there {words.there(told)}, here {words.here(told)}, {told.judged.word}",
+        "colour": theme[COLOURS[result.judged.word]],
+        "what": f"{place}, {result.name}: there {words.there(result)}, here {words.here(result)}, {result.judged.word}",
     }
 
 

@@ -17,7 +17,7 @@ from pgdyno.analysis.loads import LOAD_METRICS, loads_of
 from pgdyno.analysis.paired import Block, by_block, figures_by_name
 from pgdyno.errors import InputError
 from pgdyno.experiment.origin import dotted
-from pgdyno.report.part import Part
+from pgdyno.report.part import DocumentPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.loads import LoadFigures
-    from pgdyno.analysis.paired import Named
+    from pgdyno.analysis.paired import NamedFigure
     from pgdyno.experiment import Experiment
 
 
-class KeptRun(Part):
+class KeptRun(DocumentPart):
     """One replicate of an arm."""
 
     block: Block
@@ -41,7 +41,7 @@ class KeptRun(Part):
     """By their names in tables, CSV and JSON. Runs of an arm whose load was repeated have the figures of one load each, in their order."""
 
 
-class KeptArm(Part):
+class KeptArm(DocumentPart):
     """One arm."""
 
     label: str
@@ -61,7 +61,7 @@ class KeptArm(Part):
         return {run.block: run.figures[metric] for run in self.runs if metric in run.figures}
 
 
-class Kept(Part):
+class KeptExperiment(DocumentPart):
     """One experiment."""
 
     schema_version: Literal[1] = 1
@@ -77,10 +77,10 @@ class Kept(Part):
     arms: tuple[KeptArm, ...]
 
 
-def keep(name: str, comparison: Comparison, experiment: Experiment, metrics: Iterable[str]) -> Kept:
+def keep(name: str, comparison: Comparison, experiment: Experiment, metrics: Iterable[str]) -> KeptExperiment:
     """What there is to keep of an experiment's results. ``experiment`` is what was asked for."""
     record = comparison.experiment
-    return Kept(
+    return KeptExperiment(
         name=name,
         day=datetime.fromtimestamp(record.created_unix_ns / 1e9, UTC).date().isoformat(),
         versions=record.versions,
@@ -105,20 +105,20 @@ def kept_arms(comparison: Comparison, metrics: Iterable[str]) -> Iterator[KeptAr
             bound=_bound(comparison, arm.index),
             runs=tuple(
                 KeptRun(
-                    block=one.block,
-                    invalid=why_invalid(one.findings),
-                    figures={metric: of[one.block] for metric, of in figures.items() if one.block in of},
+                    block=replicate.block,
+                    invalid=why_invalid(replicate.findings),
+                    figures={metric: of[replicate.block] for metric, of in figures.items() if replicate.block in of},
                 )
-                for one in arm.replicates
+                for replicate in arm.replicates
             ),
         )
 
 
-def _of_loads(comparison: Comparison, arm: ArmSummary, metric: Named[LoadFigures]) -> dict[Block, float]:
+def _of_loads(comparison: Comparison, arm: ArmSummary, metric: NamedFigure[LoadFigures]) -> dict[Block, float]:
     """A figure of the loads of an arm's data set: the first beside the first replicate, so that those of one round are compared."""
-    found = [metric.of(load) for load in loads_of(comparison.loads, arm.volume)]
-    blocks = sorted(one.block for one in arm.replicates)
-    return {block: value for block, value in zip(blocks, found, strict=False) if value}
+    results = [metric.of(load) for load in loads_of(comparison.loads, arm.volume)]
+    blocks = sorted(replicate.block for replicate in arm.replicates)
+    return {block: value for block, value in zip(blocks, results, strict=False) if value}
 
 
 def asked(metric: str) -> tuple[str, str]:
@@ -132,7 +132,7 @@ def _bound(comparison: Comparison, index: int) -> str:
     return "none stands out" if limit is None else TITLES[limit]
 
 
-def together(before: Kept, new: Kept) -> Kept:
+def together(before: KeptExperiment, new: KeptExperiment) -> KeptExperiment:
     """One experiment that was recorded in two parts: the arms of both, each with the runs of all its blocks.
 
     :class:`InputError` where the parts differ in what can change a result.
@@ -145,15 +145,15 @@ def together(before: Kept, new: Kept) -> Kept:
     arms = {arm.levels: arm for arm in before.arms}
     for arm in new.arms:
         there = arms.get(arm.levels)
-        runs = {run.block: run for one in (there, arm) if one is not None for run in one.runs}
+        runs = {run.block: run for kept_arm in (there, arm) if kept_arm is not None for run in kept_arm.runs}
         arms[arm.levels] = arm.model_copy(update={"runs": tuple(runs.values())})
     return new.model_copy(update={"arms": tuple(arms.values())})
 
 
-def read_kept(path: Path) -> Kept:
+def read_kept(path: Path) -> KeptExperiment:
     """A file that :func:`keep` made. :class:`InputError` for any other."""
     try:
-        return Kept.model_validate_json(path.read_text(encoding="utf-8"))
+        return KeptExperiment.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))

@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Experiment
-    from pgdyno.published import Document
-    from pgdyno.published.answer import Run
+    from pgdyno.published import PublishedDocument
+    from pgdyno.published.answer import RequiredRun
 
 DOCUMENTS, EXPERIMENTS = "catalog/published", "experiments"
 
 
 @dataclass(frozen=True)
-class Library:
+class DocumentLibrary:
     """Documents and experiment files."""
 
-    documents: tuple[Document, ...]
+    documents: tuple[PublishedDocument, ...]
     experiments: Path
     """The folder of the experiment files."""
 
-    def chosen(self, name: str | None) -> tuple[Document, ...]:
+    def chosen(self, name: str | None) -> tuple[PublishedDocument, ...]:
         """The document of a name, or all of them. :class:`InputError` lists them where there is none."""
-        found = tuple(one for one in self.documents if name in (None, one.name))
-        if found:
-            return found
-        names = [one.name for one in self.documents]
+        chosen = tuple(document for document in self.documents if name in (None, document.name))
+        if chosen:
+            return chosen
+        names = [document.name for document in self.documents]
         near = difflib.get_close_matches(str(name), names, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         raise InputError(f"there is no document `{name}`", remedy=f"{hint}the documents are {', '.join(names)}")
 
-    def experiment(self, run: Run) -> Experiment:
+    def experiment(self, run: RequiredRun) -> Experiment:
         """The experiment of one of a document's files, with the replicates that the document asks for."""
         from pgdyno.experiment import read_experiment
 
@@ -47,27 +47,27 @@ class Library:
         return read_experiment(self.experiments / f"{run.experiment}.toml", (), flags)
 
 
-def library() -> Library:
+def library() -> DocumentLibrary:
     """What came with this pgdyno. :class:`HostError` when the installation lacks it."""
     folder = installation.data_folder(DOCUMENTS)
     documents = tuple(read_documents(folder))
     if not documents:
         raise HostError(f"{folder} has no files, which came with pgdyno", remedy=installation.how_to_install_again())
-    return Library(documents, installation.data_folder(EXPERIMENTS))
+    return DocumentLibrary(documents, installation.data_folder(EXPERIMENTS))
 
 
-def runs_of(document: Document, *, full: bool) -> list[Run]:
+def runs_of(document: PublishedDocument, *, full: bool) -> list[RequiredRun]:
     """The experiment files that a document is reproduced with."""
-    return [one for one in document.run if full or not one.full_only]
+    return [run for run in document.run if full or not run.full_only]
 
 
-def arms_named(document: Document, experiment: Experiment, *, full: bool) -> tuple[int, ...]:
+def arms_named(document: PublishedDocument, experiment: Experiment, *, full: bool) -> tuple[int, ...]:
     """The indexes of the arms that ``--quick`` runs: those that comparisons rest on, and points of charts. Empty means all: in ``full``, and
     where none is named.
     """
     if full:
         return ()
-    answers = [one.answer for one in document.comparison if one.answer is not None]
+    answers = [comparison.answer for comparison in document.comparison if comparison.answer is not None]
     pairs = [pair for answer in answers for pair in (answer, *answer.varied)]
     wanted = [
         arm_of(experiment.factors, levels)

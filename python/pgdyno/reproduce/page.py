@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.report.section import Part
-    from pgdyno.reproduce.told import DocumentTold, Told
+    from pgdyno.reproduce.told import ComparisonResult, DocumentResult
 
 HEADS = ("comparison", "there", "here", "95 % interval", "within what is unstated", "sign", "verdict")
 
 
-def write_page(documents: Sequence[DocumentTold], path: Path) -> None:
+def write_page(documents: Sequence[DocumentResult], path: Path) -> None:
     """Write the page to ``path``, over what was there. :class:`pgdyno.errors.OutputError` when that fails."""
     write_whole(path, html(documents).encode(), "--html")
 
 
-def html(documents: Sequence[DocumentTold]) -> str:
+def html(documents: Sequence[DocumentResult]) -> str:
     """The page as text."""
     sections = list(_sections(documents))
     with figures.unchecked():
@@ -48,11 +48,11 @@ def html(documents: Sequence[DocumentTold]) -> str:
     )
 
 
-def _sections(documents: Sequence[DocumentTold]) -> Iterator[Section]:
+def _sections(documents: Sequence[DocumentResult]) -> Iterator[Section]:
     numbered = [(document, list(part)) for document, part in _numbered(documents)]
     # Figures of the catalogue have no interval, and a ratio of 100 would leave the others no room.
     shown = [
-        (place, told) for _, part in numbered for place, told in part if told.ratio is not None and told.experiment
+        (place, item) for _, part in numbered for place, item in part if item.ratio is not None and item.experiment
     ]
     if shown:
         yield Section("all", "There and here", (_drawing(shown),))
@@ -60,7 +60,9 @@ def _sections(documents: Sequence[DocumentTold]) -> Iterator[Section]:
         yield Section(document.document.name, document.document.title, tuple(_parts(document, part)))
 
 
-def _numbered(documents: Sequence[DocumentTold]) -> Iterator[tuple[DocumentTold, list[tuple[int, Told]]]]:
+def _numbered(
+    documents: Sequence[DocumentResult],
+) -> Iterator[tuple[DocumentResult, list[tuple[int, ComparisonResult]]]]:
     """Comparisons numbered over all documents, as in the text."""
     first = 1
     for document in documents:
@@ -68,7 +70,7 @@ def _numbered(documents: Sequence[DocumentTold]) -> Iterator[tuple[DocumentTold,
         first += len(document.comparisons)
 
 
-def _drawing(shown: list[tuple[int, Told]]) -> Drawing:
+def _drawing(shown: list[tuple[int, ComparisonResult]]) -> Drawing:
     return Drawing(
         "ratios",
         f"The ratios of {len(shown)} comparisons in their documents, against the same ratios here",
@@ -79,42 +81,44 @@ def _drawing(shown: list[tuple[int, Told]]) -> Drawing:
     )
 
 
-def _parts(document: DocumentTold, numbered: Sequence[tuple[int, Told]]) -> Iterator[Part]:
+def _parts(document: DocumentResult, numbered: Sequence[tuple[int, ComparisonResult]]) -> Iterator[Part]:
     about = document.document
     yield Note(f"{about.publisher}, {about.published}. {about.about}.")
-    yield Grid(HEADS, tuple(_row(place, told) for place, told in numbered), look="plain")
+    yield Grid(HEADS, tuple(_row(place, result) for place, result in numbered), look="plain")
     if document.orders:
         yield Sentences(tuple(map(words.order, document.orders)))
     for chart in document.charts:
         yield Heading(chart.chart.name)
         yield Block("chart.html", {"svg": chart_svg.svg(chart), "caption": words.CHART})
         yield Sentences(tuple(words.of_chart(chart)))
-    said = tuple(f"{place}. {' '.join(found)}" for place, told in numbered if (found := tuple(words.details(told))))
-    if said:
+    texts = tuple(
+        f"{place}. {' '.join(results)}" for place, result in numbered if (results := tuple(words.details(result)))
+    )
+    if texts:
         yield Heading("What was compared")
-        yield Sentences(said)
+        yield Sentences(texts)
     yield Heading("What the document does not state")
-    rows = tuple((one.what, words.plausible(one), _varied(of)) for one, of in document.open_points)
+    rows = tuple((unstated.what, words.plausible(unstated), _varied(of)) for unstated, of in document.open_points)
     yield Grid(("what", "plausible", "varied for"), rows, look="plain")
     yield Heading("Its own arithmetic")
     yield Note(words.adding_up(document))
     if claims := words.not_adding_up(document):
         yield Grid(("claim", "comes to", "stated or expected", "why not"), tuple(claims), look="plain")
-    found = tuple(words.sources(document))
-    if found:
+    results = tuple(words.sources(document))
+    if results:
         yield Heading("Where the runs are")
-        yield Sentences(found)
+        yield Sentences(results)
 
 
-def _row(place: int, told: Told) -> tuple[str, ...]:
+def _row(place: int, result: ComparisonResult) -> tuple[str, ...]:
     return (
-        f"{place}. {told.name}",
-        words.there(told),
-        words.here(told),
-        words.extent(told),
-        words.reach(told),
-        str(told.sign),
-        words.verdict(told),
+        f"{place}. {result.name}",
+        words.there(result),
+        words.here(result),
+        words.extent(result),
+        words.reach(result),
+        str(result.sign),
+        words.verdict(result),
     )
 
 

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.compare import Comparison
     from pgdyno.experiment import Experiment
-    from pgdyno.reproduce.kept import Kept, KeptArm
-    from pgdyno.store import Experiment as Recorded
+    from pgdyno.reproduce.kept import KeptArm, KeptExperiment
+    from pgdyno.store import StoredExperiment as Recorded
 
 CHANGES_MAX = 4
 """Differences from the experiment file that are listed."""
 
 
 @dataclass(frozen=True)
-class Result:
+class ExperimentResult:
     """What there is of one experiment file."""
 
     name: str
@@ -41,7 +41,7 @@ class Result:
     """Why there are none: a clause."""
     changed: tuple[str, ...] = ()
     """In what the recorded experiment differs from the file."""
-    kept: Kept | None = None
+    kept: KeptExperiment | None = None
     """What was kept of its runs, where there is no directory of them."""
     refused: tuple[tuple[dict[str, str], str], ...] = ()
     """Arms that this machine cannot run: their levels, and why."""
@@ -71,10 +71,10 @@ class Result:
     def _factors(self) -> Mapping[str, tuple[str, ...]]:
         if self.kept is not None:
             return self.kept.factors
-        return {} if self.comparison is None else {one.name: one.levels for one in self.comparison.factors}
+        return {} if self.comparison is None else {factor.name: factor.levels for factor in self.comparison.factors}
 
 
-def recorded_in(root: Path, experiments: Iterable[Experiment]) -> dict[str, Result]:
+def recorded_in(root: Path, experiments: Iterable[Experiment]) -> dict[str, ExperimentResult]:
     """The result of each experiment file in a folder of results, in one result, or in a folder of what was kept of some.
 
     Where there are several, one that equals the file is taken, then the one with the most runs, then the newest.
@@ -88,20 +88,27 @@ def recorded_in(root: Path, experiments: Iterable[Experiment]) -> dict[str, Resu
     return {experiment.name: _best(root, there, experiment) for experiment in experiments}
 
 
-def _best(root: Path, there: Iterable[Recorded], experiment: Experiment) -> Result:
+def _best(root: Path, there: Iterable[Recorded], experiment: Experiment) -> ExperimentResult:
     name = experiment.name
-    found = [one for one in there if one.record.name == name and one.runs]
-    if not found:
+    recordeds = [recorded for recorded in there if recorded.record.name == name and recorded.runs]
+    if not recordeds:
         file = root / f"{name}.json"
-        return _of_kept(file, experiment) if file.is_file() else Result(name, why=f"{root} has no runs of {name}.toml")
-    changed = {one.path: _changed(one, experiment) for one in found}
-    best = max(found, key=lambda one: (not changed[one.path], len(one.runs), one.record.created_unix_ns))
-    return Result(name, best.path, changed=changed[best.path])
+        return (
+            _of_kept(file, experiment)
+            if file.is_file()
+            else ExperimentResult(name, why=f"{root} has no runs of {name}.toml")
+        )
+    changed = {recorded.path: _changed(recorded, experiment) for recorded in recordeds}
+    best = max(
+        recordeds,
+        key=lambda recorded: (not changed[recorded.path], len(recorded.runs), recorded.record.created_unix_ns),
+    )
+    return ExperimentResult(name, best.path, changed=changed[best.path])
 
 
-def _of_kept(file: Path, experiment: Experiment) -> Result:
+def _of_kept(file: Path, experiment: Experiment) -> ExperimentResult:
     kept = read_kept(file)
-    return Result(experiment.name, file, changed=_differing(experiment, kept.identity), kept=kept)
+    return ExperimentResult(experiment.name, file, changed=_differing(experiment, kept.identity), kept=kept)
 
 
 def _changed(one: Recorded, experiment: Experiment) -> tuple[str, ...]:
@@ -113,6 +120,6 @@ def _changed(one: Recorded, experiment: Experiment) -> tuple[str, ...]:
 
 def _differing(experiment: Experiment, there: Mapping[str, Any]) -> tuple[str, ...]:
     """``workload.duration 5s instead of 20s``; what cannot change a result, and the number of runs, is left out."""
-    found = differences(experiment.identity(), there)
-    words = [f"{dotted(each.place)} {each.new!r} instead of {each.old!r}" for each in found[:CHANGES_MAX]]
-    return (*words, *([f"{len(found) - CHANGES_MAX} more"] if len(found) > CHANGES_MAX else []))
+    result = differences(experiment.identity(), there)
+    words = [f"{dotted(each.place)} {each.new!r} instead of {each.old!r}" for each in result[:CHANGES_MAX]]
+    return (*words, *([f"{len(result) - CHANGES_MAX} more"] if len(result) > CHANGES_MAX else []))

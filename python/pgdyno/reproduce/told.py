@@ -10,18 +10,18 @@ from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.loads import LOAD_METRICS
 from pgdyno.analysis.paired import PairOfArms, paired
 from pgdyno.published.formula import evaluate
-from pgdyno.reproduce.chart import ChartTold, chart_told
+from pgdyno.reproduce.chart import ChartResult, chart_told
 from pgdyno.reproduce.kept import asked
-from pgdyno.reproduce.verdict import Judged, Sign, There, Word, judged, order_of, reach_of, sign_of
+from pgdyno.reproduce.verdict import JudgedVerdict, PublishedRatio, Sign, Word, judged, order_of, reach_of, sign_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pgdyno.published import Document
-    from pgdyno.published.answer import Answer, Arms, Offer
-    from pgdyno.published.document import Comparison, Unstated
+    from pgdyno.published import PublishedDocument
+    from pgdyno.published.answer import Arms, RunAnswer, VolumePair
+    from pgdyno.published.document import PublishedComparison, UnstatedChoice
     from pgdyno.reproduce.kept import KeptArm
-    from pgdyno.reproduce.results import Result
+    from pgdyno.reproduce.results import ExperimentResult
     from pgdyno.specification import VolumeSpec
 
 CENTS_SHARE = 0.0005
@@ -33,7 +33,7 @@ ASKED = {
 
 
 @dataclass(frozen=True)
-class Varied:
+class VariantResult:
     """The ratio with another choice of something that is not stated."""
 
     what: str
@@ -43,7 +43,7 @@ class Varied:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Here:
+class OwnMeasurement:
     """What is known here of one comparison."""
 
     untold: str = ""
@@ -62,7 +62,7 @@ class Here:
     share: float = 0.0
     """By which share the document's ratio is open for what is compared, either way."""
     differently: str = ""
-    varied: tuple[Varied, ...] = ()
+    varied: tuple[VariantResult, ...] = ()
     invalid: bool = False
     """Whether a run that it rests on must not be used."""
     experiment: str = ""
@@ -82,25 +82,25 @@ class Here:
     @property
     def others(self) -> list[Estimate]:
         """The ratio with other choices of what is not stated, as far as there are valid runs."""
-        return [one.ratio for one in self.varied if one.ratio is not None]
+        return [result.ratio for result in self.varied if result.ratio is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told(Here):
+class ComparisonResult(OwnMeasurement):
     """One comparison, there and here."""
 
     name: str
-    there: There
+    there: PublishedRatio
     there_high: float | None
     """The document's two figures; None where it states their ratio alone."""
     there_low: float | None
     there_unit: str
     sign: Sign
-    judged: Judged
+    judged: JudgedVerdict
 
 
 @dataclass(frozen=True)
-class OrderTold:
+class OrderResult:
     """The order of several figures."""
 
     name: str
@@ -109,45 +109,56 @@ class OrderTold:
 
 
 @dataclass(frozen=True)
-class DocumentTold:
+class DocumentResult:
     """A document with what is known here."""
 
-    document: Document
-    comparisons: tuple[Told, ...]
-    orders: tuple[OrderTold, ...]
-    results: tuple[Result, ...]
+    document: PublishedDocument
+    comparisons: tuple[ComparisonResult, ...]
+    orders: tuple[OrderResult, ...]
+    results: tuple[ExperimentResult, ...]
     """What there is of its experiment files."""
-    charts: tuple[ChartTold, ...] = ()
+    charts: tuple[ChartResult, ...] = ()
 
     @property
-    def open_points(self) -> list[tuple[Unstated, list[str]]]:
+    def open_points(self) -> list[tuple[UnstatedChoice, list[str]]]:
         """Each thing that is not stated, with the comparisons for which it was varied."""
         return [
-            (one, [told.name for told in self.comparisons if any(v.what == one.what and v.ratio for v in told.varied)])
-            for one in self.document.unstated
+            (
+                choice,
+                [
+                    comparison.name
+                    for comparison in self.comparisons
+                    if any(v.what == choice.what and v.ratio for v in comparison.varied)
+                ],
+            )
+            for choice in self.document.unstated
         ]
 
 
 def tell(
-    document: Document, results: Mapping[str, Result], resolve: Callable[[str], VolumeSpec] | None
-) -> DocumentTold:
+    document: PublishedDocument, results: Mapping[str, ExperimentResult], resolve: Callable[[str], VolumeSpec] | None
+) -> DocumentResult:
     """Judge every comparison of a document. ``resolve`` asks the catalogue of volumes; None where it cannot be asked."""
     teller = _Teller(document, results, resolve)
-    comparisons = tuple(teller.told(one) for one in document.comparison)
-    signs = {one.name: one.sign for one in comparisons}
+    comparisons = tuple(teller.told(comparison) for comparison in document.comparison)
+    signs = {comparison.name: comparison.sign for comparison in comparisons}
     orders = tuple(
-        OrderTold(one.name, tuple(one.steps), order_of([signs[step] for step in one.steps])) for one in document.order
+        OrderResult(order.name, tuple(order.steps), order_of([signs[step] for step in order.steps]))
+        for order in document.order
     )
-    own = tuple(results[one.experiment] for one in document.run if one.experiment in results)
-    charts = tuple(chart_told(document, one, partial(teller.arm, one.experiment)) for one in document.chart)
-    return DocumentTold(document, comparisons, orders, own, charts)
+    own = tuple(results[run.experiment] for run in document.run if run.experiment in results)
+    charts = tuple(chart_told(document, chart, partial(teller.arm, chart.experiment)) for chart in document.chart)
+    return DocumentResult(document, comparisons, orders, own, charts)
 
 
 class _Teller:
     """Answers the comparisons of one document. The arms of an experiment are read once."""
 
     def __init__(
-        self, document: Document, results: Mapping[str, Result], resolve: Callable[[str], VolumeSpec] | None
+        self,
+        document: PublishedDocument,
+        results: Mapping[str, ExperimentResult],
+        resolve: Callable[[str], VolumeSpec] | None,
     ) -> None:
         self._document = document
         self._results = results
@@ -155,43 +166,45 @@ class _Teller:
         self._metrics = metrics_of(document)
         self._known: dict[str, dict[tuple[int, ...], KeptArm]] = {}
 
-    def told(self, one: Comparison) -> Told:
-        here = self._here(one)
-        ratio, share = self._document.ratio(one)
-        there = There(float(ratio), max(float(share), here.share))
-        high, low = (float(evaluate(side, self._document.scope)) if side else None for side in (one.high, one.low))
-        return Told(
+    def told(self, comparison: PublishedComparison) -> ComparisonResult:
+        here = self._here(comparison)
+        ratio, share = self._document.ratio(comparison)
+        there = PublishedRatio(float(ratio), max(float(share), here.share))
+        high, low = (
+            float(evaluate(side, self._document.scope)) if side else None for side in (comparison.high, comparison.low)
+        )
+        return ComparisonResult(
             **vars(here),
-            name=one.name,
+            name=comparison.name,
             there=there,
             there_high=high,
             there_low=low,
-            there_unit=self._document.unit_of(one.high) if one.high else "",
+            there_unit=self._document.unit_of(comparison.high) if comparison.high else "",
             sign=sign_of(there, here.ratio),
-            judged=Judged(Word.UNTOLD, here.untold)
+            judged=JudgedVerdict(Word.UNTOLD, here.untold)
             if here.ratio is None
             else judged(there, here.ratio, here.others, here.cause),
         )
 
-    def _here(self, one: Comparison) -> Here:
-        if one.answer is not None:
-            return self._answered(one.answer)
-        if one.offer is not None:
-            return self._offered(one.offer)
-        return Here(untold=one.untold or "no experiment file answers it")
+    def _here(self, comparison: PublishedComparison) -> OwnMeasurement:
+        if comparison.answer is not None:
+            return self._answered(comparison.answer)
+        if comparison.offer is not None:
+            return self._offered(comparison.offer)
+        return OwnMeasurement(untold=comparison.untold or "no experiment file answers it")
 
-    def _answered(self, answer: Answer) -> Here:
+    def _answered(self, answer: RunAnswer) -> OwnMeasurement:
         arms = self._arms(answer)
         if isinstance(arms, str):
-            return Here(untold=arms, experiment=answer.experiment)
+            return OwnMeasurement(untold=arms, experiment=answer.experiment)
         if reasons := [reason for arm in arms for reason in arm.invalid]:
-            return Here(untold=f"runs are invalid: {reasons[0]}", experiment=answer.experiment, invalid=True)
+            return OwnMeasurement(untold=f"runs are invalid: {reasons[0]}", experiment=answer.experiment, invalid=True)
         pair = _paired(arms, answer.metric)
         if pair.ratio is None:
             what = "no repeated loads" if answer.metric in LOAD_METRICS else f"no `{answer.metric}`"
-            return Here(untold=f"the results have {what} of both arms", experiment=answer.experiment)
+            return OwnMeasurement(untold=f"the results have {what} of both arms", experiment=answer.experiment)
         title, unit = asked(answer.metric)
-        return Here(
+        return OwnMeasurement(
             metric=answer.metric,
             title=title,
             unit=unit,
@@ -200,21 +213,23 @@ class _Teller:
             limits=(arms[0].bound, arms[1].bound),
             cause=answer.cause,
             differently=answer.differently,
-            varied=tuple(Varied(each.what, each.choice, self._ratio(each, answer.metric)) for each in answer.varied),
+            varied=tuple(
+                VariantResult(each.what, each.choice, self._ratio(each, answer.metric)) for each in answer.varied
+            ),
             experiment=answer.experiment,
             changed=bool(self._results[answer.experiment].changed),
         )
 
-    def _offered(self, offer: Offer) -> Here:
+    def _offered(self, offer: VolumePair) -> OwnMeasurement:
         if self._resolve is None:
-            return Here(untold="the catalogue of volumes cannot be asked, because the engine is missing")
+            return OwnMeasurement(untold="the catalogue of volumes cannot be asked, because the engine is missing")
         specs = [self._resolve(spec) for spec in (offer.high, offer.low)]
         high, low = (_of_offer(spec, offer.metric) for spec in specs)
         title, unit = ASKED[offer.metric]
         if high is None or not low:
-            return Here(untold=f"the catalogue has no {title} of both")
+            return OwnMeasurement(untold=f"the catalogue has no {title} of both")
         exact = Estimate(high / low, high / low, high / low, 1)
-        return Here(
+        return OwnMeasurement(
             metric=offer.metric,
             title=title,
             unit=unit,
@@ -234,9 +249,9 @@ class _Teller:
         if experiment not in self._known:
             self._known[experiment] = {arm.levels: arm for arm in result.arms(self._metrics)}
         place = result.places(wanted)
-        found = None if place is None else self._known[experiment].get(place)
-        if found is not None:
-            return found
+        kept_arm = None if place is None else self._known[experiment].get(place)
+        if kept_arm is not None:
+            return kept_arm
         why = result.why_not(wanted)
         return f"{', '.join(wanted.values())} of {experiment}.toml has no finished run{': ' if why else ''}{why}"
 
@@ -254,10 +269,10 @@ class _Teller:
         return _paired(arms, metric).ratio
 
 
-def metrics_of(document: Document) -> set[str]:
+def metrics_of(document: PublishedDocument) -> set[str]:
     """The metrics that its answers and charts ask for."""
-    charted = {one.metric for one in document.chart}
-    return charted | {one.answer.metric for one in document.comparison if one.answer is not None}
+    charted = {chart.metric for chart in document.chart}
+    return charted | {comparison.answer.metric for comparison in document.comparison if comparison.answer is not None}
 
 
 def _paired(arms: tuple[KeptArm, KeptArm], metric: str) -> PairOfArms:

@@ -42,7 +42,7 @@ class Sign(StrEnum):
 
 
 @dataclass(frozen=True)
-class There:
+class PublishedRatio:
     """The ratio in the document."""
 
     ratio: float
@@ -61,7 +61,7 @@ class There:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedVerdict:
     """A verdict with its reason."""
 
     word: Word
@@ -74,7 +74,7 @@ class Judged:
         return f"{self.word}{mark}{joint}{self.because}"
 
 
-def sign_of(there: There, here: Estimate | None) -> Sign:
+def sign_of(there: PublishedRatio, here: Estimate | None) -> Sign:
     """The direction of the difference, there and here."""
     if here is None:
         return Sign.UNTOLD
@@ -93,26 +93,26 @@ def order_of(signs: Sequence[Sign]) -> Sign:
     return Sign.RIGHT
 
 
-def judged(there: There, here: Estimate, varied: Sequence[Estimate], cause: str) -> Judged:
+def judged(there: PublishedRatio, here: Estimate, varied: Sequence[Estimate], cause: str) -> JudgedVerdict:
     """The verdict on a ratio with its interval. ``varied`` are the same ratio with other choices of what is not stated.
 
     ``cause`` is why the two differ, where they do.
     """
     if here.low is None or here.high is None:
-        return Judged(Word.UNTOLD, "each arm ran once, and one run has no interval")
+        return JudgedVerdict(Word.UNTOLD, "each arm ran once, and one run has no interval")
     inside = here.low <= there.high and there.low <= here.high
     close = here.low >= there.low * (1 - CLOSE_SHARE) and here.high <= there.high * (1 + CLOSE_SHARE)
     if inside and (distinguishable(here) or close):
-        return Judged(Word.AGREES)
+        return JudgedVerdict(Word.AGREES)
     reach = reach_of(here, varied)
     if reach is not None and reach[0] <= there.high and there.low <= reach[1]:
-        return Judged(Word.WITHIN)
+        return JudgedVerdict(Word.WITHIN)
     if inside:
-        return Judged(Word.UNTOLD, "the interval has both no difference and the document's ratio in it")
-    return Judged(Word.DIFFERS, cause or NO_CAUSE)
+        return JudgedVerdict(Word.UNTOLD, "the interval has both no difference and the document's ratio in it")
+    return JudgedVerdict(Word.DIFFERS, cause or NO_CAUSE)
 
 
 def reach_of(here: Estimate, varied: Sequence[Estimate]) -> tuple[float, float] | None:
     """The sensitivity interval: the extremes of the ratio over what was varied; None where nothing was."""
-    means = [here.mean, *(one.mean for one in varied)]
+    means = [here.mean, *(estimate.mean for estimate in varied)]
     return (min(means), max(means)) if varied else None

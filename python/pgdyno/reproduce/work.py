@@ -16,7 +16,7 @@ from pgdyno.host.instance_type import is_storage_only
 from pgdyno.quantity import duration_words
 from pgdyno.report import write_report
 from pgdyno.reproduce.library import arms_named, runs_of
-from pgdyno.reproduce.results import Result
+from pgdyno.reproduce.results import ExperimentResult
 from pgdyno.store import list_experiments, open_experiment
 
 if TYPE_CHECKING:
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
     from pgdyno.experiment import Arm, Experiment
     from pgdyno.flow.listener import Listener
-    from pgdyno.flow.plan import Plan
-    from pgdyno.published import Document
-    from pgdyno.published.answer import Run
-    from pgdyno.reproduce.library import Library
-    from pgdyno.store import Experiment as Recorded
+    from pgdyno.flow.plan import ExperimentPlan
+    from pgdyno.published import PublishedDocument
+    from pgdyno.published.answer import RequiredRun
+    from pgdyno.reproduce.library import DocumentLibrary
+    from pgdyno.store import StoredExperiment as Recorded
 
-    Watch = Callable[[Plan, float], AbstractContextManager[Listener]]
+    Watch = Callable[[ExperimentPlan, float], AbstractContextManager[Listener]]
 
 
 @dataclass(frozen=True)
-class Job:
+class ReproduceJob:
     """One experiment file."""
 
     name: str
     document: str
-    planned: Plan | None
+    planned: ExperimentPlan | None
     """The runs that are missing; None where it cannot be run here."""
     path: Path | None = None
     """The directory of its runs so far."""
@@ -63,20 +63,20 @@ class Job:
         return self.planned is not None and bool(self.planned.cells)
 
     @property
-    def result(self) -> Result:
+    def result(self) -> ExperimentResult:
         """What there is of it."""
         if self.path is not None and open_experiment(self.path).runs:
-            return Result(self.name, self.path, refused=tuple((arm.levels, why) for arm, why in self.refused))
+            return ExperimentResult(self.name, self.path, refused=tuple((arm.levels, why) for arm, why in self.refused))
         if self.left_out:
-            return Result(self.name, why="it does not fit into the budget")
+            return ExperimentResult(self.name, why="it does not fit into the budget")
         why = [] if self.error is None else [self.error.message]
         why += [f"{arm.label}: {clause}" for arm, clause in self.refused]
-        return Result(self.name, why=": ".join(["it was not run", *why[:1]]))
+        return ExperimentResult(self.name, why=": ".join(["it was not run", *why[:1]]))
 
 
 def jobs_of(
-    library: Library, documents: Iterable[Document], root: Path | None, *, full: bool, to_run: bool
-) -> list[Job]:
+    library: DocumentLibrary, documents: Iterable[PublishedDocument], root: Path | None, *, full: bool, to_run: bool
+) -> list[ReproduceJob]:
     """Every experiment file of the documents, with the arms that comparisons rest on; in ``full`` with all of them.
 
     What cannot be run here has the reason; nothing is changed. ``root`` is where their runs are looked for.
@@ -90,8 +90,14 @@ def jobs_of(
 
 
 def _job(
-    library: Library, document: Document, run: Run, recorded: Iterable[Recorded], *, full: bool, to_run: bool
-) -> Job:
+    library: DocumentLibrary,
+    document: PublishedDocument,
+    run: RequiredRun,
+    recorded: Iterable[Recorded],
+    *,
+    full: bool,
+    to_run: bool,
+) -> ReproduceJob:
     path: Path | None = None
     small: list[tuple[Arm, str]] = []
     try:
@@ -107,38 +113,40 @@ def _job(
             planned = plan(experiment, resume=path, only=due, leave_out=True)
             small += [(experiment.arms[index], error.message) for index, error in planned.refused.items()]
     except PgdynoError as error:
-        return Job(run.experiment, document.name, None, path, error, refused=tuple(small))
-    return Job(run.experiment, document.name, planned, path, refused=tuple(small))
+        return ReproduceJob(run.experiment, document.name, None, path, error, refused=tuple(small))
+    return ReproduceJob(run.experiment, document.name, planned, path, refused=tuple(small))
 
 
-def _too_few_cores(planned: Plan) -> Iterator[tuple[Arm, str]]:
+def _too_few_cores(planned: ExperimentPlan) -> Iterator[tuple[Arm, str]]:
     """Arms with more vCPUs than this machine's cores can stand for, each with the dilation that would do."""
     cores, due = len(os.sched_getaffinity(0)), {cell.arm.index for cell in planned.cells}
-    for one in planned.arms:
-        vcpus, dilation = one.instance.vcpus, one.arm.world.dilation
-        if one.arm.index in due and vcpus is not None and is_storage_only(vcpus, dilation):
+    for arm in planned.arms:
+        vcpus, dilation = arm.instance.vcpus, arm.arm.world.dilation
+        if arm.arm.index in due and vcpus is not None and is_storage_only(vcpus, dilation):
             why = f"at dilation {dilation} this machine's cores stand for {cores * dilation} of its {vcpus} vCPUs"
-            yield one.arm, f"{why}; dilation {-(-vcpus // cores)} would do"
+            yield arm.arm, f"{why}; dilation {-(-vcpus // cores)} would do"
 
 
-def _without(planned: Plan, arms: Container[int]) -> Plan:
+def _without(planned: ExperimentPlan, arms: Container[int]) -> ExperimentPlan:
     return replace(planned, cells=tuple(cell for cell in planned.cells if cell.arm.index not in arms))
 
 
-def _started(experiment: Experiment, only: Sequence[int], recorded: Iterable[Recorded]) -> tuple[Path, Plan] | None:
+def _started(
+    experiment: Experiment, only: Sequence[int], recorded: Iterable[Recorded]
+) -> tuple[Path, ExperimentPlan] | None:
     """The directory in which an equal experiment was started by the same programs, and what it lacks; the one that lacks least."""
-    found = []
-    for one in recorded:
+    results = []
+    for other in recorded:
         # Also one that was killed before its first run: what that left is removed when it is resumed.
-        if one.record.name == experiment.name:
+        if other.record.name == experiment.name:
             try:
-                found.append((one.path, plan(experiment, resume=one.path, only=only, to_run=False)))
+                results.append((other.path, plan(experiment, resume=other.path, only=only, to_run=False)))
             except InputError:
                 continue  # another experiment, or of another pgdyno
-    return min(found, key=lambda one: len(one[1].cells), default=None)
+    return min(results, key=lambda result: len(result[1].cells), default=None)
 
 
-def fitting(jobs: Sequence[Job], budget_s: float) -> tuple[list[Job], list[Job]]:
+def fitting(jobs: Sequence[ReproduceJob], budget_s: float) -> tuple[list[ReproduceJob], list[ReproduceJob]]:
     """The jobs that fit into a budget as a whole, in their order, and those that it leaves out.
 
     :class:`InputError` where there is work and none of it fits: half an experiment has arms without an interval.
@@ -160,13 +168,13 @@ def fitting(jobs: Sequence[Job], budget_s: float) -> tuple[list[Job], list[Job]]
 
 
 def carry_out(
-    jobs: Sequence[Job],
+    jobs: Sequence[ReproduceJob],
     root: Path,
     command: tuple[str, ...],
     budget_s: float,
     watch: Watch,
     note: Callable[[str], None],
-) -> list[Job]:
+) -> list[ReproduceJob]:
     """Make the missing runs, one experiment after the other. What fails is noted, and the next one is run.
 
     ``watch`` shows the runs of a plan, which may take that many seconds.
@@ -182,8 +190,8 @@ def carry_out(
 
 
 def _carried_out(
-    job: Job, root: Path, command: tuple[str, ...], left_s: float, watch: Watch, note: Callable[[str], None]
-) -> Job:
+    job: ReproduceJob, root: Path, command: tuple[str, ...], left_s: float, watch: Watch, note: Callable[[str], None]
+) -> ReproduceJob:
     assert job.planned is not None
     limit = None if math.isinf(left_s) else left_s
     try:
@@ -199,7 +207,7 @@ def _carried_out(
     return replace(job, path=path)
 
 
-def _with_runs(job: Job, root: Path) -> Path | None:
+def _with_runs(job: ReproduceJob, root: Path) -> Path | None:
     """The directory with the runs that were finished before an experiment failed."""
     assert job.planned is not None
     there = _started(job.planned.experiment, (), list_experiments(root, {}))

@@ -102,7 +102,7 @@ def read_cron(text: str, what: str) -> Cron:
 
 
 def _values(field: str, name: str, low: int, high: int, what: str) -> frozenset[int]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     if len(field) > _FIELD_CHARACTERS:
         raise InputError(
             f"{what}: {name} has {len(field):,} characters",
@@ -120,8 +120,8 @@ def _values(field: str, name: str, low: int, high: int, what: str) -> frozenset[
                 f"{what}: `{field}` is not understood as {name}",
                 remedy=f"write values from {low} to {high}, as in {EXAMPLE}",
             )
-        found.update(range(begin, end + 1, every))
-    return frozenset(found)
+        numbers.update(range(begin, end + 1, every))
+    return frozenset(numbers)
 
 
 def _whole(text: str) -> int | None:

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.retention.timeline import Snapshot, snapshots
+from pgdyno.retention.timeline import PlannedSnapshot, snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pgdyno.retention.policy import Schedule
+    from pgdyno.retention.policy import SnapshotSchedule
 
 DAYS_PER_MONTH = 730 / 24
 """A month of 730 hours, as everywhere in pgdyno's prices."""
@@ -72,37 +72,39 @@ class Day:
 
 
 def days(
-    policy: Sequence[Schedule], data: Data, prices: Mapping[str, float], begin: dt.date, count: int
+    policy: Sequence[SnapshotSchedule], data: Data, prices: Mapping[str, float], begin: dt.date, count: int
 ) -> tuple[list[Day], float | None]:
     """Each of ``count`` days from ``begin`` on; and the longest time from one snapshot to the next, in seconds, which is how old the data
     can be that is lost (None with fewer than two).
     """
     first = dt.datetime.combine(begin, dt.time(), dt.UTC)
     taken = snapshots(policy, first, first + count * _DAY)
-    found = []
+    results = []
     for number in range(count):
         end = first + (number + 1) * _DAY - dt.timedelta(microseconds=1)
-        found.append(_day(begin + number * _DAY, [one for one in taken if one.at <= end], end, data, prices))
+        results.append(_day(begin + number * _DAY, [item for item in taken if item.at <= end], end, data, prices))
     gaps = [(later.at - earlier.at).total_seconds() for earlier, later in pairwise(taken)]
-    return found, max(gaps, default=None)
+    return results, max(gaps, default=None)
 
 
-def _day(date: dt.date, taken: Sequence[Snapshot], now: dt.datetime, data: Data, prices: Mapping[str, float]) -> Day:
-    there = [one for one in taken if one.exists(now)]
-    archived = sum(one.is_archived(now) for one in taken)
-    fast = sum(one.fast_zones for one in there if one.is_fast(now))
+def _day(
+    date: dt.date, taken: Sequence[PlannedSnapshot], now: dt.datetime, data: Data, prices: Mapping[str, float]
+) -> Day:
+    there = [snapshot for snapshot in taken if snapshot.exists(now)]
+    archived = sum(snapshot.is_archived(now) for snapshot in taken)
+    fast = sum(snapshot.fast_zones for snapshot in there if snapshot.is_fast(now))
     regions: dict[str, list[dt.datetime]] = {}
-    for one in taken:
-        for region, until in one.copies:
+    for snapshot in taken:
+        for region, until in snapshot.copies:
             if now < until:
-                regions.setdefault(region, []).append(one.at)
+                regions.setdefault(region, []).append(snapshot.at)
     copied = {region: data.stored_bytes(instants) for region, instants in sorted(regions.items())}
-    stored, in_archive = data.stored_bytes([one.at for one in there]), float(archived * data.size_bytes)
+    stored, in_archive = data.stored_bytes([snapshot.at for snapshot in there]), float(archived * data.size_bytes)
     month = (stored + sum(copied.values())) / _GIB * prices["gib_month_usd"]
     month += in_archive / _GIB * prices["archive_gib_month_usd"]
     return Day(
         date=date,
-        snapshots=tuple((one.schedule, one.at) for one in there),
+        snapshots=tuple((snapshot.schedule, snapshot.at) for snapshot in there),
         archived=archived,
         fast=fast,
         stored_bytes=stored,

@@ -21,10 +21,10 @@ from pgdyno.retention.timeline import fates, next_due
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.host.snapshot_file import Snapshot
+    from pgdyno.host.snapshot_file import VolumeSnapshot
     from pgdyno.host.volume import AttachedVolume
-    from pgdyno.retention.policy import Schedule
-    from pgdyno.retention.timeline import Snapshot as Fate
+    from pgdyno.retention.policy import SnapshotSchedule
+    from pgdyno.retention.timeline import PlannedSnapshot as Fate
 
 LOOK_S = 30.0
 """The longest time between two looks: ages end, and pending snapshots are completed."""
@@ -32,7 +32,7 @@ _PENDING_S = 1.0
 
 
 @dataclass(frozen=True)
-class Deed:
+class Action:
     """Something that was done, or that failed."""
 
     kind: str
@@ -48,7 +48,7 @@ class Keeper:
 
     def __init__(
         self,
-        policy: Sequence[Schedule],
+        policy: Sequence[SnapshotSchedule],
         volumes: Callable[[], Sequence[AttachedVolume]],
         state: Path,
         now: dt.datetime,
@@ -61,98 +61,108 @@ class Keeper:
         self._looked = now
         self._rate = rate_mib_per_s
 
-    def look(self, now: dt.datetime) -> list[Deed]:
+    def look(self, now: dt.datetime) -> list[Action]:
         """Take what became due since the last look, once, and bring every snapshot of the policy to where it belongs."""
         due = None
-        while (found := next_due(self._policy, self._looked, now)) is not None:
-            self._looked, due = found[0], found
+        while (results := next_due(self._policy, self._looked, now)) is not None:
+            self._looked, due = results[0], results
         self._looked = now
         done = [] if due is None else self._take(*due)
         return done + self._keep(now)
 
     def wait_s(self, now: dt.datetime) -> float:
         """How long nothing is due."""
-        if any(one.left_s(time.time()) for one in self._own()):
+        if any(snapshot.left_s(time.time()) for snapshot in self._own()):
             return _PENDING_S
-        found = next_due(self._policy, now, now + dt.timedelta(seconds=LOOK_S))
-        return LOOK_S if found is None else (found[0] - now).total_seconds()
+        results = next_due(self._policy, now, now + dt.timedelta(seconds=LOOK_S))
+        return LOOK_S if results is None else (results[0] - now).total_seconds()
 
-    def _own(self) -> list[Snapshot]:
-        names = {one.name for one in self._policy}
-        of = {one.name for one in self._volumes()}
+    def _own(self) -> list[VolumeSnapshot]:
+        names = {schedule.name for schedule in self._policy}
+        of = {volume.name for volume in self._volumes()}
         listed = snapshot_file.read(self._state).snapshots
-        return [one for one in listed if one.schedule in names and one.volume in of]
+        return [item for item in listed if item.schedule in names and item.volume in of]
 
-    def _take(self, at: dt.datetime, schedule: Schedule) -> list[Deed]:
+    def _take(self, at: dt.datetime, schedule: SnapshotSchedule) -> list[Action]:
         """One set of each instance's volumes."""
         sets: dict[int, list[AttachedVolume]] = defaultdict(list)
-        for one in self._volumes():
-            sets[one.daemon.pid].append(one)
+        for volume in self._volumes():
+            sets[volume.daemon.pid].append(volume)
         done = []
         for together in sets.values():
-            of = ", ".join(one.name for one in together)
+            of = ", ".join(volume.name for volume in together)
             try:
                 taken = snapshot.take(together, rate_mib_per_s=self._rate)
             except PgdynoError as error:
-                done.append(Deed("not_taken", f"no snapshot of {of} ({schedule.name}): {error.message}"))
+                done.append(Action("not_taken", f"no snapshot of {of} ({schedule.name}): {error.message}"))
                 continue
-            names = tuple(one.name for one in taken.snapshots)
+            names = tuple(snapshot.name for snapshot in taken.snapshots)
             facts = {"schedule": schedule.name, "due_unix_s": at.timestamp()}
             snapshot_file.changed(self._state, dict.fromkeys(names, facts))
-            done.append(Deed("taken", f"{' '.join(names)} of {of} ({schedule.name})", names))
+            done.append(Action("taken", f"{' '.join(names)} of {of} ({schedule.name})", names))
         return done
 
-    def _keep(self, now: dt.datetime) -> list[Deed]:
+    def _keep(self, now: dt.datetime) -> list[Action]:
         own = self._own()
-        originals = [one for one in own if not one.region]
+        originals = [snapshot for snapshot in own if not snapshot.region]
         instants: dict[str, list[dt.datetime]] = defaultdict(list)
-        for one in originals:
-            if (at := _due(one)) not in instants[one.schedule]:
-                instants[one.schedule].append(at)
+        for original in originals:
+            if (at := _due(original)) not in instants[original.schedule]:
+                instants[original.schedule].append(at)
         known = {
             (fate.schedule, fate.at): fate for fate in fates(self._policy, instants, now + dt.timedelta(microseconds=1))
         }
         done = []
-        for one in originals:
-            done += self._settle(one, known[one.schedule, _due(one)], now)
-        for one in own:
-            if one.region and not self._is_kept(one, now):
-                done.append(self._deleted(one))
+        for original in originals:
+            done += self._settle(original, known[original.schedule, _due(original)], now)
+        for own_snapshot in own:
+            if own_snapshot.region and not self._is_kept(own_snapshot, now):
+                done.append(self._deleted(own_snapshot))
         return done
 
-    def _settle(self, one: Snapshot, fate: Fate, now: dt.datetime) -> list[Deed]:
+    def _settle(self, snapshot: VolumeSnapshot, fate: Fate, now: dt.datetime) -> list[Action]:
         """What is due for one snapshot."""
         if not fate.exists(now) and not fate.is_archived(now):
-            return [self._deleted(one)]
-        if one.left_s(time.time()) > 0:
+            return [self._deleted(snapshot)]
+        if snapshot.left_s(time.time()) > 0:
             return []
         done = []
-        there = {other.region for other in snapshot_file.read(self._state).snapshots if other.image == one.image}
+        there = {other.region for other in snapshot_file.read(self._state).snapshots if other.image == snapshot.image}
         for region, until in fate.copies:
-            if region not in there and now < until and not one.archived:
-                [made] = snapshot_copy.copy([one], region, self._state, rate_mib_per_s=self._rate)
-                snapshot_file.changed(self._state, {made.name: {"schedule": one.schedule}})
-                done.append(Deed("copied", f"{made.name} is a copy of {one.name} in {region}", (made.name,)))
+            if region not in there and now < until and not snapshot.archived:
+                [made] = snapshot_copy.copy([snapshot], region, self._state, rate_mib_per_s=self._rate)
+                snapshot_file.changed(self._state, {made.name: {"schedule": snapshot.schedule}})
+                done.append(Action("copied", f"{made.name} is a copy of {snapshot.name} in {region}", (made.name,)))
         zones = fate.fast_zones if fate.is_fast(now) else 0
-        if zones != one.fast_zones:
-            _ = snapshot_fast.enable([one], zones, self._state) if zones else snapshot_fast.disable([one], self._state)
-            said = "enabled" if zones else "disabled"
-            done.append(Deed("fast" if zones else "not_fast", f"fast restore of {one.name} is {said}", (one.name,)))
-        if fate.is_archived(now) and not one.archived:
-            snapshot_copy.archive([one], self._state)
-            done.append(Deed("archived", f"{one.name} is archived", (one.name,)))
+        if zones != snapshot.fast_zones:
+            _ = (
+                snapshot_fast.enable([snapshot], zones, self._state)
+                if zones
+                else snapshot_fast.disable([snapshot], self._state)
+            )
+            text = "enabled" if zones else "disabled"
+            done.append(
+                Action("fast" if zones else "not_fast", f"fast restore of {snapshot.name} is {text}", (snapshot.name,))
+            )
+        if fate.is_archived(now) and not snapshot.archived:
+            snapshot_copy.archive([snapshot], self._state)
+            done.append(Action("archived", f"{snapshot.name} is archived", (snapshot.name,)))
         return done
 
-    def _is_kept(self, one: Snapshot, now: dt.datetime) -> bool:
+    def _is_kept(self, snapshot: VolumeSnapshot, now: dt.datetime) -> bool:
         """Whether a copy is young enough."""
-        schedule = next(other for other in self._policy if other.name == one.schedule)
-        ages = [copy.age_s for copy in schedule.copies if copy.region == one.region]
-        return bool(ages) and now < _due(one) + dt.timedelta(seconds=ages[0])
+        schedule = next(other for other in self._policy if other.name == snapshot.schedule)
+        ages = [copy.age_s for copy in schedule.copies if copy.region == snapshot.region]
+        return bool(ages) and now < _due(snapshot) + dt.timedelta(seconds=ages[0])
 
-    def _deleted(self, one: Snapshot) -> Deed:
-        snapshot_delete.delete([one], self._state)
-        return Deed("deleted", f"{one.name} is deleted" + (f" in {one.region}" if one.region else ""), (one.name,))
+    def _deleted(self, snapshot: VolumeSnapshot) -> Action:
+        snapshot_delete.delete([snapshot], self._state)
+        return Action(
+            "deleted",
+            f"{snapshot.name} is deleted" + (f" in {snapshot.region}" if snapshot.region else ""),
+            (snapshot.name,),
+        )
 
 
-def _due(one: Snapshot) -> dt.datetime:
-    return dt.datetime.fromtimestamp(one.due_unix_s, dt.UTC)
+def _due(snapshot: VolumeSnapshot) -> dt.datetime:
+    return dt.datetime.fromtimestamp(snapshot.due_unix_s, dt.UTC)

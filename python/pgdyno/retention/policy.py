@@ -26,7 +26,7 @@ _KEYS = {"name", "every", "at", "cron", "keep", "keep_for", "fast_restore", "arc
 
 
 @dataclass(frozen=True)
-class Interval:
+class HourInterval:
     """A number of hours from one to the next, beginning at a time of the day."""
 
     hours: int
@@ -63,11 +63,11 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class SnapshotSchedule:
     """One schedule of a policy."""
 
     name: str
-    when: Interval | Cron
+    when: HourInterval | Cron
     keep: Keep
     fast_count: int = 0
     """The newest of its snapshots, for which fast snapshot restore is enabled."""
@@ -77,24 +77,24 @@ class Schedule:
     copies: tuple[Copy, ...] = ()
 
 
-def read_policy(path: Path, rules: Mapping[str, Any]) -> tuple[Schedule, ...]:
+def read_policy(path: Path, rules: Mapping[str, Any]) -> tuple[SnapshotSchedule, ...]:
     """The schedules of a file; ``rules`` are the provider's figures. :class:`InputError` names the key and the rule."""
     document = read_toml(path, "a policy file", {"schedule"})
     tables, most = document.get("schedule"), rules["schedules_max"]
     if not isinstance(tables, list) or not 1 <= len(tables) <= most:
         raise InputError(f"{path}: a policy has 1 to {most} schedules", remedy="write each of them as [[schedule]]")
-    found = tuple(_schedule(table, f"schedule {number}", rules) for number, table in enumerate(tables, 1))
-    if len({one.name for one in found}) < len(found):
+    schedules = tuple(_schedule(table, f"schedule {number}", rules) for number, table in enumerate(tables, 1))
+    if len({schedule.name for schedule in schedules}) < len(schedules):
         raise InputError(f"{path}: two schedules have the same name", remedy="give each of them a name of its own")
-    if len({one.keep.count is None for one in found}) > 1:
+    if len({schedule.keep.count is None for schedule in schedules}) > 1:
         raise InputError(
             f"{path}: a policy keeps snapshots by count or by age, the same in all of its schedules",
             remedy="write keep in all of them, or keep_for",
         )
-    return found
+    return schedules
 
 
-def _schedule(table: Any, what: str, rules: Mapping[str, Any]) -> Schedule:
+def _schedule(table: Any, what: str, rules: Mapping[str, Any]) -> SnapshotSchedule:
     require_keys(table, _KEYS, what)
     if ("every" in table) == ("cron" in table):
         raise InputError(f"{what}: a schedule has every or cron", remedy='write every = "6h", or cron')
@@ -107,7 +107,7 @@ def _schedule(table: Any, what: str, rules: Mapping[str, Any]) -> Schedule:
         else Keep(age_s=_age(table["keep_for"], f"{what}.keep_for", rules))
     )
     fast_count, fast_zones = _fast(table.get("fast_restore"), f"{what}.fast_restore", keep, rules)
-    return Schedule(
+    return SnapshotSchedule(
         name=str(table.get("name", what)),
         when=when,
         keep=keep,
@@ -118,7 +118,7 @@ def _schedule(table: Any, what: str, rules: Mapping[str, Any]) -> Schedule:
     )
 
 
-def _interval(table: Mapping[str, Any], what: str, rules: Mapping[str, Any]) -> Interval:
+def _interval(table: Mapping[str, Any], what: str, rules: Mapping[str, Any]) -> HourInterval:
     hours = (in_units(str(table["every"]), _SPANS_S) or 0.0) / 3600
     if hours not in rules["interval_hours"]:
         allowed = ", ".join(f"{hours}h" for hours in rules["interval_hours"])
@@ -129,7 +129,7 @@ def _interval(table: Mapping[str, Any], what: str, rules: Mapping[str, Any]) -> 
         at = dt.time.fromisoformat(str(table.get("at", "00:00")))
     except ValueError:
         raise InputError(f"{what}.at: `{table['at']}` is not a time", remedy='write it as "03:00", in UTC') from None
-    return Interval(int(hours), at)
+    return HourInterval(int(hours), at)
 
 
 def _fast(table: Any, what: str, keep: Keep, rules: Mapping[str, Any]) -> tuple[int, int]:
@@ -145,7 +145,7 @@ def _fast(table: Any, what: str, keep: Keep, rules: Mapping[str, Any]) -> tuple[
     return count, _count(table.get("zones", 1), f"{what}.zones", rules["zones_max"])
 
 
-def _archive(table: Mapping[str, Any], what: str, when: Interval | Cron, rules: Mapping[str, Any]) -> float | None:
+def _archive(table: Mapping[str, Any], what: str, when: HourInterval | Cron, rules: Mapping[str, Any]) -> float | None:
     if "archive_for" not in table:
         return None
     seconds = _age(table["archive_for"], f"{what}.archive_for", rules)
@@ -163,9 +163,9 @@ def _archive(table: Mapping[str, Any], what: str, when: Interval | Cron, rules: 
     return seconds
 
 
-def closest_s(when: Interval | Cron) -> float:
+def closest_s(when: HourInterval | Cron) -> float:
     """How near two snapshots of a schedule come to each other."""
-    if isinstance(when, Interval):
+    if isinstance(when, HourInterval):
         return when.hours * 3600.0
     gaps = when.gaps_s()
     return math.inf if gaps is None else gaps[0]
@@ -206,15 +206,15 @@ def _copies(tables: Any, what: str, rules: Mapping[str, Any]) -> tuple[Copy, ...
     most = rules["regions_max"]
     if not isinstance(tables, list) or len(tables) > most:
         raise InputError(f"{what}: snapshots are copied to at most {most} regions", remedy="remove some of them")
-    found = []
+    results = []
     for table in tables:
         require_keys(table, {"region", "keep_for"}, what)
         if "region" not in table or "keep_for" not in table:
             raise InputError(
                 f"{what}: a copy has a region and keep_for", remedy='write { region = "eu-west-1", keep_for = "7d" }'
             )
-        found.append(Copy(str(table["region"]), _age(table["keep_for"], f"{what}.keep_for", rules)))
-    return tuple(found)
+        results.append(Copy(str(table["region"]), _age(table["keep_for"], f"{what}.keep_for", rules)))
+    return tuple(results)
 
 
 def _count(value: Any, what: str, most: int) -> int:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pgdyno.retention.policy import Schedule
+    from pgdyno.retention.policy import SnapshotSchedule
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class PlannedSnapshot:
     """One snapshot, and when it becomes what. What is after the end of the time looked at is None."""
 
     schedule: str
@@ -49,9 +49,9 @@ class Snapshot:
         return self.fast_zones > 0 and self.exists(now) and (self.fast_until is None or now < self.fast_until)
 
 
-def snapshots(policy: Sequence[Schedule], begin: dt.datetime, end: dt.datetime) -> list[Snapshot]:
+def snapshots(policy: Sequence[SnapshotSchedule], begin: dt.datetime, end: dt.datetime) -> list[PlannedSnapshot]:
     """Every snapshot that the policy takes from ``begin`` on and before ``end``, in order."""
-    due: dict[dt.datetime, Schedule] = {}
+    due: dict[dt.datetime, SnapshotSchedule] = {}
     for schedule in policy:
         for at in schedule.when.instants(begin, end):
             due[at] = max(due.get(at, schedule), schedule, key=_keeps)
@@ -61,35 +61,39 @@ def snapshots(policy: Sequence[Schedule], begin: dt.datetime, end: dt.datetime) 
     return fates(policy, own, end)
 
 
-def fates(policy: Sequence[Schedule], taken: Mapping[str, Sequence[dt.datetime]], end: dt.datetime) -> list[Snapshot]:
+def fates(
+    policy: Sequence[SnapshotSchedule], taken: Mapping[str, Sequence[dt.datetime]], end: dt.datetime
+) -> list[PlannedSnapshot]:
     """What becomes before ``end`` of snapshots that were ``taken`` at instants, in order, for each schedule by its name."""
-    found = [
+    snapshots = [
         _snapshot(schedule, taken.get(schedule.name, ()), place, end)
         for schedule in policy
         for place in range(len(taken.get(schedule.name, ())))
     ]
-    return sorted(found, key=lambda one: one.at)
+    return sorted(snapshots, key=lambda snapshot: snapshot.at)
 
 
 def next_due(
-    policy: Sequence[Schedule], after: dt.datetime, before: dt.datetime
-) -> tuple[dt.datetime, Schedule] | None:
+    policy: Sequence[SnapshotSchedule], after: dt.datetime, before: dt.datetime
+) -> tuple[dt.datetime, SnapshotSchedule] | None:
     """The first instant after ``after`` and not after ``before`` at which a snapshot is due, and its schedule; None without one."""
     tick = dt.timedelta(microseconds=1)
-    first = [(next(iter(one.when.instants(after + tick, before + tick)), None), one) for one in policy]
-    due = [(at, one) for at, one in first if at is not None]
+    first = [(next(iter(schedule.when.instants(after + tick, before + tick)), None), schedule) for schedule in policy]
+    due = [(at, item) for at, item in first if at is not None]
     if not due:
         return None
     earliest = min(at for at, _ in due)
-    return earliest, max((one for at, one in due if at == earliest), key=_keeps)
+    return earliest, max((item for at, item in due if at == earliest), key=_keeps)
 
 
-def _keeps(schedule: Schedule) -> float:
+def _keeps(schedule: SnapshotSchedule) -> float:
     keep = schedule.keep
     return float(keep.count or 0) if keep.age_s is None else keep.age_s
 
 
-def _snapshot(schedule: Schedule, instants: Sequence[dt.datetime], place: int, end: dt.datetime) -> Snapshot:
+def _snapshot(
+    schedule: SnapshotSchedule, instants: Sequence[dt.datetime], place: int, end: dt.datetime
+) -> PlannedSnapshot:
     def after(count: int) -> dt.datetime | None:
         """When ``count`` newer ones have been taken."""
         return instants[place + count] if place + count < len(instants) else None
@@ -102,7 +106,7 @@ def _snapshot(schedule: Schedule, instants: Sequence[dt.datetime], place: int, e
     archived_until = None
     if schedule.archive_s is not None and leaves_at is not None:
         archived_until = before_end(_later(leaves_at, schedule.archive_s))
-    return Snapshot(
+    return PlannedSnapshot(
         schedule=schedule.name,
         at=at,
         leaves_at=leaves_at,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pgdyno.catalog import Catalog
 from pgdyno.size import capped, instances
-from pgdyno.size.capped import Capped
+from pgdyno.size.capped import CapEvidence
 from pgdyno.size.demand import Demand, beyond
 from pgdyno.size.instances import MEMORY_PER_VCPU_GIB, VCPUS_MIN, InstanceChoice, sustained_phrase
-from pgdyno.size.search import MEMBERS_MAX, Choice, Collapse, Market, offers_for
+from pgdyno.size.search import MEMBERS_MAX, Collapse, Market, VolumeChoice, offers_for
 from pgdyno.text import money
 
 INSTANCES_MAX = 5
@@ -27,7 +27,7 @@ class Advice:
     demand: Demand
     size_bytes: int | None
     """Required capacity; ``None`` if it was not given."""
-    choices: tuple[Choice, ...]
+    choices: tuple[VolumeChoice, ...]
     """Volumes that carry the load without credits, the cheapest first, those without a price last; then RDS's storage; then arrays."""
     unfit: tuple[tuple[str, str], ...]
     """Types of which nothing carries it, with the reason."""
@@ -37,7 +37,7 @@ class Advice:
     """How the instance fares that was named."""
     instances: tuple[InstanceChoice, ...]
     """The cheapest that carry it."""
-    capped: Capped | None
+    capped: CapEvidence | None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -109,9 +109,9 @@ def _notes(advice: Advice) -> list[str]:
         notes.append(
             "nothing was said of how much must fit: --size 500GiB; sizes here are the least that carry the load"
         )
-    if any(one.usd_per_month is None for one in advice.choices):
+    if any(choice.usd_per_month is None for choice in advice.choices):
         notes.append("what a volume without a price costs is not in the catalogue")
-    array = next((one for one in advice.choices if not one.in_place), None)
+    array = next((choice for choice in advice.choices if not choice.in_place), None)
     if array is not None and array is not advice.choices[0]:
         price = "" if array.usd_per_month is None else f" for {money(array.usd_per_month)} a month"
         notes.append(

@@ -57,7 +57,7 @@ TYPICAL = ("gp3", "rds-gp3:size=400GiB")
 
 
 @dataclass(frozen=True)
-class Step:
+class HeadroomStep:
     """What carries a multiple of the measured load at the least price."""
 
     times: float
@@ -68,7 +68,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Capped:
+class CapEvidence:
     """Signs of a limit."""
 
     share: float
@@ -82,12 +82,12 @@ class Capped:
     """Whether requests waited there, or a check or the volume's own limit says it; else it looks so."""
     wanted_iops: float | None = None
     """What the requests that waited would need to take 10 ms each (Little's law); None where the file has no queue, or it is less."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[HeadroomStep, ...] = ()
     """What to buy next, as long as it is less than what was wanted."""
 
 
 @dataclass(frozen=True)
-class _Course:
+class _CappedCourse:
     """The load over time as it is counted, with the queue where it is known."""
 
     ops_per_s: Series
@@ -125,7 +125,7 @@ class _Course:
 
 def find(
     demand: Demand, bought: VolumeSpec | None = None, typical: Sequence[tuple[str, float, float]] = ()
-) -> Capped | None:
+) -> CapEvidence | None:
     """Signs that the load was capped, the surest first; ``None`` when there are none.
 
     ``bought`` is the volume that was measured, ``typical`` names of volumes with the IOPS and MiB/s that many have.
@@ -137,14 +137,18 @@ def find(
 
 def typical_limits(catalog: Catalog) -> list[tuple[str, float, float]]:
     """Limits that come with volumes, by the volume's title."""
-    found = [one for one in map(catalog.find, TYPICAL) if one is not None]
+    results = [item for item in map(catalog.find, TYPICAL) if item is not None]
     return [
-        (one.title, one.charged_iops.sustained * one.columns, one.charged_bytes.sustained / MIB * one.columns)
-        for one in found
+        (
+            result.title,
+            result.charged_iops.sustained * result.columns,
+            result.charged_bytes.sustained / MIB * result.columns,
+        )
+        for result in results
     ]
 
 
-def _of_provider(demand: Demand) -> Capped | None:
+def _of_provider(demand: Demand) -> CapEvidence | None:
     import numpy as np
 
     samples = demand.measured.samples
@@ -153,20 +157,20 @@ def _of_provider(demand: Demand) -> Capped | None:
         return None
     course = _course(demand)
     share = course.share(flagged)
-    return Capped(
+    return CapEvidence(
         share,
         f"the provider says that for {percent(share)} of the time more was asked for than is provisioned",
         wanted_iops=course.wanted_iops(flagged),
     )
 
 
-def _course(demand: Demand) -> _Course:
+def _course(demand: Demand) -> _CappedCourse:
     import numpy as np
 
     load, samples = demand.load, demand.measured.samples
     queues = [sample.queue_length for sample in samples]
-    queue = None if any(one is None for one in queues) else np.array(queues, dtype=np.float64)
-    return _Course(
+    queue = None if any(queue is None for queue in queues) else np.array(queues, dtype=np.float64)
+    return _CappedCourse(
         load.reads_per_s + load.writes_per_s,
         (load.read_bytes_per_s + load.write_bytes_per_s) / MIB,
         load.seconds,
@@ -174,13 +178,13 @@ def _course(demand: Demand) -> _Course:
     )
 
 
-def _of_bought(demand: Demand, bought: VolumeSpec) -> Capped | None:
+def _of_bought(demand: Demand, bought: VolumeSpec) -> CapEvidence | None:
     """Whether it stood at a limit of the volume that was measured."""
     course = _course(demand)
-    asked = asked_of(demand, bought.charge, bought.columns)
+    result = asked_of(demand, bought.charge, bought.columns)
     sides = (
-        (asked.ops_per_s, bought.charged_iops, bought.columns / bought.charge.read_tokens, "IOPS"),
-        (asked.bytes_per_s, bought.charged_bytes, bought.columns / MIB, "MiB/s"),
+        (result.ops_per_s, bought.charged_iops, bought.columns / bought.charge.read_tokens, "IOPS"),
+        (result.bytes_per_s, bought.charged_bytes, bought.columns / MIB, "MiB/s"),
     )
     for load, rate, scale, unit in sides:
         if course.share(load > rate.maximum * EXCESS) > EXCESS_SHARE:
@@ -191,11 +195,11 @@ def _of_bought(demand: Demand, bought: VolumeSpec) -> Capped | None:
                 code="size.bought.exceeded",
                 data={"unit": unit, "measured": float(load.max() * scale), "maximum": rate.maximum * scale},
             )
-    found = [one for side in sides if (one := _at_rate(course, *side, bought.spec)) is not None]
-    return max(found, key=lambda one: one.share, default=None)
+    evidences = [evidence for side in sides if (evidence := _at_rate(course, *side, bought.spec)) is not None]
+    return max(evidences, key=lambda evidence: evidence.share, default=None)
 
 
-def _at_rate(course: _Course, load: Series, rate: Rate, scale: float, unit: str, spec: str) -> Capped | None:
+def _at_rate(course: _CappedCourse, load: Series, rate: Rate, scale: float, unit: str, spec: str) -> CapEvidence | None:
     import numpy as np
 
     at_sustained = np.abs(load / rate.sustained - 1) <= NEAR
@@ -210,7 +214,7 @@ def _at_rate(course: _Course, load: Series, rate: Rate, scale: float, unit: str,
         if share < SHARE_MIN or (wait_ms is not None and wait_ms < WAITING_MS):
             continue
         on_what = f" {what}" if rate.bursts else ""
-        return Capped(
+        return CapEvidence(
             share,
             f"for {percent(share)} of the time the load stood at the {level * scale:,.0f} {unit} that {spec} does{on_what}"
             + (f", and a request took {wait_ms:,.0f} ms" if wait_ms is not None else ""),
@@ -221,29 +225,31 @@ def _at_rate(course: _Course, load: Series, rate: Rate, scale: float, unit: str,
     return None
 
 
-def _of_course(demand: Demand, typical: Sequence[tuple[str, float, float]]) -> Capped | None:
+def _of_course(demand: Demand, typical: Sequence[tuple[str, float, float]]) -> CapEvidence | None:
     """Whether the load looks as if it stood at a limit that is not known."""
     course = _course(demand)
-    signs: tuple[Callable[[_Course, Series, str], Capped | None], ...] = (
+    signs: tuple[Callable[[_CappedCourse, Series, str], CapEvidence | None], ...] = (
         _waiting,
         _longer_queue,
         partial(_typical, typical),
         _alone,
     )
     for sign in signs:
-        found = [one for load, unit in course.figures if load.any() and (one := sign(course, load, unit)) is not None]
-        if found:
-            return max(found, key=lambda one: one.share)
+        results = [
+            result for load, unit in course.figures if load.any() and (result := sign(course, load, unit)) is not None
+        ]
+        if results:
+            return max(results, key=lambda result: result.share)
     return None
 
 
-def _waiting(course: _Course, load: Series, unit: str) -> Capped | None:
+def _waiting(course: _CappedCourse, load: Series, unit: str) -> CapEvidence | None:
     """A constant rate at which requests wait far longer than any volume takes, even for the whole time."""
     top = load >= load.max() * (1 - NEAR)
     wait_ms = course.wait_ms(top)
     if int(top.sum()) < LEVEL_MIN or course.share(top) < SHARE_MIN or wait_ms is None or wait_ms < FAR_MS:
         return None
-    return Capped(
+    return CapEvidence(
         course.share(top),
         f"for {percent(course.share(top))} of the time the load stood at {load.max():,.0f} {unit}, and a request took {wait_ms:,.0f} ms,"
         " far more than a volume takes that is not at a limit",
@@ -253,7 +259,7 @@ def _waiting(course: _Course, load: Series, unit: str) -> Capped | None:
     )
 
 
-def _longer_queue(course: _Course, load: Series, unit: str) -> Capped | None:
+def _longer_queue(course: _CappedCourse, load: Series, unit: str) -> CapEvidence | None:
     """A plateau with a longer queue than at other times."""
     import numpy as np
 
@@ -263,7 +269,7 @@ def _longer_queue(course: _Course, load: Series, unit: str) -> Capped | None:
     longer = float(np.mean(course.queue[top])) / max(float(np.mean(course.queue[~top])), 1e-9)
     if longer < QUEUE_MIN:
         return None
-    return Capped(
+    return CapEvidence(
         course.share(top),
         f"for {percent(course.share(top))} of the time the load stood at {load.max():,.0f} {unit} with a queue {longer:.1f} times"
         " as long as at other times: it looks capped",
@@ -273,7 +279,9 @@ def _longer_queue(course: _Course, load: Series, unit: str) -> Capped | None:
     )
 
 
-def _typical(typical: Sequence[tuple[str, float, float]], course: _Course, load: Series, unit: str) -> Capped | None:
+def _typical(
+    typical: Sequence[tuple[str, float, float]], course: _CappedCourse, load: Series, unit: str
+) -> CapEvidence | None:
     """A plateau at what a volume comes with, and nothing above it."""
     top = load >= load.max() * (1 - NEAR)
     wait_ms = course.wait_ms(top)
@@ -283,7 +291,7 @@ def _typical(typical: Sequence[tuple[str, float, float]], course: _Course, load:
     named = next((name for name, *limits in typical if abs(level / limits[unit != "IOPS"] - 1) <= VERY_NEAR), None)
     if named is None:
         return None
-    return Capped(
+    return CapEvidence(
         course.share(top),
         f"for {percent(course.share(top))} of the time the load stood at {level:,.0f} {unit}, which is what {named} comes with: it looks"
         " capped",
@@ -294,13 +302,13 @@ def _typical(typical: Sequence[tuple[str, float, float]], course: _Course, load:
     )
 
 
-def _alone(course: _Course, load: Series, unit: str) -> Capped | None:
+def _alone(course: _CappedCourse, load: Series, unit: str) -> CapEvidence | None:
     """A plateau of a file without a queue: only its constancy is a sign."""
     top = load >= load.max() * (1 - VERY_NEAR)
     share = course.share(top)
     if course.queue is not None or load.size < INTERVALS_MIN or not ALONE_MIN <= share < 1:
         return None
-    return Capped(
+    return CapEvidence(
         share,
         f"for {percent(share)} of the time the load stood at {load.max():,.0f} {unit} and never above; the file has no queue that would"
         " tell, but it looks capped",
@@ -310,13 +318,15 @@ def _alone(course: _Course, load: Series, unit: str) -> Capped | None:
     )
 
 
-def steps(found: Capped, demand: Demand, choose: Callable[[float], tuple[str, float | None] | None]) -> Iterator[Step]:
+def steps(
+    evidence: CapEvidence, demand: Demand, choose: Callable[[float], tuple[str, float | None] | None]
+) -> Iterator[HeadroomStep]:
     """What to buy next: ``choose`` says what carries this multiple of the load, and its price. A volume is named once."""
     named: set[str] = set()
     for times in (1.0, *STEPS):
-        if times > 1 and found.wanted_iops is not None and demand.needed_iops * times > 2 * found.wanted_iops:
+        if times > 1 and evidence.wanted_iops is not None and demand.needed_iops * times > 2 * evidence.wanted_iops:
             return
         best = choose(times)
         if best is not None and best[0] not in named:
             named.add(best[0])
-            yield Step(times, demand.needed_iops * times, demand.needed_mib_per_s * times, *best)
+            yield HeadroomStep(times, demand.needed_iops * times, demand.needed_mib_per_s * times, *best)

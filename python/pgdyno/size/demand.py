@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import Measured
+from pgdyno.size.measured import DeviceSamples
 from pgdyno.specification import Charge, Rate
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ PAGE_BYTES = 8192
 
 
 @dataclass(frozen=True)
-class Load:
+class LoadCourse:
     """The course of a load, one value for each interval."""
 
     seconds: Series
@@ -58,7 +58,7 @@ class Load:
             size = np.maximum(size, (reads + writes) * charge.unit_bytes)
         return reads * charge.read_tokens + writes * charge.write_tokens, size
 
-    def of_member(self, members: int, chunk_bytes: int) -> Load:
+    def of_member(self, members: int, chunk_bytes: int) -> LoadCourse:
         """What one of ``members`` volumes of a RAID-0 sees, which take chunks of ``chunk_bytes`` by turns.
 
         A request of L bytes that begins at any page spans 1 + (L - page) / chunk chunks on average, and each piece is an
@@ -66,7 +66,7 @@ class Load:
         """
         if members == 1:
             return self
-        return Load(
+        return LoadCourse(
             self.seconds,
             self.reads_per_s * _pieces(self.reads_per_s, self.read_bytes_per_s, chunk_bytes) / members,
             self.writes_per_s * _pieces(self.writes_per_s, self.write_bytes_per_s, chunk_bytes) / members,
@@ -94,7 +94,7 @@ def _pieces(ops_per_s: Series, bytes_per_s: Series, chunk_bytes: int) -> Series:
 
 
 @dataclass(frozen=True)
-class Spread:
+class DemandSpread:
     """One figure over the time that was measured."""
 
     mean: float
@@ -108,13 +108,13 @@ class Spread:
 class Demand:
     """A load and what has to be carried of it."""
 
-    measured: Measured
-    load: Load
+    measured: DeviceSamples
+    load: LoadCourse
     percentile: float
     headroom: float
     """0.2: a limit must be 1.2 times the percentile."""
-    iops: Spread
-    mib_per_s: Spread
+    iops: DemandSpread
+    mib_per_s: DemandSpread
     read_share: float
     """Share of the requests that were reads."""
     request_kib: float
@@ -142,7 +142,7 @@ class Demand:
         return max(self.mib_per_s.at_percentile, self.least_mib_per_s) * self.factor
 
 
-def demand_of(measured: Measured, percentile: float = PERCENTILE, headroom: float = HEADROOM) -> Demand:
+def demand_of(measured: DeviceSamples, percentile: float = PERCENTILE, headroom: float = HEADROOM) -> Demand:
     """What ``measured`` asks for at a percentile (50 to 100) with ``headroom`` (0.2 for 20 %) above it.
 
     :class:`InputError` when there is no sample, or nothing was done in any of them.
@@ -150,10 +150,16 @@ def demand_of(measured: Measured, percentile: float = PERCENTILE, headroom: floa
     import numpy as np
 
     columns = [
-        (one.seconds, one.read_ops_per_s, one.write_ops_per_s, one.read_bytes_per_s, one.write_bytes_per_s)
-        for one in measured.samples
+        (
+            sample.seconds,
+            sample.read_ops_per_s,
+            sample.write_ops_per_s,
+            sample.read_bytes_per_s,
+            sample.write_bytes_per_s,
+        )
+        for sample in measured.samples
     ]
-    load = Load(*np.array(columns, dtype=np.float64).reshape(-1, 5).T)
+    load = LoadCourse(*np.array(columns, dtype=np.float64).reshape(-1, 5).T)
     ops, size = load.reads_per_s + load.writes_per_s, load.read_bytes_per_s + load.write_bytes_per_s
     if not ops.any():
         raise InputError(f"{measured.device} did nothing while it was measured", remedy="measure it under its load")
@@ -174,33 +180,35 @@ def beyond(demand: Demand, present: VolumeSpec) -> Demand:
     """The demand with what the provider says beside the load: where a limit of the ``present`` volume was exceeded, at least that limit is
     wanted, whatever the means of the intervals are.
     """
-    found = demand.measured, demand.percentile
+    samples = demand.measured, demand.percentile
     return replace(
         demand,
-        least_iops=_limit(present.iops, demand.iops) if _is_exceeded(*found, "iops") else 0.0,
-        least_mib_per_s=_limit(present.mib_per_s, demand.mib_per_s) if _is_exceeded(*found, "throughput") else 0.0,
+        least_iops=_limit(present.iops, demand.iops) if _is_exceeded(*samples, "iops") else 0.0,
+        least_mib_per_s=_limit(present.mib_per_s, demand.mib_per_s) if _is_exceeded(*samples, "throughput") else 0.0,
     )
 
 
-def _is_exceeded(measured: Measured, percentile: float, check: Check) -> bool:
+def _is_exceeded(measured: DeviceSamples, percentile: float, check: Check) -> bool:
     """Whether the provider says so of more of the time than the percentile leaves out."""
     share = sum(sample.exceeded.get(check, 0.0) * sample.seconds for sample in measured.samples) / measured.seconds
     return share > max(0.0, 1 - percentile / 100)
 
 
-def _limit(limit: Rate | None, done: Spread) -> float:
+def _limit(limit: Rate | None, done: DemandSpread) -> float:
     """The limit that was exceeded: what is left without credits, unless more than that was done."""
     if limit is None:
         return 0.0
     return limit.maximum if done.at_percentile >= AT_MAXIMUM * limit.maximum else limit.sustained
 
 
-def spread(values: Series, seconds: Series, percentile: float) -> Spread:
+def spread(values: Series, seconds: Series, percentile: float) -> DemandSpread:
     """Mean, median, percentile and maximum, each interval weighted by its length."""
     import numpy as np
 
     mean = float(np.dot(values, seconds) / seconds.sum())
-    return Spread(mean, quantile(values, seconds, 50.0), quantile(values, seconds, percentile), float(values.max()))
+    return DemandSpread(
+        mean, quantile(values, seconds, 50.0), quantile(values, seconds, percentile), float(values.max())
+    )
 
 
 def quantile(values: Series, seconds: Series, percentile: float) -> float:

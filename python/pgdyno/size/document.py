@@ -10,11 +10,11 @@ from pgdyno.size.words import capped_sentence
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
-    from pgdyno.size.capped import Capped
-    from pgdyno.size.demand import Spread
+    from pgdyno.size.capped import CapEvidence
+    from pgdyno.size.demand import DemandSpread
     from pgdyno.size.fit import Fit
     from pgdyno.size.instances import InstanceChoice
-    from pgdyno.size.search import Choice
+    from pgdyno.size.search import VolumeChoice
     from pgdyno.specification import Rate
 
 SCHEMA_VERSION = 1
@@ -45,79 +45,84 @@ def document(advice: Advice) -> dict[str, Any]:
             "needed_mib_per_s": demand.needed_mib_per_s,
             "capped": None if advice.capped is None else _capped(advice, advice.capped),
         },
-        "volumes": [_choice(one) for one in advice.choices],
+        "volumes": [_choice(choice) for choice in advice.choices],
         "not_enough": [{"type": name, "why": why} for name, why in advice.unfit],
         "credits": [
             {
-                "spec": one.member.spec,
-                "empty_after_s": one.fit.empty_after_s,
-                "empty_after_s_without_a_pause": one.steady_s,
-                "sustained_iops": _finite(one.member.charged_iops.sustained),
-                "sustained_mib_per_s": _finite(one.member.charged_bytes.sustained / MIB),
+                "spec": collapse.member.spec,
+                "empty_after_s": collapse.fit.empty_after_s,
+                "empty_after_s_without_a_pause": collapse.steady_s,
+                "sustained_iops": _finite(collapse.member.charged_iops.sustained),
+                "sustained_mib_per_s": _finite(collapse.member.charged_bytes.sustained / MIB),
             }
-            for one in advice.collapses
+            for collapse in advice.collapses
         ],
         "instance": None if advice.now is None else _instance(advice.now),
-        "instances": [_instance(one) for one in advice.instances],
+        "instances": [_instance(instance) for instance in advice.instances],
         "notes": list(advice.notes),
     }
 
 
-def _capped(advice: Advice, found: Capped) -> dict[str, Any]:
+def _capped(advice: Advice, evidence: CapEvidence) -> dict[str, Any]:
     """That the load stood at a limit: everything else in the document is the least that will do."""
     return {
         "first": capped_sentence(advice),
-        "share": found.share,
-        "why": found.sentence,
-        "is_certain": found.is_certain,
-        "level": found.level,
-        "unit": found.unit or None,
-        "wanted_iops": found.wanted_iops,
+        "share": evidence.share,
+        "why": evidence.sentence,
+        "is_certain": evidence.is_certain,
+        "level": evidence.level,
+        "unit": evidence.unit or None,
+        "wanted_iops": evidence.wanted_iops,
         "steps": [
             {
-                "times": one.times,
-                "needed_iops": one.needed_iops,
-                "needed_mib_per_s": one.needed_mib_per_s,
-                "spec": one.spec,
-                "usd_per_month": one.usd_per_month,
+                "times": step.times,
+                "needed_iops": step.needed_iops,
+                "needed_mib_per_s": step.needed_mib_per_s,
+                "spec": step.spec,
+                "usd_per_month": step.usd_per_month,
             }
-            for one in found.steps
+            for step in evidence.steps
         ],
     }
 
 
-def _spread(one: Spread) -> dict[str, float]:
-    return {"mean": one.mean, "median": one.median, "at_percentile": one.at_percentile, "maximum": one.maximum}
-
-
-def _choice(one: Choice) -> dict[str, Any]:
+def _spread(spread: DemandSpread) -> dict[str, float]:
     return {
-        "spec": one.spec,
-        "type": one.member.type,
-        "members": one.members,
-        "member_spec": one.member.spec,
-        "size_bytes": one.size_bytes,
-        "usd_per_month": one.usd_per_month,
-        "price_region": one.member.price_region,
-        "durability": one.member.durability,
-        "failures_per_year_max": one.failures_per_year_max,
-        "iops": _rate(one.member.charged_iops, one.member.charge.read_tokens / one.members),
-        "mib_per_s": _rate(one.member.charged_bytes, MIB / one.members),
-        **_fit(one.fit),
+        "mean": spread.mean,
+        "median": spread.median,
+        "at_percentile": spread.at_percentile,
+        "maximum": spread.maximum,
     }
 
 
-def _instance(one: InstanceChoice) -> dict[str, Any]:
+def _choice(choice: VolumeChoice) -> dict[str, Any]:
     return {
-        "instance": one.name,
-        "vcpus": one.vcpus,
-        "memory_bytes": one.memory_bytes,
-        "arch": one.arch,
-        "usd_per_month": one.usd_per_month,
-        "price_region": one.price_region,
-        "iops": _rate(one.iops, 1.0),
-        "mib_per_s": _rate(one.throughput, MIB),
-        **_fit(one.fit),
+        "spec": choice.spec,
+        "type": choice.member.type,
+        "members": choice.members,
+        "member_spec": choice.member.spec,
+        "size_bytes": choice.size_bytes,
+        "usd_per_month": choice.usd_per_month,
+        "price_region": choice.member.price_region,
+        "durability": choice.member.durability,
+        "failures_per_year_max": choice.failures_per_year_max,
+        "iops": _rate(choice.member.charged_iops, choice.member.charge.read_tokens / choice.members),
+        "mib_per_s": _rate(choice.member.charged_bytes, MIB / choice.members),
+        **_fit(choice.fit),
+    }
+
+
+def _instance(choice: InstanceChoice) -> dict[str, Any]:
+    return {
+        "instance": choice.name,
+        "vcpus": choice.vcpus,
+        "memory_bytes": choice.memory_bytes,
+        "arch": choice.arch,
+        "usd_per_month": choice.usd_per_month,
+        "price_region": choice.price_region,
+        "iops": _rate(choice.iops, 1.0),
+        "mib_per_s": _rate(choice.throughput, MIB),
+        **_fit(choice.fit),
     }
 
 

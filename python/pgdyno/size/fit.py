@@ -44,7 +44,7 @@ class _Side:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requirement:
     """A demand as a limit's owner counts it: its course, and its percentile."""
 
     seconds: Series
@@ -61,7 +61,7 @@ class Asked:
         return self.ops_per_s_at_percentile * self.factor, self.bytes_per_s_at_percentile * self.factor
 
 
-def asked_of(demand: Demand, charge: Charge, members: int = 1, chunk_kib: int | None = None) -> Asked:
+def asked_of(demand: Demand, charge: Charge, members: int = 1, chunk_kib: int | None = None) -> Requirement:
     """The part of ``demand`` for one of ``members`` that count it like this; their chunk is their unit if none is named.
 
     Sorting a day of seconds takes its time, so what was computed is kept with the demand.
@@ -71,9 +71,9 @@ def asked_of(demand: Demand, charge: Charge, members: int = 1, chunk_kib: int | 
     if key not in demand.kept:
         load = demand.load.of_member(members, chunk_bytes)
         ops, size = load.charged(charge)
-        ops_at, size_at = (quantile(one, load.seconds, demand.percentile) for one in (ops, size))
+        ops_at, size_at = (quantile(series, load.seconds, demand.percentile) for series in (ops, size))
         least_ops, least_size = (least / members for least in (demand.least_iops, demand.least_mib_per_s * MIB))
-        demand.kept[key] = Asked(
+        demand.kept[key] = Requirement(
             load.seconds,
             ops,
             size,
@@ -81,15 +81,15 @@ def asked_of(demand: Demand, charge: Charge, members: int = 1, chunk_kib: int | 
             max(size_at, least_size),
             demand.factor,
         )
-    found: Asked = demand.kept[key]
-    return found
+    requirement: Requirement = demand.kept[key]
+    return requirement
 
 
-def fit(iops: Rate, throughput: Rate, asked: Asked) -> Fit:
+def fit(iops: Rate, throughput: Rate, requirement: Requirement) -> Fit:
     """Hold what is asked against two rates."""
     sides = [
-        _side("IOPS", iops, asked.ops_per_s, asked.ops_per_s_at_percentile, asked),
-        _side("throughput", throughput, asked.bytes_per_s, asked.bytes_per_s_at_percentile, asked),
+        _side("IOPS", iops, requirement.ops_per_s, requirement.ops_per_s_at_percentile, requirement),
+        _side("throughput", throughput, requirement.bytes_per_s, requirement.bytes_per_s_at_percentile, requirement),
     ]
     nearest = min(sides, key=lambda side: (side.carries, side.headroom))
     ends = [side.empty_after_s for side in sides if side.empty_after_s is not None]
@@ -102,12 +102,12 @@ def fit(iops: Rate, throughput: Rate, asked: Asked) -> Fit:
     )
 
 
-def _side(limit: Limit, rate: Rate, load: Series, at_percentile: float, asked: Asked) -> _Side:
-    carries = at_least(rate.sustained, at_percentile * asked.factor)
+def _side(limit: Limit, rate: Rate, load: Series, at_percentile: float, requirement: Requirement) -> _Side:
+    carries = at_least(rate.sustained, at_percentile * requirement.factor)
     room = _room(rate.sustained, at_percentile)
     if carries or not rate.bursts:
         return _Side(limit, carries, room, False, None)
-    return _Side(limit, False, room, True, first_empty_s(rate, load * asked.factor, asked.seconds))
+    return _Side(limit, False, room, True, first_empty_s(rate, load * requirement.factor, requirement.seconds))
 
 
 def at_least(limit: float, needed: float) -> bool:
@@ -115,5 +115,5 @@ def at_least(limit: float, needed: float) -> bool:
     return limit >= needed * (1 - _ROUNDING)
 
 
-def _room(limit: float, asked: float) -> float:
-    return limit / asked - 1 if asked else math.inf
+def _room(limit: float, value: float) -> float:
+    return limit / value - 1 if value else math.inf

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import _engine
 from pgdyno.analysis.cost import HOURS_PER_MONTH
 from pgdyno.size.demand import MIB, Demand
-from pgdyno.size.fit import Asked, Fit, asked_of, at_least, fit
+from pgdyno.size.fit import Fit, Requirement, asked_of, at_least, fit
 from pgdyno.specification import UNLIMITED, Charge, Rate
 
 if TYPE_CHECKING:
@@ -76,84 +76,86 @@ def cheapest(
     :data:`VCPUS_MIN` vCPUs with :data:`MEMORY_PER_VCPU_GIB` GiB each.
     """
     here = None if present is None else present.document
-    asked = asked_of(demand, CHARGE)
-    chosen = (one for one in for_sale(catalog, here) if one["vcpus"] >= vcpus and carries(one, asked))
-    return [_choice(one, asked) for one in islice(chosen, most)]
+    result = asked_of(demand, CHARGE)
+    chosen = (
+        document for document in for_sale(catalog, here) if document["vcpus"] >= vcpus and carries(document, result)
+    )
+    return [_choice(item, result) for item in islice(chosen, most)]
 
 
 def for_sale(catalog: Catalog, here: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Types with a price, EBS bandwidth of their own and a CPU that is not paid with credits, the cheapest first."""
     fits = _for_a_database if here is None else partial(replaces, here=here)
     known = [
-        one
-        for one in catalog.instance_types()
-        if one["usd_per_hour"] is not None
-        and one["ebs"]
-        and one["ebs"]["always"]
-        and not one["burstable"]
-        and fits(one)
+        instance_type
+        for instance_type in catalog.instance_types()
+        if instance_type["usd_per_hour"] is not None
+        and instance_type["ebs"]
+        and instance_type["ebs"]["always"]
+        and not instance_type["burstable"]
+        and fits(instance_type)
     ]
-    return sorted(known, key=lambda one: (one["usd_per_hour"], one["instance"]))
+    return sorted(known, key=lambda document: (document["usd_per_hour"], document["instance"]))
 
 
-def carries(one: Mapping[str, Any], asked: Asked) -> bool:
+def carries(document: Mapping[str, Any], requirement: Requirement) -> bool:
     """Whether a type's EBS limits carry a load always."""
-    ebs, (ops, size) = one["ebs"], asked.needed
+    ebs, (ops, size) = document["ebs"], requirement.needed
     return bool(at_least(ebs["baseline_iops"], ops) and at_least(ebs["baseline_mib_per_s"] * MIB, size))
 
 
-def replaces(one: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+def replaces(document: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
     """Whether it has the memory and the sustained vCPUs, is of the same architecture (a cluster's files are not moved to another one), and
     of no older generation, whose vCPUs compute less. What is not known of ``here`` is not required.
     """
     vcpus = here["vcpus"] if here["sustained_vcpus"] is None else here["sustained_vcpus"]
     vcpus = max(vcpus, min(VCPUS_MIN, here["vcpus"]))
     return bool(
-        one["arch"] == (here["arch"] or one["arch"])
-        and _generation(one["instance"]) >= _generation(here["instance"])
-        and one["vcpus"] >= vcpus
-        and one["memory_bytes"] >= here["memory_bytes"]
+        document["arch"] == (here["arch"] or document["arch"])
+        and _generation(document["instance"]) >= _generation(here["instance"])
+        and document["vcpus"] >= vcpus
+        and document["memory_bytes"] >= here["memory_bytes"]
     )
 
 
 def _generation(name: str) -> int:
     """6 of ``r6g.large``; 0 of an instance without a type."""
-    found = re.match(r"[a-z-]+?(\d+)", name) if "=" not in name else None
-    return 0 if found is None else int(found[1])
+    text = re.match(r"[a-z-]+?(\d+)", name) if "=" not in name else None
+    return 0 if text is None else int(text[1])
 
 
-def _for_a_database(one: Mapping[str, Any]) -> bool:
-    least_bytes = MEMORY_PER_VCPU_GIB * one["vcpus"] << 30
-    return bool(one["vcpus"] >= VCPUS_MIN and one["memory_bytes"] >= least_bytes)
+def _for_a_database(document: Mapping[str, Any]) -> bool:
+    least_bytes = MEMORY_PER_VCPU_GIB * document["vcpus"] << 30
+    return bool(document["vcpus"] >= VCPUS_MIN and document["memory_bytes"] >= least_bytes)
 
 
-def sustained_phrase(one: InstanceChoice) -> str:
+def sustained_phrase(choice: InstanceChoice) -> str:
     """What a burstable type's CPU is without credits."""
-    baseline = one.document["sustained_vcpus"]
-    return f"not known of its {one.vcpus} vCPUs" if baseline is None else f"{baseline:g} of its {one.vcpus} vCPUs"
+    baseline = choice.document["sustained_vcpus"]
+    return f"not known of its {choice.vcpus} vCPUs" if baseline is None else f"{baseline:g} of its {choice.vcpus} vCPUs"
 
 
-def usd_per_month(one: Mapping[str, Any]) -> float | None:
+def usd_per_month(document: Mapping[str, Any]) -> float | None:
     """Linux, on demand."""
-    usd = one["usd_per_hour"]
+    usd = document["usd_per_hour"]
     return None if usd is None else round(usd * HOURS_PER_MONTH, 2)
 
 
-def _choice(one: Mapping[str, Any], asked: Asked) -> InstanceChoice:
-    ebs = one["ebs"] or {}
+def _choice(document: Mapping[str, Any], requirement: Requirement) -> InstanceChoice:
+    ebs = document["ebs"] or {}
     iops = _rate(ebs, "iops", 1.0)
     throughput = _rate(ebs, "mib_per_s", MIB)
     return InstanceChoice(
-        name=one["instance"],
-        vcpus=one["vcpus"],
-        memory_bytes=one["memory_bytes"],
-        arch=one["arch"] or "",
-        usd_per_month=usd_per_month(one),
-        price_region=one["price_region"],
+        name=document["instance"],
+        vcpus=document["vcpus"],
+        memory_bytes=document["memory_bytes"],
+        arch=document["arch"] or "",
+        usd_per_month=usd_per_month(document),
+        price_region=document["price_region"],
         iops=iops,
         throughput=throughput,
-        fit=fit(iops, throughput, asked),
-        document=one,
+        fit=fit(iops, throughput, requirement),
+        document=document,
     )
 
 

@@ -20,7 +20,7 @@ from pgdyno.text import UNKNOWN, fitted, money, number
 
 if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
-    from pgdyno.size.measured import Measured
+    from pgdyno.size.measured import DeviceSamples
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class File:
     keep_first: bool | None = None
     """Whether iostat's first report counts; None: where it shows the most."""
 
-    def read(self) -> Measured:
+    def read(self) -> DeviceSamples:
         """The load. :class:`InputError` where it is none, or does not say which device."""
         if self.flag == "--iostat":
-            found = iostat.read(self.text, self.name, self.interval_s, self.keep_first, wanted=self.devices)
-            return choose(found, self.devices, self.name)
+            result = iostat.read(self.text, self.name, self.interval_s, self.keep_first, wanted=self.devices)
+            return choose(result, self.devices, self.name)
         if self.flag == "--cloudwatch":
             return choose(cloudwatch.read(self.text, self.name, self.interval_s, self.devices), self.devices, self.name)
         if self.interval_s is not None:
@@ -65,14 +65,14 @@ class Terms:
 
     def size_of(self, name: str) -> int | None:
         """What must fit on the volume of a file; None where nothing was said."""
-        found = [
+        numbers = [
             size_bytes
             for pattern, size_bytes in self.sizes
             if fnmatchcase(name, pattern) or fnmatchcase(PurePath(name).name, pattern)
         ]
-        return found[-1] if found else self.size_bytes
+        return numbers[-1] if numbers else self.size_bytes
 
-    def advice(self, measured: Measured, name: str = "") -> Advice:
+    def advice(self, measured: DeviceSamples, name: str = "") -> Advice:
         """What to buy for the load of a file. :class:`InputError` where ``bought`` cannot have been what was measured."""
         demand = demand_of(measured, self.percentile, self.headroom)
         with Catalog() as catalog:
@@ -90,8 +90,8 @@ class Terms:
             members_max=self.members_max,
             present=self.bought,
         )
-        found = capped.find(demand, bought, typical)
-        if found is None:
+        result = capped.find(demand, bought, typical)
+        if result is None:
             return replace(advice, capped=None)
 
         def cheapest(times: float) -> tuple[str, float | None] | None:
@@ -101,14 +101,14 @@ class Terms:
                 if times == 1
                 else advise(wanted, size_bytes=size_bytes, among=among, members_max=1, present=self.bought)
             ).choices
-            single = next((one for one in choices if one.members == 1), None)
+            single = next((choice for choice in choices if choice.members == 1), None)
             return None if single is None else (single.spec, single.usd_per_month)
 
-        return replace(advice, capped=replace(found, steps=tuple(capped.steps(found, demand, cheapest))))
+        return replace(advice, capped=replace(result, steps=tuple(capped.steps(result, demand, cheapest))))
 
 
 @dataclass(frozen=True)
-class Question:
+class FileRequest:
     """A file, and the terms."""
 
     file: File
@@ -116,7 +116,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FileAdvice:
     """Of one file: the document of its advice, or why there is none."""
 
     name: str
@@ -131,18 +131,18 @@ class Answer:
         return volumes[0] if volumes else None
 
 
-def answer(question: Question) -> Answer:
+def answer(question: FileRequest) -> FileAdvice:
     """The answer to one question. A file that is wrong does not hide those that are right."""
     try:
         advice = question.terms.advice(question.file.read(), question.file.name)
     except PgdynoError as error:
-        return Answer(question.file.name, None, error.message, error.remedy)
-    return Answer(question.file.name, document.document(advice))
+        return FileAdvice(question.file.name, None, error.message, error.remedy)
+    return FileAdvice(question.file.name, document.document(advice))
 
 
 def require_sizes(files: Sequence[File], terms: Terms) -> None:
     """Refuse to size many servers without a size: volumes of 1 GiB would be the cheapest. :class:`InputError`."""
-    without = [one.name for one in files if terms.size_of(one.name) is None and terms.bought is None]
+    without = [file.name for file in files if terms.size_of(file.name) is None and terms.bought is None]
     if without:
         raise InputError(
             f"{len(without)} of {len(files)} files have no size: how much must fit is in none of them, {without[0]}",
@@ -152,70 +152,75 @@ def require_sizes(files: Sequence[File], terms: Terms) -> None:
         )
 
 
-def total_usd_per_month(answers: Sequence[Answer]) -> float | None:
+def total_usd_per_month(answers: Sequence[FileAdvice]) -> float | None:
     """What the cheapest of all that have a price cost together; None where none has one."""
-    prices = [_price(one) for one in answers]
+    prices = [_price(answer) for answer in answers]
     known = [price for price in prices if price is not None]
     return round(sum(known), 2) if known else None
 
 
-def _price(one: Answer) -> float | None:
-    return None if one.cheapest is None else one.cheapest["usd_per_month"]
+def _price(advice: FileAdvice) -> float | None:
+    return None if advice.cheapest is None else advice.cheapest["usd_per_month"]
 
 
-def left_out(answers: Sequence[Answer]) -> list[tuple[str, str]]:
+def left_out(answers: Sequence[FileAdvice]) -> list[tuple[str, str]]:
     """The files that the total does not have, and why."""
-    found = []
-    for one in answers:
-        if one.error:
-            found.append((one.name, one.error))
-        elif one.cheapest is None:
-            found.append((one.name, "no volume carries it"))
-        elif _price(one) is None:
-            found.append((one.name, f"{one.cheapest['spec']} has no price in the catalogue"))
-    return found
+    results = []
+    for answer in answers:
+        if answer.error:
+            results.append((answer.name, answer.error))
+        elif answer.cheapest is None:
+            results.append((answer.name, "no volume carries it"))
+        elif _price(answer) is None:
+            results.append((answer.name, f"{answer.cheapest['spec']} has no price in the catalogue"))
+    return results
 
 
-def text(answers: Sequence[Answer], width: int | None = None) -> str:
+def text(answers: Sequence[FileAdvice], width: int | None = None) -> str:
     """A line for each, and the total; a table of at most ``width`` columns."""
     head = ("FILE", "IOPS", "MIB/S", "CHEAPEST VOLUME", "A MONTH")
-    rows = [_row(one) for one in answers]
+    rows = [_row(answer) for answer in answers]
     missing = left_out(answers)
     label = f"all {len(answers)}" if not missing else f"{len(answers) - len(missing)} of {len(answers)}"
     last = (label, "", "", "", money(total_usd_per_month(answers)))
     why = [f"{name}: not in the total: {reason}" for name, reason in missing]
-    why += [f"{one.name}: {sentence}" for one in answers if (sentence := _capped(one)) is not None]
+    why += [f"{answer.name}: {sentence}" for answer in answers if (sentence := _capped(answer)) is not None]
     return "\n".join([*fitted([head, *rows, last], width, (0, 3)), *([""] if why else []), *why])
 
 
-def _capped(one: Answer) -> str | None:
+def _capped(advice: FileAdvice) -> str | None:
     """That a recording stood at its limit, so that its row is the least."""
-    found = None if one.document is None else one.document["demand"]["capped"]
-    return None if found is None else str(found["first"])
+    result = None if advice.document is None else advice.document["demand"]["capped"]
+    return None if result is None else str(result["first"])
 
 
-def _row(one: Answer) -> tuple[str, ...]:
-    if one.document is None:
-        return (one.name, *[UNKNOWN] * 4)
-    demand, best = one.document["demand"], one.cheapest
+def _row(advice: FileAdvice) -> tuple[str, ...]:
+    if advice.document is None:
+        return (advice.name, *[UNKNOWN] * 4)
+    demand, best = advice.document["demand"], advice.cheapest
     least = "" if demand["capped"] is None else ">= "
     return (
-        one.name,
+        advice.name,
         least + number(demand["needed_iops"]),
         least + number(demand["needed_mib_per_s"]),
         UNKNOWN if best is None else best["spec"],
-        money(_price(one)),
+        money(_price(advice)),
     )
 
 
-def total(answers: Sequence[Answer]) -> dict[str, Any]:
+def total(answers: Sequence[FileAdvice]) -> dict[str, Any]:
     """All as one document."""
     missing = left_out(answers)
     return {
         "schema_version": document.SCHEMA_VERSION,
         "files": [
-            {"name": one.name, "advice": one.document, "error": one.error or None, "remedy": one.remedy or None}
-            for one in answers
+            {
+                "name": answer.name,
+                "advice": answer.document,
+                "error": answer.error or None,
+                "remedy": answer.remedy or None,
+            }
+            for answer in answers
         ],
         "total": {
             "files": len(answers),

@@ -13,7 +13,7 @@ Reserve = Literal["burst", "instance_iops", "instance_throughput"]
 
 
 @dataclass(frozen=True)
-class Sample:
+class IntervalSample:
     """What one volume did in one interval."""
 
     seconds: float
@@ -34,7 +34,7 @@ class Sample:
     """When it began, in seconds since 1970; ``None`` where the source does not say."""
 
     @classmethod
-    def idle(cls, seconds: float) -> Sample:
+    def idle(cls, seconds: float) -> IntervalSample:
         """The interval of a device that a report omits, because it was idle."""
         return cls(seconds, 0, 0, 0, 0, 0.0)
 
@@ -60,18 +60,18 @@ class FirstReport:
 
     place: int
     """Before which of the samples it stands."""
-    sample: Sample
+    sample: IntervalSample
     """With the usual length of the others."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class DeviceSamples:
     """The samples of one device, in the order of time. Intervals that are missing are left out, and are not zero."""
 
     origin: str
     """``iostat``, ``sar``, ``CloudWatch``, ``NVMe`` or ``live``."""
     device: str
-    samples: tuple[Sample, ...]
+    samples: tuple[IntervalSample, ...]
     split_known: bool = True
     """Whether reads and writes were counted apart; otherwise they are shared out by their bytes."""
     size_bytes: int | None = None

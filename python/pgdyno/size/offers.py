@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import PAGE_BYTES, Bought, Usual
+from pgdyno.analysis.binding.bought import PAGE_BYTES, ProvisionedVolume, Usual
 from pgdyno.analysis.binding.evidence import devices_of
 from pgdyno.catalog import Catalog
 from pgdyno.errors import InputError
 from pgdyno.size.demand import MIB, demand_of
 from pgdyno.size.fit import asked_of
 from pgdyno.size.instances import CHARGE, carries, for_sale, usd_per_month
-from pgdyno.size.measured import Measured, Sample
-from pgdyno.size.search import RDS_PREFIX, Choice, Market, offers_for
+from pgdyno.size.measured import DeviceSamples, IntervalSample
+from pgdyno.size.search import RDS_PREFIX, Market, VolumeChoice, offers_for
 from pgdyno.size.volume_type import volume_types
 from pgdyno.specification import VolumeSpec
 from pgdyno.store.record import InstanceOfferRecord, InstanceRecord, OfferRecord
@@ -26,13 +26,13 @@ from pgdyno.store.record import InstanceOfferRecord, InstanceRecord, OfferRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pgdyno.analysis.binding.device import Device
-    from pgdyno.store import Run
+    from pgdyno.analysis.binding.device import DeviceActivity
+    from pgdyno.store import StoredRun
     from pgdyno.store.record import RunRecord, VolumeRecord
 
 
 def volume_offers(
-    catalog: Catalog, present: VolumeSpec, measured: Measured, volume_iops: Mapping[str, int] | None = None
+    catalog: Catalog, present: VolumeSpec, measured: DeviceSamples, volume_iops: Mapping[str, int] | None = None
 ) -> tuple[OfferRecord, ...]:
     """What carries a measured load in the place of a volume or an array, the cheapest first.
 
@@ -40,7 +40,7 @@ def volume_offers(
     where nothing was done.
     """
     document = (present.document.get("array") or {}).get("member") or present.document
-    kind = next((one for one in volume_types(catalog) if one.name == present.type), None)
+    kind = next((volume_type for volume_type in volume_types(catalog) if volume_type.name == present.type), None)
     made_up = kind is None or (kind.priced and present.usd_per_month is None)
     if made_up or (document.get("params") or {}).get("first_touch") is not None:
         return ()
@@ -48,15 +48,15 @@ def volume_offers(
         demand = demand_of(measured)
     except InputError:
         return ()
-    found = offers_for(catalog, demand, Market(present=present, volume_iops=volume_iops or {})).choices
-    return tuple(_offer(catalog, one) for one in found if one.usd_per_month is not None)
+    choices = offers_for(catalog, demand, Market(present=present, volume_iops=volume_iops or {})).choices
+    return tuple(_offer(catalog, choice) for choice in choices if choice.usd_per_month is not None)
 
 
-def of_run(run: Run) -> RunRecord:
+def of_run(run: StoredRun) -> RunRecord:
     """The record of a run with what could be bought instead of its volumes and its instance, for the load that it has measured."""
     world = run.record.world
     devices = {
-        role: [one for one in seen if one is not None]
+        role: [activity for activity in seen if activity is not None]
         for role, seen in devices_of(run).items()
         if role in world.volumes and world.volumes[role].spec
     }
@@ -69,41 +69,41 @@ def of_run(run: Run) -> RunRecord:
 
 
 def with_offers(
-    catalog: Catalog, volumes: Mapping[str, VolumeRecord], instance: InstanceRecord, loads: Mapping[str, Measured]
+    catalog: Catalog, volumes: Mapping[str, VolumeRecord], instance: InstanceRecord, loads: Mapping[str, DeviceSamples]
 ) -> tuple[dict[str, VolumeRecord], InstanceRecord]:
     """Volumes by role, and their instance, each with what could be bought instead for the loads."""
     here = _type_of(catalog, instance)
     most = {} if here is None else here["volume_iops"]
-    found = dict(volumes)
+    result = dict(volumes)
     for role, volume in volumes.items():
         if role in loads and volume.spec:
             offers = volume_offers(catalog, VolumeSpec.of(volume.spec), loads[role], most)
-            found[role] = volume.model_copy(update={"offers": offers})
+            result[role] = volume.model_copy(update={"offers": offers})
     rds = any(str(volume.spec.get("type", "")).startswith(RDS_PREFIX) for volume in volumes.values())
     others = instance_offers(catalog, instance, list(loads.values()), rds=rds)
-    return found, with_price(catalog, instance).model_copy(update={"offers": others})
+    return result, with_price(catalog, instance).model_copy(update={"offers": others})
 
 
-def measured_of(devices: Sequence[Device]) -> Measured:
+def measured_of(devices: Sequence[DeviceActivity]) -> DeviceSamples:
     """What a block device did, second by second, as a load to size."""
-    return Measured(
+    return DeviceSamples(
         "live",
         "",
         tuple(
-            Sample(
+            IntervalSample(
                 1.0,
-                one.reads_per_s,
-                one.writes_per_s,
-                one.read_mib_per_s * MIB,
-                one.write_mib_per_s * MIB,
-                queue_length=one.queue_length,
+                device.reads_per_s,
+                device.writes_per_s,
+                device.read_mib_per_s * MIB,
+                device.write_mib_per_s * MIB,
+                queue_length=device.queue_length,
             )
-            for one in devices
+            for device in devices
         ),
     )
 
 
-def _offer(catalog: Catalog, choice: Choice) -> OfferRecord:
+def _offer(catalog: Catalog, choice: VolumeChoice) -> OfferRecord:
     usual, columns = _usual(catalog, choice.member.type), choice.layout.columns
     member, usd = choice.member, choice.usd_per_month
     assert usd is not None, "what has no price was left out"
@@ -121,7 +121,7 @@ def _offer(catalog: Catalog, choice: Choice) -> OfferRecord:
 
 def _usual(catalog: Catalog, name: str) -> Usual | None:
     """How long a request takes on a volume of a type while nothing queues: the same at every size."""
-    bought = Bought.of(catalog.resolve(name).document)
+    bought = ProvisionedVolume.of(catalog.resolve(name).document)
     return None if bought is None else bought.usual
 
 
@@ -136,7 +136,7 @@ def with_price(catalog: Catalog, instance: InstanceRecord) -> InstanceRecord:
 
 
 def instance_offers(
-    catalog: Catalog, instance: InstanceRecord, loads: Sequence[Measured], *, rds: bool = False
+    catalog: Catalog, instance: InstanceRecord, loads: Sequence[DeviceSamples], *, rds: bool = False
 ) -> tuple[InstanceOfferRecord, ...]:
     """Instances that carry the loads of all volumes together, the cheapest first, each with more vCPUs than those before it.
 
@@ -145,22 +145,22 @@ def instance_offers(
     here = _type_of(catalog, instance)
     if here is None:
         return ()
-    types = [one for one in for_sale(catalog, here) if one["rds"] or not rds]
+    types = [document for document in for_sale(catalog, here) if document["rds"] or not rds]
     total = together(loads)
     if total is not None:
-        asked = asked_of(demand_of(total), CHARGE)
-        types = [one for one in types if carries(one, asked)]
-    return tuple(_instance_offer(one, rds=rds) for one in undominated(types))
+        result = asked_of(demand_of(total), CHARGE)
+        types = [type_ for type_ in types if carries(type_, result)]
+    return tuple(_instance_offer(document, rds=rds) for document in undominated(types))
 
 
-def together(loads: Sequence[Measured]) -> Measured | None:
+def together(loads: Sequence[DeviceSamples]) -> DeviceSamples | None:
     """The loads of several volumes as one; None where nothing was done, or they are not of the same intervals."""
-    used = [one for one in loads if one.busiest_ops_per_s > 0]
-    if not used or len({tuple(sample.seconds for sample in one.samples) for one in used}) != 1:
+    used = [load for load in loads if load.busiest_ops_per_s > 0]
+    if not used or len({tuple(sample.seconds for sample in samples.samples) for samples in used}) != 1:
         return None
-    pairs = zip(*(one.samples for one in used), strict=True)
+    pairs = zip(*(samples.samples for samples in used), strict=True)
     samples = tuple(
-        Sample(
+        IntervalSample(
             pair[0].seconds,
             *(
                 sum(getattr(sample, name) for sample in pair)
@@ -169,27 +169,30 @@ def together(loads: Sequence[Measured]) -> Measured | None:
         )
         for pair in pairs
     )
-    return Measured(used[0].origin, " + ".join(one.device for one in used), samples)
+    return DeviceSamples(used[0].origin, " + ".join(samples.device for samples in used), samples)
 
 
 def _type_of(catalog: Catalog, instance: InstanceRecord) -> dict[str, Any] | None:
-    return next((one for one in catalog.instance_types() if one["instance"] == instance.type), None)
+    return next(
+        (instance_type for instance_type in catalog.instance_types() if instance_type["instance"] == instance.type),
+        None,
+    )
 
 
 def undominated(types: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of types in the order of their price those that have more vCPUs than every one before them."""
     kept: list[Mapping[str, Any]] = []
-    for one in types:
-        if not kept or one["vcpus"] > kept[-1]["vcpus"]:
-            kept.append(one)
+    for type_ in types:
+        if not kept or type_["vcpus"] > kept[-1]["vcpus"]:
+            kept.append(type_)
     return kept
 
 
-def _instance_offer(one: Mapping[str, Any], *, rds: bool) -> InstanceOfferRecord:
+def _instance_offer(document: Mapping[str, Any], *, rds: bool) -> InstanceOfferRecord:
     return InstanceOfferRecord(
-        type=f"db.{one['instance']}" if rds else one["instance"],
-        usd_per_month=None if rds else usd_per_month(one),
-        vcpus=one["vcpus"],
-        iops=float(one["ebs"]["baseline_iops"]),
-        mib_per_s=float(one["ebs"]["baseline_mib_per_s"]),
+        type=f"db.{document['instance']}" if rds else document["instance"],
+        usd_per_month=None if rds else usd_per_month(document),
+        vcpus=document["vcpus"],
+        iops=float(document["ebs"]["baseline_iops"]),
+        mib_per_s=float(document["ebs"]["baseline_mib_per_s"]),
     )

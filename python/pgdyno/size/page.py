@@ -28,7 +28,7 @@ def html(advice: Advice) -> str:
         advice=advice,
         words=words,
         headline=words.headline(advice),
-        instance_rows=[words.instance_row(one) for one in advice.instances],
+        instance_rows=[words.instance_row(instance) for instance in advice.instances],
         drawing=drawing("course", "The load over time", partial(course, advice.demand)),
         version=__version__,
     )

@@ -17,7 +17,7 @@ from pgdyno.analysis.durability import loss_of_stripes
 from pgdyno.errors import InputError
 from pgdyno.size.bucket import first_empty_s
 from pgdyno.size.demand import MIB, Demand, beyond
-from pgdyno.size.fit import Asked, Fit, asked_of, fit
+from pgdyno.size.fit import Fit, Requirement, asked_of, fit
 from pgdyno.size.volume_type import GIB, VolumeType, volume_types
 from pgdyno.specification import Charge, VolumeSpec
 
@@ -74,7 +74,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Choice:
+class VolumeChoice:
     """What one would buy: ``members`` times the same volume."""
 
     member: VolumeSpec
@@ -180,12 +180,12 @@ class Market:
         here = Layout() if self.present is None else Layout.of(self.present)
         if here.is_redundant:
             return [(here, True)]
-        found = [(Layout(), True)]
+        layouts = [(Layout(), True)]
         if kind.name.startswith(RDS_PREFIX):
-            return found
+            return layouts
         if here.columns > 1:
-            found.append((here, True))
-        return found + [
+            layouts.append((here, True))
+        return layouts + [
             (Layout(members), False)
             for members in MEMBERS[1:]
             if members <= self.members_max and members != here.columns
@@ -196,7 +196,7 @@ class Market:
 class Offers:
     """What carries a need."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[VolumeChoice, ...]
     """The cheapest first, those without a price last. What the present volume may become is before all arrays, and RDS's storage, which no
     instance of one's own has, behind the others.
     """
@@ -206,7 +206,7 @@ class Offers:
     """Volumes that would live on credits, at the size that is needed anyway."""
 
     @property
-    def best(self) -> Choice | None:
+    def best(self) -> VolumeChoice | None:
         """What to buy."""
         return self.choices[0] if self.choices else None
 
@@ -220,12 +220,12 @@ def offers_for(catalog: Catalog, demand: Demand, market: Market) -> Offers:
         for kind in kinds
         for layout, in_place in market.layouts(kind)
     ]
-    found = _found(catalog, [search for search in every if search.in_place])
-    if market.present is None or not found:
-        found += _found(catalog, [search for search in every if not search.in_place])
-    choices, unfit, collapses = list[Choice](), list[tuple[str, str]](), list[Collapse]()
+    results = _found(catalog, [search for search in every if search.in_place])
+    if market.present is None or not results:
+        results += _found(catalog, [search for search in every if not search.in_place])
+    choices, unfit, collapses = list[VolumeChoice](), list[tuple[str, str]](), list[Collapse]()
     for kind in kinds:
-        kept = _worth_listing([choice for choice in found if choice.member.type == kind.name])
+        kept = _worth_listing([choice for choice in results if choice.member.type == kind.name])
         choices += kept
         alone = next(search for search in every if search.kind is kind)
         if not kept:
@@ -236,25 +236,27 @@ def offers_for(catalog: Catalog, demand: Demand, market: Market) -> Offers:
     return Offers(tuple(sorted(choices, key=_rank)), tuple(unfit), tuple(collapses))
 
 
-def _found(catalog: Catalog, searches: Sequence[Search]) -> list[Choice]:
+def _found(catalog: Catalog, searches: Sequence[Search]) -> list[VolumeChoice]:
     return [choice for choice in _cheapest(catalog, searches) if choice is not None]
 
 
-def _worth_listing(choices: Sequence[Choice]) -> list[Choice]:
+def _worth_listing(choices: Sequence[VolumeChoice]) -> list[VolumeChoice]:
     """The cheapest that needs no copy, and the cheapest array where that costs less, or nothing else carries it."""
-    in_place = min((one for one in choices if one.in_place), key=_rank, default=None)
-    arrays = [one for one in choices if not one.in_place and (in_place is None or _price(one) < _price(in_place))]
-    return [one for one in (in_place, min(arrays, key=_rank, default=None)) if one is not None]
+    in_place = min((choice for choice in choices if choice.in_place), key=_rank, default=None)
+    arrays = [
+        choice for choice in choices if not choice.in_place and (in_place is None or _price(choice) < _price(in_place))
+    ]
+    return [item for item in (in_place, min(arrays, key=_rank, default=None)) if item is not None]
 
 
-def _rank(choice: Choice) -> tuple[bool, bool, bool, float, int, str]:
+def _rank(choice: VolumeChoice) -> tuple[bool, bool, bool, float, int, str]:
     """What needs no copy, volumes of an instance's own before those of RDS, the cheapest."""
     usd = choice.usd_per_month
     of_rds = choice.member.type.startswith(RDS_PREFIX)
     return not choice.in_place, of_rds, usd is None, usd or 0.0, choice.members, choice.spec
 
 
-def _price(choice: Choice) -> float:
+def _price(choice: VolumeChoice) -> float:
     return math.inf if choice.usd_per_month is None else choice.usd_per_month
 
 
@@ -295,11 +297,11 @@ class Search:
         """How the type counts without being asked for more."""
         return self.catalog.resolve(self.kind.name).charge
 
-    def cheapest(self) -> Choice | None:
+    def cheapest(self) -> VolumeChoice | None:
         """What carries the demand at the least price; ``None`` when nothing of this type does, or no size is large enough."""
         return _cheapest(self.catalog, [self])[0]
 
-    def asked(self, charge: Charge) -> Asked:
+    def asked(self, charge: Charge) -> Requirement:
         """What one column is asked for."""
         return asked_of(self.demand, charge, self.layout.columns, self.layout.chunk_kib)
 
@@ -337,10 +339,10 @@ class Search:
             return None
         return {"type": self.kind.name, "least_bytes": self.smallest_gib * GIB, "ops_per_s": ops, "bytes_per_s": size}
 
-    def choice(self, member: VolumeSpec) -> Choice:
+    def choice(self, member: VolumeSpec) -> VolumeChoice:
         """A member that was found, compared with the load."""
         held = fit(member.charged_iops, member.charged_bytes, self.asked(member.charge))
-        return Choice(member, self.layout, held, self.in_place)
+        return VolumeChoice(member, self.layout, held, self.in_place)
 
     def why_not(self) -> str:
         """Why nothing of the type carries it."""
@@ -348,34 +350,34 @@ class Search:
         if self._size_bytes > kind.size_max_gib * GIB:
             return f"is at most {kind.size_max_gib:,} GiB"
         ops, size = self.needed()
-        has, asked = [], []
+        has, results = [], []
         if kind.iops_max is not None:
             has.append(f"{min(kind.iops_max, self.iops_max or kind.iops_max):,} IOPS")
-            asked.append(f"{ops:,.0f} IOPS")
+            results.append(f"{ops:,.0f} IOPS")
         if kind.throughput_max_mib_per_s is not None:
             has.append(f"{kind.throughput_max_mib_per_s:,} MiB/s")
-            asked.append(f"{size / MIB:,.0f} MiB/s")
-        return f"has at most {' and '.join(has)}; {' and '.join(asked)} are asked, as it counts them"
+            results.append(f"{size / MIB:,.0f} MiB/s")
+        return f"has at most {' and '.join(has)}; {' and '.join(results)} are asked, as it counts them"
 
 
-def _cheapest(catalog: Catalog, searches: Sequence[Search]) -> list[Choice | None]:
+def _cheapest(catalog: Catalog, searches: Sequence[Search]) -> list[VolumeChoice | None]:
     """For each search its choice. The engine is asked for all of them at once."""
-    found: list[Choice | None] = [None] * len(searches)
+    cheapest: list[VolumeChoice | None] = [None] * len(searches)
     open_ = dict.fromkeys(range(len(searches)))
     charges = [search.charge for search in searches]
     for _ in range(UNIT_ROUNDS):
         if not open_:
             break
         questions = {place: searches[place].question(charges[place]) for place in open_}
-        asked = {place: question for place, question in questions.items() if question is not None}
+        documents = {place: question for place, question in questions.items() if question is not None}
         open_ = {}
-        for (place, _), member in zip(asked.items(), catalog.cheapest_all(asked.values()), strict=True):
+        for (place, _), member in zip(documents.items(), catalog.cheapest_all(documents.values()), strict=True):
             if member is None:
                 continue
             choice = searches[place].choice(member)
             if choice.fit.carries:
-                found[place] = choice
+                cheapest[place] = choice
             elif member.charge != charges[place]:
                 charges[place] = member.charge
                 open_[place] = None
-    return found
+    return cheapest

@@ -18,11 +18,11 @@ def text(advice: Advice, width: int | None = None) -> str:
     """What was measured, volumes, instances, credits, and what to mind; tables of at most ``width`` columns."""
     first = words.capped_sentence(advice)
     lines = [] if first is None else [f"{first[0].upper()}{first[1:]}.", ""]
-    lines += [f"{name:<10}{said}" for name, said in words.measured_lines(advice)]
+    lines += [f"{name:<10}{text}" for name, text in words.measured_lines(advice)]
     steps = words.step_rows(advice)
     lines += ["", *_rows(words.STEP_HEADER, steps, width)] if len(steps) > 1 else []
     lines += ["", *_volumes(advice, width)]
-    instances = [words.instance_row(one) for one in advice.instances]
+    instances = [words.instance_row(instance) for instance in advice.instances]
     if advice.now is not None:
         row = words.instance_row(advice.now)
         verdict = (
@@ -37,7 +37,7 @@ def text(advice: Advice, width: int | None = None) -> str:
         none = ["no instance type carries it"]
         lines += ["", *(_rows(words.INSTANCE_HEADER, instances, width) if instances else none)]
     if advice.collapses:
-        lines += ["", *(f"{words.collapse_sentence(one)}." for one in advice.collapses)]
+        lines += ["", *(f"{words.collapse_sentence(collapse)}." for collapse in advice.collapses)]
     if advice.unfit:
         lines += ["", "Not enough:", *(f"  {name}: {why}" for name, why in advice.unfit)]
     return "\n".join([*lines, "", *(f"note: {note}" for note in advice.notes)])

@@ -46,31 +46,31 @@ class VolumeType:
 def volume_types(catalog: Catalog) -> list[VolumeType]:
     """Every type that has limits, in the catalogue's order."""
     return [
-        _type(one)
-        for one in catalog.volume_types()
-        if one["iops"] is not None or one["throughput_mib_per_s"] is not None
+        _type(volume_type)
+        for volume_type in catalog.volume_types()
+        if volume_type["iops"] is not None or volume_type["throughput_mib_per_s"] is not None
     ]
 
 
-def _type(one: dict[str, Any]) -> VolumeType:
-    iops, throughput, size = one["iops"] or {}, one["throughput_mib_per_s"] or {}, one["size_bytes"]
+def _type(document: dict[str, Any]) -> VolumeType:
+    iops, throughput, size = document["iops"] or {}, document["throughput_mib_per_s"] or {}, document["size_bytes"]
     return VolumeType(
-        one["type"],
-        frozenset(one["aliases"]),
-        one["title"],
-        one["summary"],
-        one["provider"],
-        one["until"],
-        one["volatile"],
-        frozenset(one["keys"]),
+        document["type"],
+        frozenset(document["aliases"]),
+        document["title"],
+        document["summary"],
+        document["provider"],
+        document["until"],
+        document["volatile"],
+        frozenset(document["keys"]),
         size_min_gib=max(1, math.ceil(size["minimum"] / GIB)),
         size_max_gib=size["maximum"] // GIB,
         iops_min=iops.get("minimum") or 1,
         iops_max=iops.get("maximum"),
-        iops_per_gib_max=one["iops_per_gib_max"],
+        iops_per_gib_max=document["iops_per_gib_max"],
         throughput_min_mib_per_s=throughput.get("minimum") or 1,
         throughput_max_mib_per_s=throughput.get("maximum"),
-        throughput_mib_per_s_per_iops=one["throughput_mib_per_s_per_iops"],
-        bursts=one["burst_iops_max"] is not None or one["burst_throughput_mib_per_s_max"] is not None,
-        priced=one["default_usd_per_month"] is not None,
+        throughput_mib_per_s_per_iops=document["throughput_mib_per_s_per_iops"],
+        bursts=document["burst_iops_max"] is not None or document["burst_throughput_mib_per_s_max"] is not None,
+        priced=document["default_usd_per_month"] is not None,
     )

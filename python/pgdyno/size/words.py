@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pgdyno.size.advice import Advice
     from pgdyno.size.fit import Fit
     from pgdyno.size.instances import InstanceChoice
-    from pgdyno.size.search import Choice
+    from pgdyno.size.search import VolumeChoice
     from pgdyno.specification import Rate
 
 
@@ -45,24 +45,24 @@ def volume_rows(advice: Advice) -> list[list[str]]:
     """One row for each choice: what, price, limits of all members together, the nearest limit, what it is lost by."""
     return [
         [
-            one.spec,
-            money(one.usd_per_month),
-            _iops(one),
-            rate(one.member.charged_bytes, MIB / one.members),
-            nearest(one.fit),
-            grown(one, advice.size_bytes),
+            choice.spec,
+            money(choice.usd_per_month),
+            _iops(choice),
+            rate(choice.member.charged_bytes, MIB / choice.members),
+            nearest(choice.fit),
+            grown(choice, advice.size_bytes),
         ]
-        for one in advice.choices
+        for choice in advice.choices
     ]
 
 
-def _iops(one: Choice) -> str:
+def _iops(choice: VolumeChoice) -> str:
     """The limit of all members. An HDD volume charges whole units of bytes, so its throughput is a number of requests of that size."""
-    member = one.member
+    member = choice.member
     if math.isinf(member.charged_iops.sustained) and member.charge.whole_units:
         unit_bytes = member.charge.unit_bytes
-        return f"{rate(member.charged_bytes, unit_bytes / one.members)} of {unit_bytes // MIB} MiB"
-    return rate(member.charged_iops, member.charge.read_tokens / one.members)
+        return f"{rate(member.charged_bytes, unit_bytes / choice.members)} of {unit_bytes // MIB} MiB"
+    return rate(member.charged_iops, member.charge.read_tokens / choice.members)
 
 
 CLASS_PREFIX = "db."
@@ -84,14 +84,14 @@ def headline(advice: Advice) -> str:
 
 def capped_sentence(advice: Advice) -> str | None:
     """The first thing to say of a recording that stood at its limit; None where it did not."""
-    found, demand = advice.capped, advice.demand
-    if found is None:
+    capped, demand = advice.capped, advice.demand
+    if capped is None:
         return None
-    stood = "stood" if found.is_certain else "probably stood"
+    stood = "stood" if capped.is_certain else "probably stood"
     least = f"at least {demand.needed_iops:,.0f} IOPS and {demand.needed_mib_per_s:,.1f} MiB/s"
     wanted = ""
-    if found.wanted_iops is not None:
-        wanted = f"; what waited needs up to {found.wanted_iops:,.0f} IOPS at {USUAL_MS:g} ms a request"
+    if capped.wanted_iops is not None:
+        wanted = f"; what waited needs up to {capped.wanted_iops:,.0f} IOPS at {USUAL_MS:g} ms a request"
     return f"this recording {stood} at its limit: {least}{wanted}; buy a step, measure again"
 
 
@@ -102,27 +102,27 @@ def step_rows(advice: Advice) -> list[list[str]]:
     """What to buy next where the recording stood at its limit: one row for each volume."""
     return [
         [
-            "measured" if one.times == 1 else f"{one.times:g} times",
-            f"{one.needed_iops:,.0f}",
-            f"{one.needed_mib_per_s:,.1f}",
-            one.spec,
-            money(one.usd_per_month),
+            "measured" if step.times == 1 else f"{step.times:g} times",
+            f"{step.needed_iops:,.0f}",
+            f"{step.needed_mib_per_s:,.1f}",
+            step.spec,
+            money(step.usd_per_month),
         ]
-        for one in (advice.capped.steps if advice.capped is not None else ())
+        for step in (advice.capped.steps if advice.capped is not None else ())
     ]
 
 
-def grown(choice: Choice, size_bytes: int | None) -> str:
+def grown(choice: VolumeChoice, size_bytes: int | None) -> str:
     """That a volume is larger than what must fit on it, which is how it comes to its limits."""
     more = choice.size_bytes - (size_bytes or choice.size_bytes)
     return f"grown by {gib(more)}" if more >= choice.members << 30 else ""
 
 
-def instance_label(one: InstanceChoice) -> str:
+def instance_label(choice: InstanceChoice) -> str:
     """Its name; of a class of RDS, whose limits these are."""
-    if not one.name.startswith(CLASS_PREFIX):
-        return one.name
-    return f"{one.name} (limits of EC2's {one.name.removeprefix(CLASS_PREFIX)}: of db.* AWS publishes the maximum bandwidth alone)"
+    if not choice.name.startswith(CLASS_PREFIX):
+        return choice.name
+    return f"{choice.name} (limits of EC2's {choice.name.removeprefix(CLASS_PREFIX)}: of db.* AWS publishes the maximum bandwidth alone)"
 
 
 def lists_instances(advice: Advice) -> bool:
@@ -130,16 +130,16 @@ def lists_instances(advice: Advice) -> bool:
     return not advice.demand.measured.among and (advice.now is None or not advice.now.name.startswith(CLASS_PREFIX))
 
 
-def instance_row(one: InstanceChoice) -> list[str]:
+def instance_row(choice: InstanceChoice) -> list[str]:
     """What an instance is, its limits, and the nearest of them."""
     return [
-        one.name,
-        str(one.vcpus),
-        gib(one.memory_bytes),
-        money(one.usd_per_month),
-        rate(one.iops),
-        rate(one.throughput, MIB),
-        nearest(one.fit),
+        choice.name,
+        str(choice.vcpus),
+        gib(choice.memory_bytes),
+        money(choice.usd_per_month),
+        rate(choice.iops),
+        rate(choice.throughput, MIB),
+        nearest(choice.fit),
     ]
 
 
@@ -154,9 +154,9 @@ def measured_lines(advice: Advice) -> list[tuple[str, str]]:
         ),
         ("", f"{percent(demand.read_share)} reads, {demand.request_kib:,.1f} KiB each"),
     ]
-    for name, one, digits in (("IOPS", demand.iops, 0), ("MiB/s", demand.mib_per_s, 1)):
+    for name, item, digits in (("IOPS", demand.iops, 0), ("MiB/s", demand.mib_per_s, 1)):
         mean, median, high, most = (
-            f"{value:,.{digits}f}" for value in (one.mean, one.median, one.at_percentile, one.maximum)
+            f"{value:,.{digits}f}" for value in (item.mean, item.median, item.at_percentile, item.maximum)
         )
         lines.append((name, f"mean {mean}, median {median}, p{demand.percentile:g} {high}, most {most}"))
     carry = f"{demand.needed_iops:,.0f} IOPS and {demand.needed_mib_per_s:,.1f} MiB/s"
@@ -169,15 +169,15 @@ def measured_lines(advice: Advice) -> list[tuple[str, str]]:
     return lines
 
 
-def collapse_sentence(one: Collapse) -> str:
+def collapse_sentence(collapse: Collapse) -> str:
     """When a volume that lives on credits has none left."""
-    member, end_s = one.member, one.fit.empty_after_s
+    member, end_s = collapse.member, collapse.fit.empty_after_s
     left = _limits(member.charged_iops.sustained, member.charged_bytes.sustained)
-    if not one.reaches:
+    if not collapse.reaches:
         most = _limits(member.charged_iops.maximum, member.charged_bytes.maximum)
         lasts = "" if end_s is None else f", and that for {duration(end_s)} of this load; then {left}"
         return f"{member.spec} has at most {most} on credits{lasts}"
-    steady = f"; without a pause what is to be carried lasts {duration(one.steady_s)}" if one.steady_s else ""
+    steady = f"; without a pause what is to be carried lasts {duration(collapse.steady_s)}" if collapse.steady_s else ""
     if end_s is None:
         return f"{member.spec} never runs out of credits under this load{steady}"
     return f"{member.spec} is out of credits after {duration(end_s)} of this load, and is left with {left}{steady}"

@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pgdyno.store.names import experiment_id, identity_hash, results_root, run_name
-    from pgdyno.store.reader import Experiment, Load, Run, list_experiments, open_experiment, open_loads, open_run
+    from pgdyno.store.reader import (
+        StoredExperiment,
+        StoredLoad,
+        StoredRun,
+        list_experiments,
+        open_experiment,
+        open_loads,
+        open_run,
+    )
     from pgdyno.store.writer import RunWriter, write_experiment
 
 __all__ = [
-    "Experiment",
-    "Load",
-    "Run",
     "RunWriter",
+    "StoredExperiment",
+    "StoredLoad",
+    "StoredRun",
     "experiment_id",
     "identity_hash",
     "list_experiments",
@@ -31,7 +39,15 @@ __all__ = [
 
 _MODULES = {
     "names": ("experiment_id", "identity_hash", "results_root", "run_name"),
-    "reader": ("Experiment", "Load", "Run", "list_experiments", "open_experiment", "open_loads", "open_run"),
+    "reader": (
+        "StoredExperiment",
+        "StoredLoad",
+        "StoredRun",
+        "list_experiments",
+        "open_experiment",
+        "open_loads",
+        "open_run",
+    ),
     "writer": ("RunWriter", "write_experiment"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

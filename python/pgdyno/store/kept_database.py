@@ -80,21 +80,21 @@ def kept_databases() -> list[KeptDatabase]:
     if not folder.is_dir():
         return []
     try:
-        names = sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))
+        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     except PermissionError:
         raise HostError(f"only root may read {folder}", remedy=installation.how_to_run_as_root()) from None
-    found = []
+    results = []
     for name in names:
         try:
-            found.append(KeptDatabase.model_validate_json((folder / name / RECORD).read_bytes()))
+            results.append(KeptDatabase.model_validate_json((folder / name / RECORD).read_bytes()))
         except (OSError, ValidationError):
             continue  # being removed, or of another version
-    return found
+    return results
 
 
 def find_kept(name: str) -> KeptDatabase | None:
     """The one with this name; None where there is none or this user may not see it."""
     try:
-        return next((one for one in kept_databases() if one.name == name), None)
+        return next((kept_database for kept_database in kept_databases() if kept_database.name == name), None)
     except HostError:
         return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from pgdyno.store.reader import Run
+    from pgdyno.store.reader import StoredRun
 
 RUNS_VIEW = "runs"
 RUNS_COLUMNS: dict[str, str] = {
@@ -49,7 +49,7 @@ RUNS_COLUMNS: dict[str, str] = {
 
 ``begun_at`` is UTC, ``tps`` is succeeded / measure_s. ``valid`` and ``why_invalid`` are the report's verdict.
 """
-Judge = Callable[["Run"], Sequence[str]]
+Judge = Callable[["StoredRun"], Sequence[str]]
 """Why the numbers of a run must not be used; nothing for a valid run."""
 _FACTS, _VERDICT = "recorded.runs", "verdict"
 """The table and the function that the view ``runs`` is made of; in a schema of its own, SHOW TABLES does not list it."""
@@ -125,7 +125,7 @@ def query(root: Path, sql: str, judge: Judge, unreadable: dict[Path, str] | None
         ) from error
 
 
-def _answer(root: Path, sql: str, judge: Judge, runs: list[Run], damaged: Mapping[Path, str]) -> QueryResult:
+def _answer(root: Path, sql: str, judge: Judge, runs: list[StoredRun], damaged: Mapping[Path, str]) -> QueryResult:
     """The rows of a query over runs, without files that are damaged."""
     import duckdb
 
@@ -140,24 +140,24 @@ def _answer(root: Path, sql: str, judge: Judge, runs: list[Run], damaged: Mappin
         return QueryResult(columns, tuple(cursor.fetchall()))
 
 
-def _damaged(views: Sequence[str], runs: Sequence[Run]) -> dict[Path, str]:
+def _damaged(views: Sequence[str], runs: Sequence[StoredRun]) -> dict[Path, str]:
     """Files of these views that cannot be read, and why."""
-    found = {}
+    document = {}
     for run in runs:
         for table in (tables.VIEWS[view] for view in views):
             if run.has(table) and (why := run.damaged(table)) is not None:
-                found[_file_of(run, table)] = why
-    return found
+                document[_file_of(run, table)] = why
+    return document
 
 
-def _file_of(run: Run, table: str) -> Path:
+def _file_of(run: StoredRun, table: str) -> Path:
     return run.path / f"{table}.parquet"
 
 
 def _lenient(judge: Judge, left_out: dict[Path, str]) -> Judge:
     """A judge to whom a run with a damaged file is invalid for that reason."""
 
-    def judged(run: Run) -> Sequence[str]:
+    def judged(run: StoredRun) -> Sequence[str]:
         try:
             return judge(run)
         except InputError as error:
@@ -193,7 +193,7 @@ def _views_used(sql: str) -> list[str]:
     return [view for view in tables.VIEWS if view in words] or list(tables.VIEWS)
 
 
-def _create_runs(connection: duckdb.DuckDBPyConnection, runs: list[Run], judge: Judge) -> None:
+def _create_runs(connection: duckdb.DuckDBPyConnection, runs: list[StoredRun], judge: Judge) -> None:
     from duckdb import sqltypes
 
     facts = [name for name in RUNS_COLUMNS if name not in ("valid", "why_invalid")]
@@ -211,7 +211,7 @@ def _create_runs(connection: duckdb.DuckDBPyConnection, runs: list[Run], judge: 
     connection.execute(f"CREATE VIEW {RUNS_VIEW} AS SELECT {', '.join(columns.values())} FROM {_FACTS}")
 
 
-def _facts(run: Run) -> dict[str, Any]:
+def _facts(run: StoredRun) -> dict[str, Any]:
     """The row of a run, without its verdict."""
     import datetime as dt
 
@@ -235,7 +235,7 @@ def _facts(run: Run) -> dict[str, Any]:
 
 
 def _create_view(
-    connection: duckdb.DuckDBPyConnection, view: str, runs: list[Run], damaged: Mapping[Path, str]
+    connection: duckdb.DuckDBPyConnection, view: str, runs: list[StoredRun], damaged: Mapping[Path, str]
 ) -> None:
     table = tables.VIEWS[view]
     having = [run for run in runs if run.has(table) and _file_of(run, table) not in damaged]
@@ -248,15 +248,15 @@ def _create_view(
         return
     files = [str(_file_of(run, table)) for run in having]
     listed = ", ".join(_quoted(file) for file in files)
-    found = f"SELECT * FROM read_parquet([{listed}], union_by_name = true, filename = true, hive_partitioning = false)"
+    text = f"SELECT * FROM read_parquet([{listed}], union_by_name = true, filename = true, hive_partitioning = false)"
     meant = ""
     if "volume" in tables.columns(table).names:
         # Runs from before there could be several do not have the column: a SELECT without rows brings it.
-        found = f"{found} UNION ALL BY NAME SELECT NULL::VARCHAR AS volume WHERE false"
+        text = f"{text} UNION ALL BY NAME SELECT NULL::VARCHAR AS volume WHERE false"
         meant = f" REPLACE (coalesce(volume, {_quoted(tables.DATA_VOLUME)}) AS volume)"
     connection.execute(
         f"CREATE VIEW {view} AS SELECT {keys}, t.* EXCLUDE (filename){meant}"
-        f" FROM ({found}) t JOIN {RUNS_VIEW} r ON t.filename = r.path || '/{table}.parquet'"
+        f" FROM ({text}) t JOIN {RUNS_VIEW} r ON t.filename = r.path || '/{table}.parquet'"
     )
 
 

@@ -28,7 +28,7 @@ TABLES_KEPT = 24
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """A finished run."""
 
     path: Path
@@ -56,7 +56,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Load:
+class StoredLoad:
     """A data set that was filled, or the tables on an existing server."""
 
     path: Path
@@ -68,28 +68,28 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class StoredExperiment:
     """An experiment with the runs that were finished, in the order in which they were made."""
 
     path: Path
     record: ExperimentRecord
-    runs: tuple[Run, ...]
+    runs: tuple[StoredRun, ...]
     unreadable: dict[Path, str] = field(default_factory=dict)
     """Run directories that could not be read or are copies of another, and why."""
 
 
-def open_run(path: Path) -> Run:
+def open_run(path: Path) -> StoredRun:
     """The run in a directory; :class:`InputError` says why it is none."""
     if path.name.endswith(PARTIAL):
         raise InputError(f"{path} is an unfinished run", remedy="repeat the experiment")
     record = _read_record(path / "run.json", RunRecord)
-    return Run(path, record)
+    return StoredRun(path, record)
 
 
-def open_experiment(path: Path) -> Experiment:
+def open_experiment(path: Path) -> StoredExperiment:
     """The experiment in a directory. Runs that cannot be read are listed in ``unreadable``, unfinished ones are not."""
     record = _read_record(path / "experiment.json", ExperimentRecord)
-    runs: list[Run] = []
+    runs: list[StoredRun] = []
     unreadable: dict[Path, str] = {}
     for directory in sorted((path / "runs").glob("*")):
         if directory.name.endswith(PARTIAL) or not directory.is_dir():
@@ -100,15 +100,15 @@ def open_experiment(path: Path) -> Experiment:
             unreadable[directory] = error.message
     runs, copies = without_copies(runs)
     unreadable |= copies
-    return Experiment(path, record, tuple(sorted(runs, key=lambda run: run.record.position)), unreadable)
+    return StoredExperiment(path, record, tuple(sorted(runs, key=lambda run: run.record.position)), unreadable)
 
 
-def without_copies(runs: Sequence[Run]) -> tuple[list[Run], dict[Path, str]]:
+def without_copies(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], dict[Path, str]]:
     """Each run once, and why the others are left out: counted twice, a run would make intervals too narrow.
 
     Of a run and its copies the one whose directory has the run's name is kept.
     """
-    kept: dict[tuple[str, str], Run] = {}
+    kept: dict[tuple[str, str], StoredRun] = {}
     for run in sorted(runs, key=lambda run: (run.path.name != run.record.run_id, run.path)):
         kept.setdefault((run.record.experiment_id, run.record.run_id), run)
     copies = {
@@ -119,34 +119,34 @@ def without_copies(runs: Sequence[Run]) -> tuple[list[Run], dict[Path, str]]:
     return [run for run in runs if run.path not in copies], copies
 
 
-def open_loads(path: Path) -> list[Load]:
+def open_loads(path: Path) -> list[StoredLoad]:
     """The finished loads of an experiment's directory, in the order in which they were made.
 
     Loads that cannot be read are left out: what is concluded from runs does not rest on them.
     """
-    found = []
+    loads = []
     for directory in sorted((path / "loads").glob("*")):
         if directory.is_dir() and not directory.name.endswith(PARTIAL):
             with contextlib.suppress(InputError):
-                found.append(Load(directory, _read_record(directory / "load.json", LoadRecord)))
-    return found
+                loads.append(StoredLoad(directory, _read_record(directory / "load.json", LoadRecord)))
+    return loads
 
 
-def list_experiments(root: Path, unreadable: dict[Path, str] | None = None) -> list[Experiment]:
+def list_experiments(root: Path, unreadable: dict[Path, str] | None = None) -> list[StoredExperiment]:
     """Every experiment below the results folder, the oldest first; empty when the folder does not exist.
 
     One that cannot be read is put into ``unreadable`` with the reason, so that it does not hide the others; without
     ``unreadable`` it is raised.
     """
-    found = []
+    experiments = []
     for path in sorted(root.glob("*/experiment.json")):
         try:
-            found.append(open_experiment(path.parent))
+            experiments.append(open_experiment(path.parent))
         except InputError as error:
             if unreadable is None:
                 raise
             unreadable[path.parent] = error.message
-    return found
+    return experiments
 
 
 def _table(directory: Path, name: str) -> pa.Table:
@@ -154,10 +154,10 @@ def _table(directory: Path, name: str) -> pa.Table:
         raise InputError(f"there is no table {name}", remedy=f"one of {', '.join(tables.TABLES)}")
     file = directory / f"{name}.parquet"
     try:
-        found = file.stat()
+        stat = file.stat()
     except (FileNotFoundError, NotADirectoryError):
         return tables.empty(name)
-    return _read_table(file, name, found.st_mtime_ns, found.st_size)
+    return _read_table(file, name, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=TABLES_KEPT)

@@ -271,7 +271,7 @@ class PostgresRecord(Record):
     """How far its clock was ahead of the host's, negative in the past; None where it was not shifted, and in older records."""
 
 
-class Phase(Record):
+class RunPhase(Record):
     """A stretch of the run, [begin, end)."""
 
     name: Literal["warmup", "measure"]
@@ -370,7 +370,7 @@ class RunRecord(Record):
     drivers: dict[str, DriverRecord] = Field(default_factory=dict)
     """Each of several drivers that shared the load, by its name; empty for one driver, and in older records."""
     postgres: PostgresRecord
-    phases: tuple[Phase, ...]
+    phases: tuple[RunPhase, ...]
     account: Account
     queries: Count | None = None
     """Statements of a test of sysbench that were answered in the measure phase, as sysbench counts: BEGIN and COMMIT are two of
@@ -396,7 +396,7 @@ class RunRecord(Record):
     seconds: dict[str, float] = Field(default_factory=dict)
     """What the run spent its time on: attach, start, warmup, measure, stop."""
 
-    def phase(self, name: Literal["warmup", "measure"]) -> Phase:
+    def phase(self, name: Literal["warmup", "measure"]) -> RunPhase:
         """The phase of that name; KeyError when the run had none."""
         for phase in self.phases:
             if phase.name == name:
@@ -409,7 +409,7 @@ class RunRecord(Record):
         return self.bulk_load is not None or self.streams is not None or self.replay is not None
 
     @property
-    def measure(self) -> Phase:
+    def measure(self) -> RunPhase:
         """The phase that counts."""
         return self.phase("measure")
 

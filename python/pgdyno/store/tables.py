@@ -158,12 +158,12 @@ def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """The table of rows given as dictionaries. A column that a row lacks is NULL; whole numbers and text only."""
     import pyarrow as pa
 
-    found = list(rows)
+    results = list(rows)
     wanted = columns(name)
     if "volume" in wanted.names:
-        found = [{"volume": DATA_VOLUME, **row} for row in found]
-    further = {key: None for row in found for key in row if key not in wanted.names}
-    arrays = {field.name: pa.array([row.get(field.name) for row in found], field.type) for field in wanted}
+        results = [{"volume": DATA_VOLUME, **row} for row in results]
+    further = {key: None for row in results for key in row if key not in wanted.names}
+    arrays = {field.name: pa.array([row.get(field.name) for row in results], field.type) for field in wanted}
     for key in further if name in _FURTHER_COLUMNS else ():
-        arrays[key] = pa.array([row.get(key) for row in found], pa.int64())
+        arrays[key] = pa.array([row.get(key) for row in results], pa.int64())
     return pa.table(arrays)

@@ -84,7 +84,7 @@ class StreamsRecord(Record):
     """The refresh functions, in the order in which they ended; none of the figures above has them."""
 
 
-class Times(Record):
+class TimeDistribution(Record):
     """A distribution of times, in the subject's milliseconds."""
 
     count: Count
@@ -134,7 +134,7 @@ class SequenceFit(Record):
     """Of these, those behind which nothing is new but a value that the database's sequence has given already."""
 
 
-class Work(Record):
+class StatementWork(Record):
     """What pg_stat_statements counted of a statement."""
 
     calls: Count
@@ -152,8 +152,8 @@ class ComparedStatement(Record):
     """A statement here and in production. A parameter, a constant and a list of them are one `?`."""
 
     statement: str
-    production: Work
-    here: Work
+    production: StatementWork
+    here: StatementWork
 
 
 class LikenessRecord(Record):
@@ -267,13 +267,13 @@ class ReplayRecord(Record):
     connections_lost: Count
     ended_by: str = ""
     """Why it ended before its end; empty if it did not."""
-    response: Times
+    response: TimeDistribution
     """From when a statement was due until its answer."""
-    service: Times
+    service: TimeDistribution
     """From when it was sent, of statements that were done and whose duration production recorded."""
-    recorded: Times
+    recorded: TimeDistribution
     """Their durations in production."""
-    behind: Times
+    behind: TimeDistribution
     """How late statements were sent, for any reason."""
     keys: ReplayedKeys | None = None
     """None where keys were sent as captured."""

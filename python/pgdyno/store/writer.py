@@ -187,7 +187,7 @@ def other_experiments() -> dict[int, Path]:
 
     What cannot be looked at (another user's process) is left out.
     """
-    found = {}
+    document = {}
     for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
         words = line.split()  # 1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF
         if words[1:2] != ["FLOCK"] or words[3] != "WRITE" or int(words[4]) in (os.getpid(), -1, 0):
@@ -197,8 +197,8 @@ def other_experiments() -> dict[int, Path]:
                 with contextlib.suppress(OSError):
                     file = opened.readlink()
                     if file.name == EXPERIMENT_FILE:
-                        found[int(words[4])] = file.parent
-    return found
+                        document[int(words[4])] = file.parent
+    return document
 
 
 def _gone(directory: Path) -> HostError:

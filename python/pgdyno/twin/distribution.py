@@ -23,14 +23,14 @@ TAIL_SAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Distribution:
+class LatencyDistribution:
     """Nanoseconds in ascending order, each with how often it occurred."""
 
     values_ns: np.ndarray[Any, Any]
     counts: np.ndarray[Any, Any]
 
     @classmethod
-    def of_bins(cls, bins: Mapping[str, int]) -> Distribution:
+    def of_bins(cls, bins: Mapping[str, int]) -> LatencyDistribution:
         """From fio's ``bins``: the middle of each bin, which is 1/64 of its power of two wide, and its count."""
         import numpy as np
 
@@ -57,14 +57,14 @@ class Distribution:
         at = int(np.searchsorted(reached, share * reached[-1] - 0.5, side="left"))
         return float(self.values_ns[min(at, len(self.values_ns) - 1)])
 
-    def plus(self, other: Distribution) -> Distribution:
+    def plus(self, other: LatencyDistribution) -> LatencyDistribution:
         """The distribution of the sum of two independent times (a write and the flush after it)."""
         import numpy as np
 
         values = np.add.outer(self.values_ns, other.values_ns).ravel()
         weights = np.multiply.outer(self.counts, other.counts / other.counts.sum()).ravel()
         order = np.argsort(values, kind="stable")
-        return Distribution(values[order], weights[order])
+        return LatencyDistribution(values[order], weights[order])
 
     def mean_above_ns(self, share: float) -> float:
         """Mean of the values above a quantile, the value at the quantile counted by its part above it."""
@@ -75,10 +75,10 @@ class Distribution:
         return float((self.values_ns * weight).sum() / weight.sum())
 
 
-def table_ns(found: Distribution, less_ns: float, probabilities_ppm: Sequence[int]) -> list[int]:
+def table_ns(distribution: LatencyDistribution, less_ns: float, probabilities_ppm: Sequence[int]) -> list[int]:
     """Quantiles at ``probabilities_ppm``, all less ``less_ns`` and never below 0, ascending whole nanoseconds."""
-    points = [found.quantile_ns(ppm / 1e6) for ppm in probabilities_ppm[:-1]]
-    tail_ns = found.mean_above_ns(probabilities_ppm[-2] / 1e6)
+    points = [distribution.quantile_ns(ppm / 1e6) for ppm in probabilities_ppm[:-1]]
+    tail_ns = distribution.mean_above_ns(probabilities_ppm[-2] / 1e6)
     points.append(max(points[-1], 2 * tail_ns - points[-1]))
     table: list[int] = []
     for point in points:

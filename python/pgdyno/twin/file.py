@@ -13,7 +13,7 @@ from pgdyno import owner
 from pgdyno.errors import InputError
 from pgdyno.twin.fit import Twin
 from pgdyno.twin.measurements import Measurements
-from pgdyno.twin.target import MIB, Target
+from pgdyno.twin.target import MIB, FioTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,18 +38,18 @@ def require_writable(path: Path) -> None:
         raise InputError(f"{path} does not end in .toml, by which a twin is known", remedy=f"name it {path}.toml")
 
 
-def write(path: Path, twin: Twin, target: Target, found: Measurements, *, fio: str, pgdyno: str) -> None:
+def write(path: Path, twin: Twin, target: FioTarget, measurements: Measurements, *, fio: str, pgdyno: str) -> None:
     """Write the file whole, or not at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_text(text(twin, target, found, fio=fio, pgdyno=pgdyno), encoding="utf-8")
+        unfinished.write_text(text(twin, target, measurements, fio=fio, pgdyno=pgdyno), encoding="utf-8")
         owner.give(unfinished)
         unfinished.rename(path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def text(twin: Twin, target: Target, found: Measurements, *, fio: str, pgdyno: str) -> str:
+def text(twin: Twin, target: FioTarget, measurements: Measurements, *, fio: str, pgdyno: str) -> str:
     """The file's content."""
     lines = [
         "# A twin of a disk, written by `pgdyno volume fit`. It can be attached and compared like any other volume:",
@@ -66,7 +66,7 @@ def text(twin: Twin, target: Target, found: Measurements, *, fio: str, pgdyno: s
         f"file_system = {_string(target.file_system or 'none')}",
         f"at = {datetime.now(UTC).replace(microsecond=0).isoformat().replace('+00:00', 'Z')}",
         f"with = {_string(f'{fio}, pgdyno {pgdyno}')}",
-        f"written_mib = {round(found.written_bytes / MIB)}",
+        f"written_mib = {round(measurements.written_bytes / MIB)}",
         "",
         "# Sustained I/O units per second, and the additional burst, as time at that rate.",
         "[iops]",
@@ -92,7 +92,7 @@ def text(twin: Twin, target: Target, found: Measurements, *, fio: str, pgdyno: s
         *_table("read_ns", twin.read_ns),
         *_table("write_ns", twin.write_ns),
         "",
-        *_measured(found),
+        *_measured(measurements),
     ]
     return "\n".join(lines) + "\n"
 
@@ -109,22 +109,24 @@ def _throughput(twin: Twin) -> list[str]:
     ]
 
 
-def _measured(found: Measurements) -> Iterable[str]:
+def _measured(measurements: Measurements) -> Iterable[str]:
     """Medians and rates as fio saw them, so that a reader can judge the fit; the engine does not read them."""
     yield "# As fio saw it: medians in microseconds and rates. For people; not read."
     yield "[measured]"
-    for op in found.alone:
-        disk, null = (each[op].latency.quantile_ns(0.5) / 1000 for each in (found.alone, found.null_alone))
+    for op in measurements.alone:
+        disk, null = (
+            each[op].latency.quantile_ns(0.5) / 1000 for each in (measurements.alone, measurements.null_alone)
+        )
         yield f"{op}_alone_us = {disk:.1f}"
         yield f"{op}_alone_on_a_null_volume_us = {null:.1f}"
-        for (other, size), answer in found.light.items():
+        for (other, size), answer in measurements.light.items():
             if other == op:
                 yield f"{op}_{size}_kib_us = {answer.latency.quantile_ns(0.5) / 1000:.1f}"
-        yield f"{op}_many_per_s = {found.many[op].per_s:.1f}"
-        yield f"{op}_large_mib_per_s = {found.large[op].bytes_per_s / MIB:.1f}"
-    yield f"sequential_read_per_s = {found.sequential.per_s:.1f}"
-    if found.mixed is not None:
-        yield f"mixed_write_per_s = {found.mixed.per_s:.1f}"
+        yield f"{op}_many_per_s = {measurements.many[op].per_s:.1f}"
+        yield f"{op}_large_mib_per_s = {measurements.large[op].bytes_per_s / MIB:.1f}"
+    yield f"sequential_read_per_s = {measurements.sequential.per_s:.1f}"
+    if measurements.mixed is not None:
+        yield f"mixed_write_per_s = {measurements.mixed.per_s:.1f}"
 
 
 def _table(key: str, rows: Sequence[Sequence[int]]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pgdyno.errors import HostError
 from pgdyno.twin.distribution import probabilities_ppm, table_ns
-from pgdyno.twin.jobs import Answer, Job, Op
+from pgdyno.twin.jobs import FioJob, JobResult, Op
 from pgdyno.twin.measurements import PAGE_KIB, Measurements
 
 CACHED_US = 60.0
@@ -42,7 +42,7 @@ _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Limit:
+class TokenBucketFit:
     """A token bucket as it was seen from outside."""
 
     per_s: float
@@ -75,7 +75,7 @@ class Twin:
     """What the twin has not, or has less well than the disk."""
 
 
-def limit_of(answer: Answer) -> Limit:
+def limit_of(answer: JobResult) -> TokenBucketFit:
     """Rate and bucket of a saturated job, from the line through its completions after half of its time.
 
     With a bucket that is full at first, ``completed(t) = bucket + rate x t`` once it is empty.
@@ -87,11 +87,11 @@ def limit_of(answer: Answer) -> Limit:
     count = np.arange(1, len(done_s) + 1)
     late = done_s >= done_s[-1] / 2
     if late.sum() < 2 or done_s[late][0] == done_s[-1]:
-        return Limit(answer.per_s, 0, False, 0.0)
+        return TokenBucketFit(answer.per_s, 0, False, 0.0)
     rate, held = np.polyfit(done_s[late], count[late], 1)
     third, last = (_rate_between(done_s, low, high) for low, high in ((0.5, 0.75), (0.75, 1.0)))
     late_ns = answer.course.latency_ns[answer.course.done_s >= done_s[-1] / 2]
-    return Limit(
+    return TokenBucketFit(
         per_s=float(rate),
         bucket_ms=max(0, round(1000 * held / rate)),
         steady=last > third * (1 - STEADY),
@@ -113,7 +113,7 @@ def ambiguous_unit_kib(small_per_s: float, large_kib_per_s: float) -> int | None
     return next((unit for unit in UNITS_KIB if abs(ratio / unit - 1) <= UNIT_TOLERANCE), None)
 
 
-def mix_for(unit_kib: int, job: Job) -> Job:
+def mix_for(unit_kib: int, job: FioJob) -> FioJob:
     """``job`` with equal numbers of units from large and from small requests.
 
     They are not larger than the usual unit, so that they are one each where that is the disk's.
@@ -121,7 +121,7 @@ def mix_for(unit_kib: int, job: Job) -> Job:
     return replace(job, large_kib=UNIT_KIB, large_percent=round(100 / (1 + UNIT_KIB / unit_kib)))
 
 
-def counts_in_units(unit_kib: int, small_per_s: float, bytes_per_s: float, mixed: Answer) -> bool:
+def counts_in_units(unit_kib: int, small_per_s: float, bytes_per_s: float, mixed: JobResult) -> bool:
     """Whether a mix of small and large requests ran at the pace of one limit on units, and not at that of two limits.
 
     A request of the mix takes on average ``units / IOPS`` in the first case, and ``max(1 / IOPS, bytes / throughput)``
@@ -136,7 +136,7 @@ def counts_in_units(unit_kib: int, small_per_s: float, bytes_per_s: float, mixed
     return abs(math.log(mixed.per_s / by_units)) < abs(math.log(mixed.per_s / by_both))
 
 
-def require_slower_than_the_floor(shown: str, disk: dict[Op, Answer], null: dict[Op, Answer]) -> None:
+def require_slower_than_the_floor(shown: str, disk: dict[Op, JobResult], null: dict[Op, JobResult]) -> None:
     """:class:`HostError` with both figures where the emulator's own latency is not below half of the disk's."""
     for op, answer in disk.items():
         disk_us, floor_us = (each.latency.quantile_ns(0.5) / 1000 for each in (answer, null[op]))
@@ -149,24 +149,27 @@ def require_slower_than_the_floor(shown: str, disk: dict[Op, Answer], null: dict
             )
 
 
-def fit(found: Measurements) -> Twin:
+def fit(measurements: Measurements) -> Twin:
     """The volume whose model explains what was measured."""
     notes: list[str] = []
-    small = {op: limit_of(answer) for op, answer in found.many.items()}
-    large = {op: limit_of(answer) for op, answer in found.large.items()}
+    small = {op: limit_of(answer) for op, answer in measurements.many.items()}
+    large = {op: limit_of(answer) for op, answer in measurements.large.items()}
     for op in small:
         if not (small[op].steady and large[op].steady):
             notes.append(f"the rate of {op}s still fell at the end: credits that last longer are not in the twin")
     reads_per_s, writes_per_s = _rates(small["read"].per_s, small["write"].per_s)
-    large_job = found.large["write"].job
+    large_job = measurements.large["write"].job
     bytes_per_s = _bytes_per_s({op: limit.per_s * large_job.block_kib * 1024 for op, limit in large.items()}, notes)
-    unit_kib, bounded = _unit_kib(found, small["write"].per_s, bytes_per_s, large_job)
-    _note_a_cache(found, notes)
-    _note_limits_of_the_emulator(found, max(reads_per_s, writes_per_s), bytes_per_s / _MIB, notes)
-    sizes = tuple(sorted({size for _, size in found.light}))
-    ppm = probabilities_ppm(min(found.light[op, PAGE_KIB].latency.total for op in small))
+    unit_kib, bounded = _unit_kib(measurements, small["write"].per_s, bytes_per_s, large_job)
+    _note_a_cache(measurements, notes)
+    _note_limits_of_the_emulator(measurements, max(reads_per_s, writes_per_s), bytes_per_s / _MIB, notes)
+    sizes = tuple(sorted({size for _, size in measurements.light}))
+    ppm = probabilities_ppm(min(measurements.light[op, PAGE_KIB].latency.total for op in small))
     tables = {
-        op: tuple(tuple(table_ns(found.light[op, size].latency, _fio_ns(found, op, size), ppm)) for size in sizes)
+        op: tuple(
+            tuple(table_ns(measurements.light[op, size].latency, _fio_ns(measurements, op, size), ppm))
+            for size in sizes
+        )
         for op in small
     }
     return Twin(
@@ -176,7 +179,7 @@ def fit(found: Measurements) -> Twin:
         bytes_per_s=round(bytes_per_s) if bounded else None,
         bytes_bucket_ms=large["write"].bucket_ms if bounded else 0,
         unit_kib=unit_kib,
-        merge_sequential=found.sequential.per_s > MERGED_RATIO * small["read"].per_s,
+        merge_sequential=measurements.sequential.per_s > MERGED_RATIO * small["read"].per_s,
         order="gamma" if small["write"].spread > SPREAD_OF_A_DRAWN_ORDER else "fifo",
         size_kib=sizes,
         probability_ppm=ppm,
@@ -209,27 +212,29 @@ def _bytes_per_s(by_op: dict[Op, float], notes: list[str]) -> float:
     return (low + high) / 2
 
 
-def _unit_kib(found: Measurements, small_per_s: float, bytes_per_s: float, large_job: Job) -> tuple[int, bool]:
+def _unit_kib(
+    measurements: Measurements, small_per_s: float, bytes_per_s: float, large_job: FioJob
+) -> tuple[int, bool]:
     """The unit of accounting, and whether there is a limit on bytes beside it."""
     ratio_kib = bytes_per_s / 1024 / small_per_s
     if ratio_kib >= large_job.block_kib * (1 - UNIT_TOLERANCE):
         return UNIT_KIB_MOST, False
     unit_kib = ambiguous_unit_kib(small_per_s, bytes_per_s / 1024)
-    if unit_kib and found.mixed and counts_in_units(unit_kib, small_per_s, bytes_per_s, found.mixed):
+    if unit_kib and measurements.mixed and counts_in_units(unit_kib, small_per_s, bytes_per_s, measurements.mixed):
         return unit_kib, False
     # Large requests came so fast that a unit must be this large at least.
     fitting = (unit for unit in (UNIT_KIB, 2 * UNIT_KIB) if ratio_kib <= unit * (1 + UNIT_TOLERANCE))
     return next(fitting, UNIT_KIB_MOST), True
 
 
-def _fio_ns(found: Measurements, op: Op, block_kib: int) -> float:
+def _fio_ns(measurements: Measurements, op: Op, block_kib: int) -> float:
     """What fio adds to a request beyond the path that the emulator takes off by itself."""
-    null_ns = found.null_light[op, block_kib].latency.quantile_ns(0.5)
-    return max(0.0, null_ns - found.path[op].ns(block_kib))
+    null_ns = measurements.null_light[op, block_kib].latency.quantile_ns(0.5)
+    return max(0.0, null_ns - measurements.path[op].ns(block_kib))
 
 
-def _note_a_cache(found: Measurements, notes: list[str]) -> None:
-    read_us = found.light["read", PAGE_KIB].latency.quantile_ns(0.5) / 1000
+def _note_a_cache(measurements: Measurements, notes: list[str]) -> None:
+    read_us = measurements.light["read", PAGE_KIB].latency.quantile_ns(0.5) / 1000
     if read_us < CACHED_US:
         notes.append(
             f"this looks like a cache: a read of {PAGE_KIB} KiB took {read_us:,.0f} us, and flash mostly needs more than"
@@ -237,10 +242,10 @@ def _note_a_cache(found: Measurements, notes: list[str]) -> None:
         )
 
 
-def _note_limits_of_the_emulator(found: Measurements, per_s: float, mib_per_s: float, notes: list[str]) -> None:
-    for op in found.alone:
+def _note_limits_of_the_emulator(measurements: Measurements, per_s: float, mib_per_s: float, notes: list[str]) -> None:
+    for op in measurements.alone:
         light_us, floor_us = (
-            each[op, PAGE_KIB].latency.quantile_ns(0.5) / 1000 for each in (found.light, found.null_light)
+            each[op, PAGE_KIB].latency.quantile_ns(0.5) / 1000 for each in (measurements.light, measurements.null_light)
         )
         if floor_us >= FLOOR_SHARE * light_us:
             notes.append(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno import _engine
 from pgdyno.errors import HostError
-from pgdyno.twin.distribution import Distribution
+from pgdyno.twin.distribution import LatencyDistribution
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ _START_S = 0.5
 
 
 @dataclass(frozen=True)
-class Job:
+class FioJob:
     """One job: requests of one operation, direct, for a time."""
 
     op: Op
@@ -92,15 +92,15 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Answer:
+class JobResult:
     """What fio saw of one job."""
 
-    job: Job
+    job: FioJob
     per_s: float
     """Completions a second."""
     bytes_per_s: float
     written_bytes: int
-    latency: Distribution
+    latency: LatencyDistribution
     """From before the submission to after the completion; with the flush, where the job asked for one."""
     course: Course | None = None
 
@@ -112,25 +112,25 @@ def require_fio() -> str:
     return subprocess.run(["fio", "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def ask(path: str, region_bytes: int, job: Job, scratch: Path) -> Answer:
+def ask(path: str, region_bytes: int, job: FioJob, scratch: Path) -> JobResult:
     """Run one job. ``scratch`` is where fio writes down what it sees; it must not be on the disk that is measured."""
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         log = Path(folder) / "course" if job.logged else None
-        said = _fio(job.words(path, region_bytes, log), job.seconds + PATIENCE_S, Path(folder), path)
-        found = json.loads(said[said.index("{") :])["jobs"][0]
-        side = found[job.op]
+        fio = _fio(job.words(path, region_bytes, log), job.seconds + PATIENCE_S, Path(folder), path)
+        result = json.loads(fio[fio.index("{") :])["jobs"][0]
+        side = result[job.op]
         # Before the log is read: of a disk that completed nothing it is empty.
         if not side["total_ios"]:
             raise HostError(f"{path} completed no {job.op} in {job.seconds} s", remedy="see whether the disk works")
         course = _course(Path(f"{log}_lat.1.log")) if log else None
-    latency = Distribution.of_bins(side["lat_ns"]["bins"])
+    latency = LatencyDistribution.of_bins(side["lat_ns"]["bins"])
     if job.synced:
-        latency = latency.plus(Distribution.of_bins(found["sync"]["lat_ns"]["bins"]))
+        latency = latency.plus(LatencyDistribution.of_bins(result["sync"]["lat_ns"]["bins"]))
     seconds = side["runtime"] / 1000
     moved = int(side["io_bytes"])
-    return Answer(
+    return JobResult(
         job=job,
-        per_s=Distribution.of_bins(side["lat_ns"]["bins"]).total / seconds,
+        per_s=LatencyDistribution.of_bins(side["lat_ns"]["bins"]).total / seconds,
         bytes_per_s=moved / seconds,
         written_bytes=moved if job.op == "write" else 0,
         latency=latency,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError
 from pgdyno.host import volume
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.process import own_name
 from pgdyno.host.scratch import scratch_directory
 from pgdyno.twin import jobs
 from pgdyno.twin.fit import ambiguous_unit_kib, limit_of, mix_for, require_slower_than_the_floor
-from pgdyno.twin.jobs import Answer, Job, Op
+from pgdyno.twin.jobs import FioJob, JobResult, Op
 from pgdyno.twin.measurements import PAGE_KIB, Measurements, PathCost
-from pgdyno.twin.target import MIB, Target
+from pgdyno.twin.target import MIB, FioTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ Tell = Callable[[float, float, str], None]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class JobSchedule:
     """Seconds of each kind of job. The defaults come to about two and a half minutes."""
 
     fill: int = 60
@@ -60,26 +60,26 @@ class Schedule:
     """Jobs whose bucket an earlier job has emptied."""
 
     @classmethod
-    def quick(cls) -> Schedule:
+    def quick(cls) -> JobSchedule:
         """About a third of the time: buckets of more than a second are not seen, and rare latencies hardly."""
         return cls(fill=20, probe=1, alone=2, light=1, null=1, many=5, large=5, second=3)
 
-    def plan(self, region_mib: int) -> dict[str, Job]:
+    def plan(self, region_mib: int) -> dict[str, FioJob]:
         """Every job on the disk by its name, but for the rate of the light ones, in order."""
-        plan = {"fill": Job("write", 1024, 8, self.fill, random=False, most_mib=region_mib)}
+        plan = {"fill": FioJob("write", 1024, 8, self.fill, random=False, most_mib=region_mib)}
         for op in OPS:
-            plan[f"probe {op}"] = Job(op, 4, MANY_DEPTH, self.probe, most_mib=512)
+            plan[f"probe {op}"] = FioJob(op, 4, MANY_DEPTH, self.probe, most_mib=512)
         for op in OPS:
-            plan[f"alone {op}"] = Job(op, PAGE_KIB, 1, self.alone, synced=op == "write")
+            plan[f"alone {op}"] = FioJob(op, PAGE_KIB, 1, self.alone, synced=op == "write")
         for op in OPS:
             for size in SIZES_KIB:
-                plan[f"light {op} {size}"] = Job(op, size, 1, self.light, synced=op == "write", most_mib=512)
-        plan["many write"] = Job("write", 4, MANY_DEPTH, self.many, logged=True, most_mib=2048)
-        plan["many read"] = Job("read", 4, MANY_DEPTH, self.second, logged=True)
-        plan["large write"] = Job("write", LARGE_KIB, 16, self.large, logged=True, most_mib=8192)
-        plan["large read"] = Job("read", LARGE_KIB, 16, self.second, logged=True)
-        plan["mixed"] = Job("write", 4, MANY_DEPTH, self.second, most_mib=1024)
-        plan["sequential"] = Job("read", 16, 32, self.second, random=False)
+                plan[f"light {op} {size}"] = FioJob(op, size, 1, self.light, synced=op == "write", most_mib=512)
+        plan["many write"] = FioJob("write", 4, MANY_DEPTH, self.many, logged=True, most_mib=2048)
+        plan["many read"] = FioJob("read", 4, MANY_DEPTH, self.second, logged=True)
+        plan["large write"] = FioJob("write", LARGE_KIB, 16, self.large, logged=True, most_mib=8192)
+        plan["large read"] = FioJob("read", LARGE_KIB, 16, self.second, logged=True)
+        plan["mixed"] = FioJob("write", 4, MANY_DEPTH, self.second, most_mib=1024)
+        plan["sequential"] = FioJob("read", 16, 32, self.second, random=False)
         return plan
 
     def most_written_mib(self, region_mib: int) -> int:
@@ -98,18 +98,18 @@ _ATTACH_S = 4.0
 
 
 @dataclass
-class _Asking:
+class _JobRunner:
     """Asks jobs one after the other and keeps count."""
 
-    target: Target
+    target: FioTarget
     scratch: Path
     total_s: float
     tell: Tell
     done_s: float = 0.0
     written_bytes: int = 0
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, JobResult] = field(default_factory=dict)
 
-    def disk(self, name: str, job: Job, region_bytes: int) -> Answer:
+    def disk(self, name: str, job: FioJob, region_bytes: int) -> JobResult:
         self.tell(self.done_s, self.total_s, name)
         answer = jobs.ask(self.target.path, region_bytes, job, self.scratch)
         self.answers[name] = answer
@@ -117,19 +117,19 @@ class _Asking:
         self.done_s += job.takes_s
         return answer
 
-    def null(self, name: str, job: Job, path: str, seconds: int) -> Answer:
+    def null(self, name: str, job: FioJob, path: str, seconds: int) -> JobResult:
         self.tell(self.done_s, self.total_s, f"emulator: {name}")
         answer = jobs.ask(path, NULL_REGION_BYTES, replace(job, seconds=seconds), self.scratch)
         self.done_s += seconds
         return answer
 
 
-def measure(target: Target, schedule: Schedule, *, state_dir: Path, tell: Tell) -> Measurements:
+def measure(target: FioTarget, schedule: JobSchedule, *, state_dir: Path, tell: Tell) -> Measurements:
     """Ask everything. :class:`HostError` when the disk is too slow to be filled, or too fast to be emulated."""
     region_mib = target.region_bytes // MIB
     plan = schedule.plan(region_mib)
     with scratch_directory(state_dir) as scratch:
-        asking = _Asking(target, scratch, schedule.takes_s(region_mib), tell)
+        asking = _JobRunner(target, scratch, schedule.takes_s(region_mib), tell)
         filled = asking.disk("fill", plan["fill"], target.region_bytes)
         asking.done_s = schedule.fill / 2
         region_bytes = min(target.region_bytes, filled.written_bytes // MIB * MIB)
@@ -140,7 +140,7 @@ def measure(target: Target, schedule: Schedule, *, state_dir: Path, tell: Tell) 
                 remedy="see whether something else keeps the disk busy",
             )
 
-        def disk(name: str) -> Answer:
+        def disk(name: str) -> JobResult:
             return asking.disk(name, plan[name], region_bytes)
 
         probes = {op: disk(f"probe {op}") for op in OPS}
@@ -181,11 +181,11 @@ def _light_per_s(block_kib: int, small_per_s: float, bytes_per_s: float) -> int:
 
 
 def _null(
-    asking: _Asking, plan: dict[str, Job], schedule: Schedule, state_dir: Path
-) -> tuple[dict[Op, Answer], dict[tuple[Op, int], Answer], dict[Op, PathCost]]:
+    asking: _JobRunner, plan: dict[str, FioJob], schedule: JobSchedule, state_dir: Path
+) -> tuple[dict[Op, JobResult], dict[tuple[Op, int], JobResult], dict[Op, PathCost]]:
     """The same light jobs on a volume that takes no time: what fio and the emulator cost by themselves."""
     asking.tell(asking.done_s, asking.total_s, "attaching a null volume")
-    with _null_target(asking.target.file_system is None, state_dir) as (found, path):
+    with _null_target(asking.target.file_system is None, state_dir) as (null_target, path):
         asking.done_s += _ATTACH_S
         jobs.ask(path, NULL_REGION_BYTES, replace(plan["fill"], most_mib=NULL_REGION_BYTES // MIB), asking.scratch)
         alone = {op: asking.null(f"alone {op}", plan[f"alone {op}"], path, schedule.null) for op in OPS}
@@ -194,7 +194,7 @@ def _null(
             for op in OPS
             for size in SIZES_KIB
         }
-        overhead = found.facts["base_overhead"]
+        overhead = null_target.facts["base_overhead"]
         costs = {op: PathCost(int(overhead[op]["fixed_ns"]), int(overhead[op]["per_kib_ps"])) for op in OPS}
     return alone, light, costs
 
@@ -203,14 +203,14 @@ def _null(
 def _null_target(bare: bool, state_dir: Path) -> Iterator[tuple[AttachedVolume, str]]:
     """A null volume and what fio opens on it: a file as on the disk, or the device where the disk is one."""
     if bare:
-        with volume.attached("null:size=1GiB", mount=None, state_dir=state_dir) as found:
-            yield found, found.block_device
+        with volume.attached("null:size=1GiB", mount=None, state_dir=state_dir) as result:
+            yield result, result.block_device
         return
     with (
-        Journal(state_dir).directory(state_dir / "mounts" / own_name("fit")) as mount,
-        volume.attached("null:size=1GiB", mount=mount, state_dir=state_dir) as found,
+        HostJournal(state_dir).directory(state_dir / "mounts" / own_name("fit")) as mount,
+        volume.attached("null:size=1GiB", mount=mount, state_dir=state_dir) as result,
     ):
         file = mount / "fit"
         with file.open("wb") as made:
             made.truncate(NULL_REGION_BYTES)
-        yield found, str(file)
+        yield result, str(file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.twin.jobs import Answer, Op
+from pgdyno.twin.jobs import JobResult, Op
 
 PAGE_KIB = 8
 """PostgreSQL's page."""
@@ -26,20 +26,20 @@ class PathCost:
 class Measurements:
     """Every answer that a fit uses."""
 
-    alone: dict[Op, Answer]
+    alone: dict[Op, JobResult]
     """One request at a time, at once after each other, pages: what one client sees for good."""
-    light: dict[tuple[Op, int], Answer]
+    light: dict[tuple[Op, int], JobResult]
     """One at a time, seldom, by size in KiB: the time that the disk itself takes."""
-    many: dict[Op, Answer]
+    many: dict[Op, JobResult]
     """Small ones, many at a time, with their course: IOPS, bucket, order."""
-    large: dict[Op, Answer]
+    large: dict[Op, JobResult]
     """Large ones, many at a time, with their course: throughput and its bucket."""
-    mixed: Answer | None
+    mixed: JobResult | None
     """Small and large ones together, where IOPS by units and bytes cannot be told apart otherwise."""
-    sequential: Answer
+    sequential: JobResult
     """Small sequential ones, many at a time."""
-    null_alone: dict[Op, Answer]
-    null_light: dict[tuple[Op, int], Answer]
+    null_alone: dict[Op, JobResult]
+    null_light: dict[tuple[Op, int], JobResult]
     path: dict[Op, PathCost]
     written_bytes: int
     """Written to the disk in all."""

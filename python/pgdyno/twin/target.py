@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Target:
+class FioTarget:
     """What fio is let loose on."""
 
     path: str
@@ -42,7 +42,7 @@ class Target:
 
 
 @contextmanager
-def opened(path: Path, region_bytes: int, *, overwrite: bool) -> Iterator[Target]:
+def opened(path: Path, region_bytes: int, *, overwrite: bool) -> Iterator[FioTarget]:
     """A target for the length of a ``with`` block. Refuses what is in use, what already exists, and too little space."""
     if _is_block_device(path):
         yield _device(path, region_bytes, overwrite=overwrite)
@@ -53,7 +53,7 @@ def opened(path: Path, region_bytes: int, *, overwrite: bool) -> Iterator[Target
     try:
         _allocate(descriptor, region_bytes, folder)
         device, kind = _file_system_of(folder)
-        yield Target(
+        yield FioTarget(
             path=f"/proc/{os.getpid()}/fd/{descriptor}",
             shown=str(path.absolute()),
             region_bytes=region_bytes,
@@ -120,7 +120,7 @@ def _require_room(folder: Path, region_bytes: int) -> None:
         )
 
 
-def _device(path: Path, region_bytes: int, *, overwrite: bool) -> Target:
+def _device(path: Path, region_bytes: int, *, overwrite: bool) -> FioTarget:
     if not overwrite:
         raise InputError(
             f"{path} is a block device, and fitting would overwrite what is on it",
@@ -143,7 +143,7 @@ def _device(path: Path, region_bytes: int, *, overwrite: bool) -> Target:
             remedy="choose a smaller --region",
         )
     real = str(path.resolve())
-    return Target(real, str(path.absolute()), region_bytes, size_bytes, real, None)
+    return FioTarget(real, str(path.absolute()), region_bytes, size_bytes, real, None)
 
 
 def _file_system_of(folder: Path) -> tuple[str, str | None]:
@@ -151,5 +151,5 @@ def _file_system_of(folder: Path) -> tuple[str, str | None]:
     holding = [mount for mount in mounts.mounts() if mount.target == folder or mount.target in folder.parents]
     if not holding:
         return "unknown", None
-    found = max(holding, key=lambda mount: (len(mount.target.parts), mount.mount_id))
-    return found.source, found.fstype
+    result = max(holding, key=lambda mount: (len(mount.target.parts), mount.mount_id))
+    return result.source, result.fstype

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.errors import PgdynoError
 from pgdyno.workload import histogram
-from pgdyno.workload.native_record import SECOND_NS, Said
+from pgdyno.workload.native_record import SECOND_NS, DriverOutput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,47 +30,47 @@ _UNTOLD = {"count": 0}
 """Lateness of several drivers: see the module."""
 
 
-def said(parts: Sequence[Said]) -> Said:
+def said(parts: Sequence[DriverOutput]) -> DriverOutput:
     """What one driver would have said; each part has its summary, and all began at the same instant."""
     readies = [part.ready for part in parts]
     ready = readies[0] | {
-        "clients": sum(one["clients"] for one in readies),
-        "connect_ns": max(one["connect_ns"] for one in readies),
+        "clients": sum(ready["clients"] for ready in readies),
+        "connect_ns": max(ready["connect_ns"] for ready in readies),
     }
     at: dict[int, list[Line]] = {}
     for part in parts:
         for second in part.seconds:
             at.setdefault(second["begin_ns"], []).append(second)
     seconds = [line(at[begin_ns]) | {"warmup": at[begin_ns][0]["warmup"]} for begin_ns in sorted(at)]
-    return Said(ready, seconds, _summary([part.summary for part in parts if part.summary is not None]))
+    return DriverOutput(ready, seconds, _summary([part.summary for part in parts if part.summary is not None]))
 
 
 def line(lines: Sequence[Line]) -> Line:
     """Seconds or summaries of the same workload as one, without what only one of these has."""
     return {
-        "begin_ns": min(one["begin_ns"] for one in lines),
-        "end_ns": max(one["end_ns"] for one in lines),
+        "begin_ns": min(line["begin_ns"] for line in lines),
+        "end_ns": max(line["end_ns"] for line in lines),
         **_sums(lines, _OF_LINE),
         "scripts": [_part(same, (*_COUNTS,), ("response_us", "service_us")) for same in _by_place(lines, "scripts")],
         "statements": [_part(same, ("count",), ("service_us",)) for same in _by_place(lines, "statements")],
-        "queries": _added([one["queries"] for one in lines]),
-        "errors": _added([one["errors"] for one in lines]),
+        "queries": _added([line["queries"] for line in lines]),
+        "errors": _added([line["errors"] for line in lines]),
         "lag_us": _UNTOLD,
         "wake_us": _UNTOLD,
     }
 
 
-def summary_of(part: Said) -> Line:
+def summary_of(part: DriverOutput) -> Line:
     """The summary of a driver that was lost before it could say one: its seconds after the warm-up, of which there are some.
 
     What it had begun since the last of them is in no account.
     """
     measured = [second for second in part.seconds if not second["warmup"]]
-    found = line(measured)
+    result = line(measured)
     settled = [sum(second[name] for name in _COUNTS if name != "retries") for second in part.seconds]
     warmup = sum(count for count, second in zip(settled, part.seconds, strict=True) if second["warmup"])
-    return found | {
-        **_rates(found),
+    return result | {
+        **_rates(result),
         "connect_ns": part.ready["connect_ns"],
         "begin_late_ns": 0,
         "woke_late_ns": 0,
@@ -86,13 +86,13 @@ def summary_of(part: Said) -> Line:
 
 
 def _summary(summaries: Sequence[Line]) -> Line:
-    found = line(summaries)
-    return found | {
-        **_rates(found),
+    result = line(summaries)
+    return result | {
+        **_rates(result),
         **_sums(summaries, _OF_SUMMARY),
-        **{name: max(one[name] for one in summaries) for name in _LATEST},
-        "inputs": _added([one["inputs"] for one in summaries]),
-        "reconnects_failed": _added([one["reconnects_failed"] for one in summaries]),
+        **{name: max(summary[name] for summary in summaries) for name in _LATEST},
+        "inputs": _added([summary["inputs"] for summary in summaries]),
+        "reconnects_failed": _added([summary["reconnects_failed"] for summary in summaries]),
         "reconnect_error": _first(summaries, "reconnect_error"),
         "ended_by": _first(summaries, "ended_by"),
         "unit": "us",
@@ -101,35 +101,37 @@ def _summary(summaries: Sequence[Line]) -> Line:
 
 def _first(summaries: Sequence[Line], name: str) -> Any:
     """What the first of them says that says something."""
-    return next((one[name] for one in summaries if one[name] is not None), None)
+    return next((summary[name] for summary in summaries if summary[name] is not None), None)
 
 
-def _rates(found: Line) -> dict[str, float]:
-    seconds = max(1, found["end_ns"] - found["begin_ns"]) / SECOND_NS
-    return {"tps": found["succeeded"] / seconds, "qps": sum(found["queries"].values()) / seconds}
+def _rates(line: Line) -> dict[str, float]:
+    seconds = max(1, line["end_ns"] - line["begin_ns"]) / SECOND_NS
+    return {"tps": line["succeeded"] / seconds, "qps": sum(line["queries"].values()) / seconds}
 
 
 def _by_place(lines: Sequence[Line], name: str) -> list[list[Line]]:
     """The scripts, or statements, that stand at the same place: drivers of one workload have the same."""
-    names = {tuple(entry["name"] for entry in one[name]) for one in lines}
+    names = {tuple(entry["name"] for entry in line[name]) for line in lines}
     if len(names) != 1:
         raise PgdynoError(
             f"the drivers of one load ran different {name}",
             remedy="this is a bug in pgdyno if `pgdyno doctor` finds nothing",
         )
-    return [list(same) for same in zip(*(one[name] for one in lines), strict=True)]
+    return [list(same) for same in zip(*(line[name] for line in lines), strict=True)]
 
 
 def _part(same: Sequence[Line], counts: Sequence[str], histograms: Sequence[str]) -> Line:
     return (
-        dict(same[0]) | _sums(same, counts) | {name: histogram.added(one[name] for one in same) for name in histograms}
+        dict(same[0])
+        | _sums(same, counts)
+        | {name: histogram.added(line[name] for line in same) for name in histograms}
     )
 
 
 def _sums(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, int]:
-    return {name: sum(one[name] for one in lines) for name in names}
+    return {name: sum(line[name] for line in lines) for name in names}
 
 
 def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    names = dict.fromkeys(name for one in counts for name in one)
-    return {name: sum(one.get(name, 0) for one in counts) for name in names}
+    names = dict.fromkeys(name for count in counts for name in count)
+    return {name: sum(count.get(name, 0) for count in counts) for name in names}

@@ -35,14 +35,14 @@ class Offset:
 
 def estimate(ask: Callable[[], int], now: Callable[[], int] = now_ns, exchanges: int = EXCHANGES) -> Offset:
     """The offset by this number of exchanges; ``ask`` returns what the other clock showed between its call and its return."""
-    found: Offset | None = None
+    offset: Offset | None = None
     for _ in range(exchanges):
         asked_ns = now()
         there_ns = ask()
         trip_ns = now() - asked_ns
         # Rounded up, so that the middle and what it is off by hold the true offset to the nanosecond.
-        one = Offset(there_ns - asked_ns - trip_ns // 2, -(-trip_ns // 2))
-        if found is None or one.uncertainty_ns < found.uncertainty_ns:
-            found = one
-    assert found is not None
-    return found
+        result = Offset(there_ns - asked_ns - trip_ns // 2, -(-trip_ns // 2))
+        if offset is None or result.uncertainty_ns < offset.uncertainty_ns:
+            offset = result
+    assert offset is not None
+    return offset

@@ -30,19 +30,19 @@ def counting(server: Server) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
             connection.execute("SET LOCAL statement_timeout = 0")  # not for the session, which a pooler may hand on
             yield connection
     except psycopg.Error as error:
-        told = f"the workload's tables cannot be counted: {' '.join(str(error).split())}"
+        text = f"the workload's tables cannot be counted: {' '.join(str(error).split())}"
         if isinstance(error, psycopg.ProgrammingError):  # no such table, no right to read it
-            raise InputError(told, remedy="create the tables first, and let the role read them") from error
-        raise PgdynoError(told, remedy="look at the server's log") from error
+            raise InputError(text, remedy="create the tables first, and let the role read them") from error
+        raise PgdynoError(text, remedy="look at the server's log") from error
 
 
 def row_counts(server: Server, tables: Iterable[str]) -> dict[str, int]:
     """Rows of each table, by scans of all of them."""
     from psycopg import sql
 
-    found = {}
+    row_counts = {}
     with counting(server) as connection:
         for table in tables:
             row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
-            found[table] = 0 if row is None else int(row[0])
-    return found
+            row_counts[table] = 0 if row is None else int(row[0])
+    return row_counts

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.workload.database_source import Source
+    from pgdyno.workload.database_source import DatabaseSource
 
 SUPERUSER = "postgres"
 DIGEST_SHOWN = 16
@@ -68,7 +68,7 @@ class DatabaseTable(KeyTable):
         return value
 
     @property
-    def source(self) -> Source:
+    def source(self) -> DatabaseSource:
         """What ``from`` is. :class:`InputError` when it is nothing."""
         return source_of(self.from_)
 
@@ -120,8 +120,8 @@ class DatabaseTable(KeyTable):
     def record(self) -> dict[str, Any]:
         """As it stands in ``run.json``, without SQL and secrets."""
         prepare = None if self.prepare is None else self.prepare.name or self.prepare.text
-        found = {"from": self.public_from, "globals": self.globals, "name": self.name, "user": self.user}
-        return {key: value for key, value in (found | {"prepare": prepare}).items() if value is not None}
+        document = {"from": self.public_from, "globals": self.globals, "name": self.name, "user": self.user}
+        return {key: value for key, value in (document | {"prepare": prepare}).items() if value is not None}
 
     def _digest(self) -> str:
         """Of everything that decides what is restored."""
@@ -142,14 +142,14 @@ def table_of(keys: dict[str, Any]) -> DatabaseTable:
     from pydantic import ValidationError
 
     try:
-        found = DatabaseTable.model_validate(keys)
+        table = DatabaseTable.model_validate(keys)
     except ValidationError as error:
         first = error.errors()[0]
         key, message = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
         raise InputError(f"{key}: {message}", remedy="see `pgdyno database add --help`") from None
-    if (refusal := next(found.refusals(), None)) is not None:
+    if (refusal := next(table.refusals(), None)) is not None:
         raise InputError(f"{refusal.key}: {refusal.message}", remedy="see `pgdyno database add --help`")
-    return found
+    return table
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class OwnDatabase:
     table: DatabaseTable = field(compare=False, repr=False)
 
     @property
-    def source(self) -> Source:
+    def source(self) -> DatabaseSource:
         """What it is restored from."""
         return self.table.source
 

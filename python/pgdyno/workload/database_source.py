@@ -57,7 +57,7 @@ _REMEDY = (
 
 
 @dataclass(frozen=True)
-class Source:
+class DatabaseSource:
     """A source that was recognised."""
 
     text: str
@@ -86,10 +86,10 @@ class Source:
         if self.form == "server":
             return _server_bytes(self.text)
         assert self.path is not None
-        total = sum(one.stat().st_size for one in files_of(self.path))
+        total = sum(file.stat().st_size for file in files_of(self.path))
         if self.form == "data directory":
             return total
-        compressed = self.form in ("custom", "directory") or any(_is_compressed(one) for one in files_of(self.path))
+        compressed = self.form in ("custom", "directory") or any(_is_compressed(file) for file in files_of(self.path))
         if self.form == "base backup":
             return round(total * (_UNPACKED_RATIO if compressed else 1.0))
         return round(total * (STORED_PER_COMPRESSED_BYTE if compressed else STORED_PER_PLAIN_BYTE))
@@ -101,7 +101,7 @@ class Source:
             return self.kept.source_digest
         if self.path is None:
             return _moment_digest(self.text)
-        stamps = tuple((str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files_of(self.path))
+        stamps = tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files_of(self.path))
         return _digest(self.path, stamps)
 
 
@@ -109,16 +109,16 @@ _UNPACKED_RATIO = 3.0
 """Bytes of a cluster's files for each byte of their compressed archive, about; it only feeds estimates."""
 
 
-def source_of(text: str) -> Source:
+def source_of(text: str) -> DatabaseSource:
     """Recognise a source. :class:`InputError` says what is there instead."""
     path = Path(text)
     if path.exists():
-        return Source(text, _form_of(path), path.absolute())
+        return DatabaseSource(text, _form_of(path), path.absolute())
     if is_connection(text):
-        return Source(text, "server")
+        return DatabaseSource(text, "server")
     kept = find_kept(text)
     if kept is not None:
-        return Source(text, "kept", kept=kept)
+        return DatabaseSource(text, "kept", kept=kept)
     raise InputError(f"there is no file, directory or kept database `{text}`", remedy=_REMEDY)
 
 
@@ -135,11 +135,11 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _walked(folder: Path) -> Iterator[Path]:
-    for one in folder.iterdir():
-        if one.is_dir():
-            yield from _walked(one)
-        elif one.is_file():
-            yield one
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _walked(path)
+        elif path.is_file():
+            yield path
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -161,7 +161,7 @@ def _form_of(path: Path) -> Form:
 
 def _form_of_directory(path: Path) -> Form:
     try:
-        names = {one.name for one in path.iterdir()}
+        names = {file.name for file in path.iterdir()}
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", remedy="run as its owner or as root") from None
     if "toc.dat" in names:

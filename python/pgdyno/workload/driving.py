@@ -16,7 +16,7 @@ from pgdyno import _engine
 from pgdyno.errors import EngineError, HostError
 from pgdyno.store.record import ClockRecord
 from pgdyno.workload import clock_offset
-from pgdyno.workload.native_record import SECOND_NS, Said
+from pgdyno.workload.native_record import SECOND_NS, DriverOutput
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pgdyno.errors import PgdynoError
-    from pgdyno.workload.elsewhere import Elsewhere
+    from pgdyno.workload.elsewhere import RemoteHost
     from pgdyno.workload.native_record import Line
 
 LOGIN_S = 6.0
@@ -58,7 +58,7 @@ def start_s(document: Mapping[str, Any], dilation: int = 1) -> float:
     return _engine.TIMEOUT_S + float(document.get("reading_s", 0)) + LOGIN_S * dilation * int(document["clients"])
 
 
-class _Silent(Exception):
+class _NoAnswer(Exception):
     """It did not answer: it has ended, or time is over."""
 
     def __init__(self, *, ended: bool) -> None:
@@ -66,7 +66,7 @@ class _Silent(Exception):
         self.ended = ended
 
 
-class Driving:
+class DriverProcess:
     """A driver; leaving the ``with`` block ends it by force if it is still at work."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Driving:
         command: Sequence[str] = ("drive",),
         prefix: Sequence[str] = (),
         dilation: int = 1,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: RemoteHost | None = None,
     ) -> None:
         """Start it, here or ``elsewhere``; :meth:`connected` waits until all its clients are.
 
@@ -99,7 +99,7 @@ class Driving:
         )
         self.give_up_ns = now_ns() + self._lasts_ns
         """When it is killed."""
-        self.said = Said({})
+        self.said = DriverOutput({})
         self.ended = False
         """Whether it has closed its output."""
         self.ended_ns = 0
@@ -114,7 +114,7 @@ class Driving:
 
         It has begun then, unless its ``begin`` waits for :meth:`begin_at`.
         """
-        self.said = Said(self._engine.wait_ready().ready)
+        self.said = DriverOutput(self._engine.wait_ready().ready)
         self.give_up_ns = now_ns() + self._lasts_ns
         if self._is_told:
             self._look_at_clock()
@@ -141,13 +141,13 @@ class Driving:
         self.said.ready["begin_ns"] = begin_ns
         self.give_up_ns = begin_ns + self._lasts_ns
 
-    def follow(self, heard: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> Said:
+    def follow(self, output: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> DriverOutput:
         """Until the driver has ended: ``heard`` gets each second, ``alarms`` ring in their order.
 
         May be called again after an interruption. Raises what the driver ended with when it has no summary. One that a refused
         statement ended has one, which says so in ``ended_by``.
         """
-        follow([self], lambda _, line: heard(line), alarms)
+        follow([self], lambda _, line: output(line), alarms)
         if self.lost is not None:
             raise self.lost
         return self.said
@@ -168,7 +168,7 @@ class Driving:
         self._engine.process.kill()
         self.give_up_ns += int(_EXIT_S * SECOND_NS)
 
-    def hear(self, heard: Callable[[Line], None]) -> bool:
+    def hear(self, output: Callable[[Line], None]) -> bool:
         """Take what it says; False at the end, when it has ended or ends now."""
         text = os.read(self.stream, 1 << 20)
         if not text:
@@ -176,12 +176,12 @@ class Driving:
             return False
         *lines, self._rest = (self._rest + text).split(b"\n")
         for line in lines:
-            said = json.loads(line)
-            if "second" in said:
-                self.said.seconds.append(self._here(said["second"]))
-                heard(said["second"])
-            elif "summary" in said:
-                self.said.summary = self._here(said["summary"])
+            document = json.loads(line)
+            if "second" in document:
+                self.said.seconds.append(self._here(document["second"]))
+                output(document["second"])
+            elif "summary" in document:
+                self.said.summary = self._here(document["summary"])
                 self._look_again()
         return True
 
@@ -221,24 +221,24 @@ class Driving:
     def _look_at_clock(self) -> None:
         """Find out how far its clock is ahead, before it begins."""
         try:
-            found = clock_offset.estimate(self._ask_clock)
+            estimate = clock_offset.estimate(self._ask_clock)
         except HostError:
             self.__exit__(None, None, None)
             raise
-        except _Silent as silent:
+        except _NoAnswer as silent:
             self.__exit__(None, None, None)
             if silent.ended:
                 raise self._engine.failure() from None
             what = f"the driver did not say within {_ANSWER_S:g} s what its clock shows"
             raise EngineError(what, remedy="run `pgdyno doctor`") from None
-        self._ahead_ns = found.taken_ns
-        self.said.clock = ClockRecord(ahead_ns=found.taken_ns, uncertainty_ns=found.uncertainty_ns)
+        self._ahead_ns = estimate.taken_ns
+        self.said.clock = ClockRecord(ahead_ns=estimate.taken_ns, uncertainty_ns=estimate.uncertainty_ns)
 
     def _look_again(self) -> None:
         """The same after the run; then it may end. One that was stopped does not answer any more."""
         if (before := self.said.clock) is None:
             return
-        with contextlib.suppress(_Silent, HostError):
+        with contextlib.suppress(_NoAnswer, HostError):
             after = clock_offset.estimate(self._ask_clock)
             self.said.clock = ClockRecord(
                 ahead_ns=before.ahead_ns,
@@ -256,15 +256,15 @@ class Driving:
             pipe.write(json.dumps({"clock": self._asked}).encode() + b"\n")
             pipe.flush()
         except BrokenPipeError:
-            raise _Silent(ended=True) from None
+            raise _NoAnswer(ended=True) from None
         limit_ns = now_ns() + int(_ANSWER_S * SECOND_NS)
         while b"\n" not in self._rest:
             left_s = (limit_ns - now_ns()) / SECOND_NS
             if left_s <= 0 or not select.select([self.stream], [], [], left_s)[0]:
-                raise _Silent(ended=False)
+                raise _NoAnswer(ended=False)
             text = os.read(self.stream, 1 << 16)
             if not text:
-                raise _Silent(ended=True)
+                raise _NoAnswer(ended=True)
             self._rest += text
         line, _, self._rest = self._rest.partition(b"\n")
         shown = json.loads(line)["clock"]
@@ -287,35 +287,35 @@ class Driving:
 
 
 def follow(
-    drivings: Sequence[Driving], heard: Callable[[Driving, Line], None], alarms: Sequence[Alarm] = ()
-) -> list[Driving]:
+    drivings: Sequence[DriverProcess], output: Callable[[DriverProcess, Line], None], alarms: Sequence[Alarm] = ()
+) -> list[DriverProcess]:
     """Until all have ended: ``heard`` gets each second of each, ``alarms`` ring in their order.
 
     Where one breaks off, the others are stopped, and killed after :data:`LOST_S`. Returns those that broke off, the first of them
     first. May be called again after an interruption.
     """
-    waiting, rung, broken = list(alarms), False, list[Driving]()
+    waiting, rung, broken = list(alarms), False, list[DriverProcess]()
     with selectors.DefaultSelector() as selector:
-        for one in drivings:
-            if not one.ended:
-                selector.register(one.stream, selectors.EVENT_READ, one)
+        for driving in drivings:
+            if not driving.ended:
+                selector.register(driving.stream, selectors.EVENT_READ, driving)
         while at_work := [key.data for key in selector.get_map().values()]:
-            due_ns = min([*(one.give_up_ns for one in at_work), *(alarm.at_ns for alarm in waiting[:1])])
+            due_ns = min([*(item.give_up_ns for item in at_work), *(alarm.at_ns for alarm in waiting[:1])])
             for key, _ in selector.select(max(0.0, (due_ns - now_ns()) / SECOND_NS)):
-                one = key.data
-                if one.hear(lambda line, one=one: heard(one, line)):
+                driving = key.data
+                if driving.hear(lambda line, item=driving: output(item, line)):
                     continue
                 selector.unregister(key.fd)
-                if one.broke_off:
-                    broken.append(one)
+                if driving.broke_off:
+                    broken.append(driving)
                     for other in drivings:
                         other.stop_within(LOST_S)
             while waiting and now_ns() >= waiting[0].at_ns:
                 waiting.pop(0).ring()
                 rung = True
-            for one in at_work:
-                if not one.ended and now_ns() >= one.give_up_ns:
-                    one.give_up()
+            for driving in at_work:
+                if not driving.ended and now_ns() >= driving.give_up_ns:
+                    driving.give_up()
     # What was started is ended, also if a driver ended early.
     for alarm in waiting if rung else ():
         alarm.ring()

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pgdyno._engine import Spawned
+    from pgdyno._engine import EngineProcess
     from pgdyno.store.host_record import DriverHostRecord
 
 
-class Elsewhere(Protocol):
+class RemoteHost(Protocol):
     """Another host."""
 
-    def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> Spawned:
+    def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> EngineProcess:
         """Start a driver there; it is not ready yet. Its standard error goes to ``log``, here."""
 
     def clock_ns(self) -> int:

@@ -50,7 +50,7 @@ def fill(
 
     :class:`~pgdyno.errors.InputError` for what the server refuses; nothing that was made is left then.
     """
-    asked = {
+    document = {
         "tables": tables.document(),
         "connections": connections or default_connections(),
         "split": split,
@@ -58,12 +58,12 @@ def fill(
         "replace": replace,
         "seed": seed,
     }
-    said = _follow(server, asked, progress, on_start)
+    documents = _follow(server, document, progress, on_start)
     if log is not None:
-        log.write_text("".join(json.dumps(line) + "\n" for line in said))
+        log.write_text("".join(json.dumps(line) + "\n" for line in documents))
     if progress is not None:
         progress(_SHARE_CHECKPOINT, "checkpoint")
-    outcome = _outcome(said, checkpoint(server))
+    outcome = _outcome(documents, checkpoint(server))
     if progress is not None:
         progress(1.0, "loaded")
     return outcome
@@ -71,8 +71,8 @@ def fill(
 
 def drop(server: Server, tables: Tables, *, connections: int | None = None) -> float:
     """Remove the tables, whether they are there or not: sysbench's ``cleanup``. Returns the seconds that it took."""
-    asked = {"tables": tables.document(), "connections": connections or default_connections(), "action": "drop"}
-    summary = _follow(server, asked, None, None)[-1]["summary"]
+    document = {"tables": tables.document(), "connections": connections or default_connections(), "action": "drop"}
+    summary = _follow(server, document, None, None)[-1]["summary"]
     return float(summary["end_ns"] - summary["begin_ns"]) / 1e9
 
 
@@ -92,28 +92,28 @@ def described(line: Mapping[str, Any]) -> str:
 
 def _follow(
     server: Server,
-    asked: Mapping[str, Any],
+    document: Mapping[str, Any],
     progress: Progress | None,
     on_start: Callable[[int], None] | None,
 ) -> list[dict[str, Any]]:
     """Every line of the engine, the summary last."""
-    said = []
-    order = {"server": server.endpoint.named("pgdyno fill"), **asked}
+    results = []
+    order = {"server": server.endpoint.named("pgdyno fill"), **document}
     with contextlib.closing(_engine.lines(["fill"], order, on_start=on_start)) as lines:
         for line in lines:
-            said.append(line)
+            results.append(line)
             if progress is not None and "progress" in line:
-                found = line["progress"]
-                progress(_SHARE_CHECKPOINT * found["share"], described(found))
-    if not said or "summary" not in said[-1]:
+                result = line["progress"]
+                progress(_SHARE_CHECKPOINT * result["share"], described(result))
+    if not results or "summary" not in results[-1]:
         raise EngineError("the engine ended without a summary", remedy="this is a bug in pgdyno")
-    return said
+    return results
 
 
-def _outcome(said: list[dict[str, Any]], finish: Mapping[str, float]) -> LoadOutcome:
-    summary = said[-1]["summary"]
-    moments = (line["progress"] for line in said if "progress" in line)
-    steps = (line["step"] for line in said if "step" in line)
+def _outcome(documents: list[dict[str, Any]], finish: Mapping[str, float]) -> LoadOutcome:
+    summary = documents[-1]["summary"]
+    moments = (line["progress"] for line in documents if "progress" in line)
+    steps = (line["step"] for line in documents if "step" in line)
     return LoadOutcome(
         seconds={what: ns / 1e9 for what, ns in summary["ns"].items()} | dict(finish),
         rows={table: int(count) for table, count in summary["rows"].items()},

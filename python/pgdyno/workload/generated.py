@@ -52,9 +52,9 @@ class GeneratedSet:
         self, scale: float, out: Path, files: Iterable[str] = (), *, seed: int | None = None, gzip: bool = False
     ) -> list[str]:
         """What ``pgdyno-engine generate`` is asked for. A ``seed`` is left out where no value derives from one."""
-        asked = [f"--scale={scale!r}", f"--out={out}", *(f"--file={name}" for name in files)]
-        asked += [f"--seed={seed}"] if self.seeded else []
-        return asked + (["--gzip"] if gzip else [])
+        texts = [f"--scale={scale!r}", f"--out={out}", *(f"--file={name}" for name in files)]
+        texts += [f"--seed={seed}"] if self.seeded else []
+        return texts + (["--gzip"] if gzip else [])
 
     def refusal(self, scale: float) -> str | None:
         """Why there is no such scale; None where there is."""

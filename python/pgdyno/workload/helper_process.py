@@ -105,8 +105,8 @@ class HelperProcess:
             return PgdynoError(
                 f"{self._words.work} was not done within {limit_s:,.0f} s", remedy=self._words.late_remedy
             )
-        said = self._log.read_text(errors="replace")[-1000:].strip() or "it said nothing"
-        return EngineError(f"{self._words.process} ended early: {said}", remedy="look at the server's log")
+        text = self._log.read_text(errors="replace")[-1000:].strip() or "it said nothing"
+        return EngineError(f"{self._words.process} ended early: {text}", remedy="look at the server's log")
 
     def _lines(self, limit_s: float) -> Generator[dict[str, Any]]:
         assert self._process.stdout is not None
@@ -115,11 +115,11 @@ class HelperProcess:
         timer.start()
         try:
             for line in self._process.stdout:
-                said = json.loads(line)
-                if "error" in said:
-                    self._error = said["error"]
+                document = json.loads(line)
+                if "error" in document:
+                    self._error = document["error"]
                 else:
-                    yield said
+                    yield document
         finally:
             timer.cancel()
 

@@ -121,11 +121,11 @@ def decode(text: str) -> HdrHistogram:
 
 def added(texts: Iterable[str | None]) -> str | None:
     """Encoded histograms as one, bucket by bucket; None where none holds anything."""
-    found = [text for text in texts if text is not None]
-    if len(found) < 2:
-        return found[0] if found else None
-    whole = decode(found[0])
-    for text in found[1:]:
+    results = [text for text in texts if text is not None]
+    if len(results) < 2:
+        return results[0] if results else None
+    whole = decode(results[0])
+    for text in results[1:]:
         whole.add(decode(text))
     return str(whole.encode().decode())
 

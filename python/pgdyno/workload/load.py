@@ -90,8 +90,8 @@ def load(
 
 def progress_of(line: str) -> tuple[float, str] | None:
     """(share, text) that a line of ``pgbench -i`` tells, or None."""
-    if found := _ROWS_DONE.search(line):
-        done, total = int(found[1]), int(found[2])
+    if match := _ROWS_DONE.search(line):
+        done, total = int(match[1]), int(match[2])
         return _SHARE_ROWS * done / total, f"{done:,} of {total:,} accounts"
     if line.startswith("vacuuming"):
         return _SHARE_ROWS, "vacuum"
@@ -129,7 +129,7 @@ def _lines(stream: IO[bytes]) -> Iterator[str]:
                 yield part.strip()
 
 
-def _count_rows(server: Server, asked: PgbenchTables) -> dict[str, int]:
+def _count_rows(server: Server, tables: PgbenchTables) -> dict[str, int]:
     import psycopg
     from psycopg import sql
 
@@ -137,10 +137,10 @@ def _count_rows(server: Server, asked: PgbenchTables) -> dict[str, int]:
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         for table in (*ROWS_PER_SCALE, "pgbench_history"):
             query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
-            found = connection.execute(query).fetchone()
-            assert found is not None
-            rows[table] = int(found[0])
-            wanted = ROWS_PER_SCALE.get(table, 0) * asked.scale
+            result = connection.execute(query).fetchone()
+            assert result is not None
+            rows[table] = int(result[0])
+            wanted = ROWS_PER_SCALE.get(table, 0) * tables.scale
             if rows[table] != wanted:
                 raise PgdynoError(
                     f"{table} has {rows[table]:,} rows after loading, not {wanted:,}", remedy="load again"

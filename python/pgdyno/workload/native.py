@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from pgdyno.workload import native_record
-from pgdyno.workload.driving import Alarm, Driving
-from pgdyno.workload.native_record import SECOND_NS, Said, Span
+from pgdyno.workload.driving import Alarm, DriverProcess
+from pgdyno.workload.native_record import SECOND_NS, ClientPhases, DriverOutput
 from pgdyno.workload.share import shares_of
 from pgdyno.workload.together import Drivers
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.native_record import Line
     from pgdyno.workload.outcome import Outcome, RunRequest
     from pgdyno.workload.server import Server
-    from pgdyno.workload.together import Told
+    from pgdyno.workload.together import MergedOutput
 
 TAIL_MS = 500
 """The load continues for this time after the measured phase, so that it is complete until its end and during its reading."""
@@ -40,42 +40,42 @@ def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
     out_dir.mkdir(parents=True, exist_ok=True)
     measure_ms = 1000 * max(1, math.ceil(clock.host_s(request.duration_s) - 1e-6))
     warmup_ms = round(1000 * clock.host_s(request.warmup_s))
-    asked = document(spec.dilated(clock.dilation), warmup_ms, measure_ms + TAIL_MS, spec.seed)
-    asked["dilation"] = clock.dilation
-    asked |= spec.order(server, clock.dilation)
+    values = document(spec.dilated(clock.dilation), warmup_ms, measure_ms + TAIL_MS, spec.seed)
+    values["dilation"] = clock.dilation
+    values |= spec.order(server, clock.dilation)
     shares = shares_of(request.drivers, spec.clients, spec.threads, tuple(request.hosts))
-    told: Told | None = None
+    output: MergedOutput | None = None
     if len(shares) > 1 or request.hosts:
         with Drivers(
-            asked, shares, out_dir, prefix=request.prefix, dilation=clock.dilation, hosts=request.hosts
+            values, shares, out_dir, prefix=request.prefix, dilation=clock.dilation, hosts=request.hosts
         ) as drivers:
             request.on_start(*drivers.pids)
             drivers.begin()
             span = span_of(drivers.ready, warmup_ms, measure_ms)
-            told = drivers.follow(shown(span, request.progress, clock.dilation), _edges(span, request))
+            output = drivers.follow(shown(span, request.progress, clock.dilation), _edges(span, request))
         _keep(drivers.said, out_dir / "drive.jsonl")
-        said = told.said
+        driver_output = output.said
     else:
         log, command = out_dir / "drive.err", spec.command
-        with Driving(asked, log, command=command, prefix=request.prefix, dilation=clock.dilation) as driving:
+        with DriverProcess(values, log, command=command, prefix=request.prefix, dilation=clock.dilation) as driving:
             request.on_start(driving.pid)
             span = span_of(driving.said.ready, warmup_ms, measure_ms)
-            said = driving.follow(shown(span, request.progress, clock.dilation), _edges(span, request))
-        _keep([said], out_dir / "drive.jsonl")
-    ending = native_record.ending(said)
-    if ending is not None and native_record.account_total(said).succeeded == 0:
+            driver_output = driving.follow(shown(span, request.progress, clock.dilation), _edges(span, request))
+        _keep([driver_output], out_dir / "drive.jsonl")
+    ending = native_record.ending(driver_output)
+    if ending is not None and native_record.account_total(driver_output).succeeded == 0:
         raise PgdynoError(ending["message"], remedy=ending["remedy"], code=ending["code"], data=ending["data"])
-    made = native_record.outcome(spec, said, span, clock)
-    return made if told is None else told.outcome(made, spec, clock)
+    made = native_record.outcome(spec, driver_output, span, clock)
+    return made if output is None else output.outcome(made, spec, clock)
 
 
-def _edges(span: Span, request: RunRequest) -> list[Alarm]:
+def _edges(span: ClientPhases, request: RunRequest) -> list[Alarm]:
     return [Alarm(span.begin_ns, request.on_measure_begin), Alarm(span.end_ns, request.on_measure_end)]
 
 
-def require(asked: Clients) -> None:
+def require(clients: Clients) -> None:
     """Refuse what the driver cannot read: a script's mistake is said with its line and column."""
-    _engine.run_json(["drive", "--check"], document(asked, 0, 1000))
+    _engine.run_json(["drive", "--check"], document(clients, 0, 1000))
 
 
 def document(spec: Clients, warmup_ms: int, duration_ms: int, seed: int = 1) -> dict[str, Any]:
@@ -99,14 +99,14 @@ def document(spec: Clients, warmup_ms: int, duration_ms: int, seed: int = 1) -> 
     }
 
 
-def span_of(ready: Line, warmup_ms: int, measure_ms: int) -> Span:
+def span_of(ready: Line, warmup_ms: int, measure_ms: int) -> ClientPhases:
     """The phases of a driver that is ready, and knows when it begins."""
     bench_ns = int(ready["begin_ns"])
     begin_ns = bench_ns + warmup_ms * 1_000_000
-    return Span(bench_ns, begin_ns, begin_ns + measure_ms * 1_000_000)
+    return ClientPhases(bench_ns, begin_ns, begin_ns + measure_ms * 1_000_000)
 
 
-def shown(span: Span, progress: Progress, dilation: int = 1) -> Callable[[dict[str, Any]], None]:
+def shown(span: ClientPhases, progress: Progress, dilation: int = 1) -> Callable[[dict[str, Any]], None]:
     """What tells ``progress`` how far it is when the driver has told a second; TPS in the subject's time."""
 
     def heard(line: dict[str, Any]) -> None:
@@ -119,11 +119,11 @@ def shown(span: Span, progress: Progress, dilation: int = 1) -> Callable[[dict[s
     return heard
 
 
-def _keep(parts: Iterable[Said], path: Path) -> None:
+def _keep(parts: Iterable[DriverOutput], path: Path) -> None:
     """The first and last line of each driver, as they were; what lies between is in the tables."""
     import json
 
-    lines = [line for said in parts for line in ({"ready": said.ready}, {"summary": said.summary})]
+    lines = [line for part in parts for line in ({"ready": part.ready}, {"summary": part.summary})]
     try:
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     except OSError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store.record import Account, Check, ClockRecord, DriverRecord, Lateness, Phase
+from pgdyno.store.record import Account, Check, ClockRecord, DriverRecord, Lateness, RunPhase
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
 
@@ -28,7 +28,7 @@ Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Span:
+class ClientPhases:
     """When the clients went to work, and the measure phase; CLOCK_MONOTONIC of the host."""
 
     bench_ns: int
@@ -37,7 +37,7 @@ class Span:
 
 
 @dataclass
-class Said:
+class DriverOutput:
     """What the driver has said so far."""
 
     ready: Line
@@ -47,21 +47,21 @@ class Said:
     """The driver's clock, where it was asked for; all instants here are of this process's."""
 
 
-def outcome(spec: Clients, said: Said, span: Span, clock: SubjectClock) -> Outcome:
+def outcome(spec: Clients, output: DriverOutput, span: ClientPhases, clock: SubjectClock) -> Outcome:
     """The run; ``said`` has its summary."""
-    summary = said.summary
+    summary = output.summary
     assert summary is not None
     begin_ns, end_ns = clock.instant_ns(span.begin_ns), clock.instant_ns(span.end_ns)
-    measured = [line for line in said.seconds if span.begin_ns <= line["begin_ns"] and line["end_ns"] <= span.end_ns]
-    warmup = warmup_of(said)
-    bins = _Bins(said.seconds, span, clock)
+    measured = [line for line in output.seconds if span.begin_ns <= line["begin_ns"] and line["end_ns"] <= span.end_ns]
+    warmup = warmup_of(output)
+    bins = _Bins(output.seconds, span, clock)
     names = [name for name, _ in spec.mix]
     latency = bins.latency(names, "response_us")
-    total = account_total(said)
+    total = account_total(output)
     return Outcome(
         phases=(
-            Phase(name="warmup", begin_ns=clock.instant_ns(span.bench_ns), end_ns=begin_ns),
-            Phase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
+            RunPhase(name="warmup", begin_ns=clock.instant_ns(span.bench_ns), end_ns=begin_ns),
+            RunPhase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
         ),
         account=_account(measured),
         account_total=total,
@@ -77,8 +77,8 @@ def outcome(spec: Clients, said: Said, span: Span, clock: SubjectClock) -> Outco
         service=None if spec.closed else bins.latency(names, "service_us"),
         statement=_statements(measured, begin_ns, end_ns, clock),
         histograms=histogram.document(latency, begin_ns, end_ns),
-        checks=(_nothing_is_missing(said, total), _clients_lasted(said), _time_was_whole(measured, span)),
-        driver=driver_record(spec, said, clock),
+        checks=(_nothing_is_missing(output, total), _clients_lasted(output), _time_was_whole(measured, span)),
+        driver=driver_record(spec, output, clock),
         queries=_queries(spec, measured),
         succeeded_by_type=_by_type(spec, measured),
         succeeded_by_type_total=_by_type(spec, [*warmup, summary]),
@@ -86,28 +86,28 @@ def outcome(spec: Clients, said: Said, span: Span, clock: SubjectClock) -> Outco
     )
 
 
-def warmup_of(said: Said) -> list[Line]:
+def warmup_of(output: DriverOutput) -> list[Line]:
     """The seconds before the measure phase."""
-    return [line for line in said.seconds if line["warmup"]]
+    return [line for line in output.seconds if line["warmup"]]
 
 
-def account_total(said: Said) -> Account:
+def account_total(output: DriverOutput) -> Account:
     """Every transaction since the driver began; ``said`` has its summary."""
-    assert said.summary is not None
-    return _account([*warmup_of(said), said.summary])
+    assert output.summary is not None
+    return _account([*warmup_of(output), output.summary])
 
 
-def ending(said: Said) -> dict[str, Any] | None:
+def ending(output: DriverOutput) -> dict[str, Any] | None:
     """What ended the driver before its time: ``message`` and ``remedy``, and the statement that the server refused."""
-    assert said.summary is not None
-    found: dict[str, Any] | None = said.summary["ended_by"]
-    return found
+    assert output.summary is not None
+    document: dict[str, Any] | None = output.summary["ended_by"]
+    return document
 
 
 class _Bins:
     """The driver's seconds in bins of a second of the subject, the measure phase made of whole ones."""
 
-    def __init__(self, seconds: Iterable[Line], span: Span, clock: SubjectClock) -> None:
+    def __init__(self, seconds: Iterable[Line], span: ClientPhases, clock: SubjectClock) -> None:
         import numpy as np
 
         self._clock = clock
@@ -178,12 +178,12 @@ def _statements(measured: list[Line], begin_ns: int, end_ns: int, clock: Subject
     names = [statement["name"] for statement in measured[0]["statements"]] if measured else []
     for number, name in enumerate(names):
         texts = [line["statements"][number]["service_us"] for line in measured]
-        found = [histogram.buckets(text) for text in texts if text is not None]
-        if not found:
+        results = [histogram.buckets(text) for text in texts if text is not None]
+        if not results:
             continue
-        values = clock.durations_us(np.concatenate([value for value, _ in found]))
+        values = clock.durations_us(np.concatenate([value for value, _ in results]))
         unique, where = np.unique(histogram.bucket_us(values), return_inverse=True)
-        count = np.bincount(where, weights=np.concatenate([times for _, times in found])).astype(np.int64)
+        count = np.bincount(where, weights=np.concatenate([times for _, times in results])).astype(np.int64)
         rows["number"] += [number] * len(unique)
         rows["statement"] += [name] * len(unique)
         rows["latency_us"] += unique.tolist()
@@ -227,9 +227,9 @@ def _account(lines: Iterable[Mapping[str, Any]]) -> Account:
     )
 
 
-def _nothing_is_missing(said: Said, total: Account) -> Check:
+def _nothing_is_missing(output: DriverOutput, total: Account) -> Check:
     """The driver's own account, and the seconds against the whole."""
-    summary = said.summary
+    summary = output.summary
     assert summary is not None
     scheduled = summary["scheduled_with_warmup"]
     return Check(
@@ -245,10 +245,10 @@ def _on_purpose(total: Account) -> str:
     return f"{total.rolled_back:,} were rolled back on purpose, " if total.rolled_back else ""
 
 
-def _clients_lasted(said: Said) -> Check:
-    summary = said.summary
+def _clients_lasted(output: DriverOutput) -> Check:
+    summary = output.summary
     assert summary is not None
-    warmup, refused = warmup_of(said), ending(said)
+    warmup, refused = warmup_of(output), ending(output)
     lost = sum(line["connections_lost"] for line in (*warmup, summary))
     down_s = sum(line["down_ns"] for line in (*warmup, summary)) / SECOND_NS
     detail = "every client kept its connection"
@@ -259,7 +259,7 @@ def _clients_lasted(said: Said) -> Check:
     return Check(name="clients_lasted", ok=lost == 0, detail=detail)
 
 
-def _time_was_whole(measured: list[Line], span: Span) -> Check:
+def _time_was_whole(measured: list[Line], span: ClientPhases) -> Check:
     """The load lasted through the measured phase: every second of it was reported."""
     told_s = sum(line["end_ns"] - line["begin_ns"] for line in measured) / SECOND_NS
     planned_s = (span.end_ns - span.begin_ns) / SECOND_NS
@@ -270,17 +270,17 @@ def _time_was_whole(measured: list[Line], span: Span) -> Check:
     )
 
 
-def driver_record(spec: Clients, said: Said, clock: SubjectClock) -> DriverRecord:
+def driver_record(spec: Clients, output: DriverOutput, clock: SubjectClock) -> DriverRecord:
     """What the driver told of itself; ``said`` has its summary."""
-    summary = said.summary
+    summary = output.summary
     assert summary is not None
     return DriverRecord(
         engine="native",
         threads=spec.threads,
-        connect_ms=said.ready["connect_ns"] / 1e6 / clock.dilation,
+        connect_ms=output.ready["connect_ns"] / 1e6 / clock.dilation,
         cpu_ns=summary["cpu_ns"],
         begin_late_ms=summary["begin_late_ns"] / 1e6 / clock.dilation,
-        clock=said.clock,
+        clock=output.clock,
         elapsed_ns=(summary["end_ns"] - summary["begin_ns"]) // clock.dilation,
         transactions=summary["succeeded"],
         wake=_lateness(summary["wake_us"], clock.dilation),
@@ -297,5 +297,5 @@ def _lateness(figures: Mapping[str, Any], dilation: int) -> Lateness | None:
     """The driver's figures in the subject's time; none of what never happened."""
     if not figures["count"]:
         return None
-    told = {f"{name}_us": figures[name] / dilation for name in ("mean", "p50", "p99", "max")}
-    return Lateness(count=figures["count"], **told)
+    document = {f"{name}_us": figures[name] / dilation for name in ("mean", "p50", "p99", "max")}
+    return Lateness(count=figures["count"], **document)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pgdyno.store.record import Account, Check, DriverRecord, Phase
+from pgdyno.store.record import Account, Check, DriverRecord, RunPhase
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.store.work_record import BulkLoadRecord, ReplayRecord, SampleRecord, StreamsRecord
 from pgdyno.workload.share import WHOLE
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pgdyno.store.writer import RunWriter
-    from pgdyno.workload.elsewhere import Elsewhere
+    from pgdyno.workload.elsewhere import RemoteHost
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.server import Server
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Outcome:
     """What a run came to."""
 
-    phases: tuple[Phase, ...]
+    phases: tuple[RunPhase, ...]
     """warmup and measure."""
     account: Account
     """Transactions that ended in the measure phase."""
@@ -115,7 +115,7 @@ class RunRequest:
     """Gets the driver's process id as soon as it has one; of several drivers all, before they begin."""
     drivers: Sequence[int] = WHOLE
     """Weights by which several drivers share the load; only pgdyno's own can."""
-    hosts: Mapping[str, Elsewhere] = field(default_factory=dict)
+    hosts: Mapping[str, RemoteHost] = field(default_factory=dict)
     """The hosts of the drivers, by name in the order of ``drivers``; empty where all are processes of this machine."""
     on_measure_begin: Callable[[], None] = _ignore
     """Called when the measure phase begins; it should be quick."""

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from pgdyno import _engine
 from pgdyno.errors import PgdynoError
 from pgdyno.host.scratch import scratch_directory
-from pgdyno.store.record import Account, Anchor, Check, DriverRecord, Phase
+from pgdyno.store.record import Account, Anchor, Check, DriverRecord, RunPhase
 from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.outcome import Outcome, RunRequest
-from pgdyno.workload.watch import SECOND_NS, Timeline, Watch, now_ns
+from pgdyno.workload.watch import SECOND_NS, PgbenchMonitor, RunTimeline, now_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,9 +91,9 @@ def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
                 stdout=out,
                 stderr=subprocess.PIPE,
             )
-        watch = Watch(
+        watch = PgbenchMonitor(
             process=process,
-            time=Timeline(started_ns, started_ns + seconds * SECOND_NS),
+            time=RunTimeline(started_ns, started_ns + seconds * SECOND_NS),
             warmup_s=clock.host_s(request.warmup_s),
             duration_s=clock.host_s(request.duration_s),
             edges=(request.on_measure_begin, request.on_measure_end),
@@ -140,7 +140,7 @@ def _arguments(server: Server, spec: Clients, seconds: int, log_directory: Path)
 
 def _outcome(
     spec: Clients,
-    watch: Watch,
+    watch: PgbenchMonitor,
     of_host: pgbench_log.TransactionLog,
     printed: str,
     command: Sequence[str],
@@ -156,8 +156,8 @@ def _outcome(
     writers = (number for number, name in enumerate(names) if name in spec.history_writers)
     return Outcome(
         phases=(
-            Phase(name="warmup", begin_ns=bench_ns, end_ns=begin_ns),
-            Phase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
+            RunPhase(name="warmup", begin_ns=bench_ns, end_ns=begin_ns),
+            RunPhase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
         ),
         account=log.account(begin_ns, end_ns),
         account_total=total,
@@ -194,22 +194,22 @@ def _log_is_complete(total: Account, printed: str) -> Check:
     processed = _printed_number(printed, r"number of transactions actually processed: (\d+)")
     failed = _printed_number(printed, r"^number of failed transactions: (\d+)") or 0
     skipped = _printed_number(printed, r"^number of transactions skipped: (\d+)") or 0
-    said = None if processed is None else (int(processed), int(failed), int(skipped))
-    found = (total.succeeded, total.failed, total.skipped)
+    numbers = None if processed is None else (int(processed), int(failed), int(skipped))
+    counts = (total.succeeded, total.failed, total.skipped)
     return Check(
         name="transaction_log_complete",
-        ok=said == found,
-        detail=f"succeeded, failed, skipped: {found} in the log, {said} by pgbench's own count",
+        ok=numbers == counts,
+        detail=f"succeeded, failed, skipped: {counts} in the log, {numbers} by pgbench's own count",
     )
 
 
-def _clients_lasted(watch: Watch) -> Check:
+def _clients_lasted(watch: PgbenchMonitor) -> Check:
     lost = [line for line in watch.messages if "aborted" in line]
     detail = "every client worked to the end" if not lost else f"{len(lost)} messages, the first: {lost[0]}"
     return Check(name="clients_lasted", ok=not lost and watch.process.returncode == 0, detail=detail)
 
 
-def _time_was_whole(watch: Watch) -> Check:
+def _time_was_whole(watch: PgbenchMonitor) -> Check:
     """The load lasted through the measure phase: pgbench was still at work when it ended."""
     measured_s = (watch.time.end_ns - watch.time.begin_ns) / SECOND_NS
     left_s = (min(watch.time.stops_ns, watch.exited_ns) - watch.time.end_ns) / SECOND_NS
@@ -223,22 +223,22 @@ def _time_was_whole(watch: Watch) -> Check:
 def _all_were_made(spec: Clients, total: Account) -> Check:
     """Each client made as many transactions as it was asked for."""
     each = spec.transactions or 0
-    asked = spec.clients * each
+    number = spec.clients * each
     return Check(
         name="all_transactions_made",
-        ok=total.scheduled == asked,
-        detail=f"{total.scheduled:,} of {asked:,}: {each:,} by each of {spec.clients} clients",
+        ok=total.scheduled == number,
+        detail=f"{total.scheduled:,} of {number:,}: {each:,} by each of {spec.clients} clients",
     )
 
 
 def _printed_number(printed: str, pattern: str) -> float | None:
-    found = re.search(pattern, printed, re.MULTILINE)
-    return float(found[1]) if found else None
+    match = re.search(pattern, printed, re.MULTILINE)
+    return float(match[1]) if match else None
 
 
 def _failure(code: int | None, messages: list[str]) -> PgdynoError:
-    said = [line for line in messages if line and not line.startswith("progress:")]
+    texts = [line for line in messages if line and not line.startswith("progress:")]
     return PgdynoError(
-        f"pgbench failed (exit code {code}): {' / '.join(said[-3:]) or 'it said nothing'}",
+        f"pgbench failed (exit code {code}): {' / '.join(texts[-3:]) or 'it said nothing'}",
         remedy="pgbench's messages and the server's log say more",
     )

@@ -47,10 +47,10 @@ def _latency_ns(value: Any) -> int:
 
 
 def _share_ppm(value: Any) -> int:
-    found = share_ppm(value) if isinstance(value, str) else None
-    if found is None:
+    number = share_ppm(value) if isinstance(value, str) else None
+    if number is None:
         raise ValueError(f"{value!r} is not a share; write it as {SHARE_EXAMPLES}, in quotes")
-    return found
+    return number
 
 
 def _mib_per_s(value: Any) -> float:
@@ -61,10 +61,10 @@ def _mib_per_s(value: Any) -> float:
 
 def _in_a_file(text: str, units: Mapping[str, float], examples: str) -> float:
     """The error is one that pydantic collects: the caller adds its place."""
-    found = in_units(text, units)
-    if found is None:
+    a_file = in_units(text, units)
+    if a_file is None:
         raise ValueError(f"`{text}` is not understood; write it as {examples}")
-    return found
+    return a_file
 
 
 Bytes = Annotated[

@@ -34,11 +34,11 @@ def rehearse(spec: Clients, server: Server) -> None:
 
     sent = _engine.run_json(["drive", "--check"], native.document(spec, 0, 1000))["sent"]
     made: dict[str, set[str]] = {}
-    for one in sent:
-        made.setdefault(one["script"], set()).update(name.lower() for name in _TABLE_MADE.findall(one["text"]))
+    for item in sent:
+        made.setdefault(item["script"], set()).update(name.lower() for name in _TABLE_MADE.findall(item["text"]))
     try:
         with psycopg.connect(server.dsn, autocommit=True) as connection:
-            wrong = [said for one in sent if (said := _refused(connection, one, spec, made[one["script"]]))]
+            wrong = [text for item in sent if (text := _refused(connection, item, spec, made[item["script"]]))]
     except psycopg.Error as error:
         raise InputError(
             f"the scripts' role cannot connect to the restored database: {str(error).strip().partition(chr(10))[0]}",
@@ -52,11 +52,13 @@ def rehearse(spec: Clients, server: Server) -> None:
         )
 
 
-def _refused(connection: psycopg.Connection[Any], one: dict[str, Any], spec: Clients, made: set[str]) -> str | None:
+def _refused(
+    connection: psycopg.Connection[Any], document: dict[str, Any], spec: Clients, made: set[str]
+) -> str | None:
     """What the server says against a statement; None where it takes it."""
     from psycopg import pq
 
-    result = connection.pgconn.prepare(b"", one["text"].encode())
+    result = connection.pgconn.prepare(b"", document["text"].encode())
     if result.status != pq.ExecStatus.FATAL_ERROR:
         return None
     state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
@@ -65,6 +67,6 @@ def _refused(connection: psycopg.Connection[Any], one: dict[str, Any], spec: Cli
         return None
     if state == _UNKNOWN_TABLE and any(name in message.lower() for name in made):
         return None
-    text = " ".join(one["text"].split())
+    text = " ".join(document["text"].split())
     shown = text if len(text) <= _QUOTED_CHARACTERS else f"{text[: _QUOTED_CHARACTERS - 1]}…"
-    return f"{one['script']}:{one['line']}: {message} ({shown})"
+    return f"{document['script']}:{document['line']}: {message} ({shown})"

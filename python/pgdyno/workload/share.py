@@ -16,7 +16,7 @@ WHOLE = (1,)
 
 
 @dataclass(frozen=True)
-class Share:
+class DriverShare:
     """What one of several drivers has of a load."""
 
     name: str
@@ -38,7 +38,7 @@ class Share:
         return document | {"clients": self.clients, "threads": self.threads, "share": share}
 
 
-def shares_of(weights: Sequence[int], clients: int, threads: int, names: Sequence[str] = ()) -> tuple[Share, ...]:
+def shares_of(weights: Sequence[int], clients: int, threads: int, names: Sequence[str] = ()) -> tuple[DriverShare, ...]:
     """Clients and threads divided by weights; drivers are called by ``names``, or by their number.
 
     :class:`InputError` where a driver would get no thread, or a thread no client.
@@ -59,7 +59,7 @@ def shares_of(weights: Sequence[int], clients: int, threads: int, names: Sequenc
             )
     places = zip(of_clients, accumulate(of_clients), of_threads, accumulate(of_threads), strict=True)
     return tuple(
-        Share(name, own_clients, until_client - own_clients, own_threads, until_thread - own_threads)
+        DriverShare(name, own_clients, until_client - own_clients, own_threads, until_thread - own_threads)
         for name, (own_clients, until_client, own_threads, until_thread) in zip(called, places, strict=True)
     )
 

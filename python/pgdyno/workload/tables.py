@@ -205,8 +205,8 @@ class TpccTables:
 
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
         """The consistency conditions that tables just loaded violate; those of lines are asked of two warehouses."""
-        asked = conditions_of(self.profile, loaded=True)
-        return violated(connection, asked, drawn_warehouses(self.warehouses, self.warehouses), self.schema)
+        conditions = conditions_of(self.profile, loaded=True)
+        return violated(connection, conditions, drawn_warehouses(self.warehouses, self.warehouses), self.schema)
 
 
 SUPPLIERS_PER_SCALE = 10_000

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pgdyno.errors import PgdynoError
 from pgdyno.store.record import Check
 from pgdyno.workload import added, driving
-from pgdyno.workload.driving import Driving
-from pgdyno.workload.native_record import SECOND_NS, Said, driver_record
+from pgdyno.workload.driving import DriverProcess
+from pgdyno.workload.native_record import SECOND_NS, DriverOutput, driver_record
 from pgdyno.workload.watch import now_ns
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pgdyno.store.host_record import DriverHostRecord
     from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.workload.driving import Alarm
-    from pgdyno.workload.elsewhere import Elsewhere
+    from pgdyno.workload.elsewhere import RemoteHost
     from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import Line
     from pgdyno.workload.outcome import Outcome
-    from pgdyno.workload.share import Share
+    from pgdyno.workload.share import DriverShare
 
 LEAD_MS = 250
 """Between giving the instant and the instant: a driver needs less than a millisecond, on a busy machine some tens of them."""
@@ -34,25 +34,25 @@ _PROBES_S = 120.0
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostDriver:
     """A driver that ended before its time."""
 
-    share: Share
+    share: DriverShare
     at_ns: int
     """When that was noticed; CLOCK_MONOTONIC."""
     error: PgdynoError
 
 
 @dataclass(frozen=True)
-class Told:
+class MergedOutput:
     """What all drivers said."""
 
-    parts: Mapping[str, Said]
+    parts: Mapping[str, DriverOutput]
     """By the name of the driver."""
-    said: Said
+    said: DriverOutput
     """As one driver would have said it."""
-    shares: Sequence[Share]
-    lost: Lost | None = None
+    shares: Sequence[DriverShare]
+    lost: LostDriver | None = None
     """The first one; then the figures are not used."""
     hosts: Mapping[str, DriverHostRecord] = field(default_factory=dict)
     """Where each ran, by its name; empty where that was here."""
@@ -83,38 +83,38 @@ class Drivers:
     def __init__(
         self,
         document: dict[str, Any],
-        shares: Sequence[Share],
+        shares: Sequence[DriverShare],
         folder: Path,
         *,
         prefix: Sequence[str] = (),
         dilation: int = 1,
-        hosts: Mapping[str, Elsewhere] | None = None,
+        hosts: Mapping[str, RemoteHost] | None = None,
     ) -> None:
         """Start all, and return when all clients are connected.
 
         ``document`` is the whole load's; each driver has a log in ``folder``. ``hosts`` are those of the drivers, by name.
         """
         self._shares, elsewhere = tuple(shares), hosts or {}
-        self._hosts = {name: one.record(document["server"]) for name, one in elsewhere.items()}
+        self._hosts = {name: host.record(document["server"]) for name, host in elsewhere.items()}
         within_s = _PROBES_S + driving.start_s(document, dilation)
-        told = {"begin": {"told": {"within_ms": round(1000 * within_s)}}}
-        self._stack, self._drivings = contextlib.ExitStack(), list[Driving]()
+        values = {"begin": {"told": {"within_ms": round(1000 * within_s)}}}
+        self._stack, self._drivings = contextlib.ExitStack(), list[DriverProcess]()
         with contextlib.ExitStack() as starting:
             for share in self._shares:
                 log = folder / f"{share.name.replace(' ', '-')}.err"
-                asked, there = share.of(document) | told, elsewhere.get(share.name)
-                one = Driving(asked, log, prefix=prefix, dilation=dilation, elsewhere=there)
-                starting.push(one)
-                self._drivings.append(one)
+                result, there = share.of(document) | values, elsewhere.get(share.name)
+                process = DriverProcess(result, log, prefix=prefix, dilation=dilation, elsewhere=there)
+                starting.push(process)
+                self._drivings.append(process)
             # All connect their clients at the same time; their clocks are asked one after the other, undisturbed.
-            for one in self._drivings:
-                one.connected()
+            for process in self._drivings:
+                process.connected()
             self._stack = starting.pop_all()
 
     @property
     def pids(self) -> tuple[int, ...]:
         """The processes of this machine."""
-        return () if self._hosts else tuple(one.pid for one in self._drivings)
+        return () if self._hosts else tuple(driving.pid for driving in self._drivings)
 
     @property
     def ready(self) -> Line:
@@ -122,48 +122,48 @@ class Drivers:
         return self._drivings[0].said.ready
 
     @property
-    def said(self) -> list[Said]:
+    def said(self) -> list[DriverOutput]:
         """What each said."""
-        return [one.said for one in self._drivings]
+        return [driving.said for driving in self._drivings]
 
     def begin(self, lead_ms: int = LEAD_MS) -> None:
         """Give all one instant to begin at, which is to come."""
         begin_ns = now_ns() + lead_ms * 1_000_000
-        for one in self._drivings:
-            one.begin_at(begin_ns)
+        for driver in self._drivings:
+            driver.begin_at(begin_ns)
 
-    def follow(self, heard: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> Told:
+    def follow(self, output: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> MergedOutput:
         """Until all have ended: ``heard`` gets the counts of each second that all have told, ``alarms`` ring in their order.
 
         A driver that is lost ends the others. That is an error before it has told a second of the measure phase, and later a
         failed check.
         """
-        seconds = _Seconds(len(self._drivings), heard)
+        seconds = _Seconds(len(self._drivings), output)
         broken = driving.follow(self._drivings, lambda _, line: seconds.hear(line), alarms)
         lost = self._lost(broken)
         parts = {
-            share.name: said if said.summary is not None else replace(said, summary=added.summary_of(said))
-            for share, said in zip(self._shares, self.said, strict=True)
+            share.name: output if output.summary is not None else replace(output, summary=added.summary_of(output))
+            for share, output in zip(self._shares, self.said, strict=True)
         }
-        return Told(parts, added.said(list(parts.values())), self._shares, lost, self._hosts)
+        return MergedOutput(parts, added.said(list(parts.values())), self._shares, lost, self._hosts)
 
-    def _lost(self, broken: Sequence[Driving]) -> Lost | None:
+    def _lost(self, broken: Sequence[DriverProcess]) -> LostDriver | None:
         """The first that was lost; one that a refused statement ended has its summary, which says so."""
-        first = next((one for one in broken if one.lost is not None), None)
+        first = next((process for process in broken if process.lost is not None), None)
         if first is None or first.lost is None:
             return None
         share = self._shares[self._drivings.index(first)]
         early = [
             share.name
-            for share, one in zip(self._shares, self._drivings, strict=True)
-            if one.said.summary is None and all(second["warmup"] for second in one.said.seconds)
+            for share, driving in zip(self._shares, self._drivings, strict=True)
+            if driving.said.summary is None and all(second["warmup"] for second in driving.said.seconds)
         ]
         if early:
             raise PgdynoError(
                 f"{share.name} was lost before {early[0]} had measured a second: {first.lost.message}",
                 remedy=first.lost.remedy,
             )
-        return Lost(share, first.ended_ns, first.lost)
+        return LostDriver(share, first.ended_ns, first.lost)
 
     def __enter__(self) -> Self:
         """They run already."""
@@ -179,9 +179,9 @@ class Drivers:
 class _Seconds:
     """Counts of seconds, handed on when every driver has told of the second."""
 
-    def __init__(self, drivers: int, heard: Callable[[Line], None]) -> None:
+    def __init__(self, drivers: int, output: Callable[[Line], None]) -> None:
         self._drivers = drivers
-        self._heard = heard
+        self._heard = output
         self._waiting: dict[int, list[Line]] = {}
 
     def hear(self, line: Line) -> None:
@@ -189,5 +189,5 @@ class _Seconds:
         waiting.append(line)
         if len(waiting) == self._drivers:
             del self._waiting[line["begin_ns"]]
-            counts = {name: sum(one[name] for one in waiting) for name in ("succeeded", "failed")}
+            counts = {name: sum(other[name] for other in waiting) for name in ("succeeded", "failed")}
             self._heard({name: line[name] for name in ("begin_ns", "end_ns", "warmup")} | counts)

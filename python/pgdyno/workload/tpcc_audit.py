@@ -37,7 +37,7 @@ _UNUSED_ITEM = 100_001
 
 
 @dataclass(frozen=True)
-class Share:
+class AuditShare:
     """One line of the audit: how many of how many, and how many it should be."""
 
     what: str
@@ -67,7 +67,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Ordered:
+class OrderCounts:
     """What the tables say of the orders of a run."""
 
     sizes: Mapping[int, int]
@@ -123,7 +123,7 @@ class Ordered:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class InputCounts:
     """What a run counted of its inputs."""
 
     profile: TpccProfile
@@ -134,9 +134,9 @@ class Drawn:
     """That succeeded."""
     rolled_back: int
     """On purpose."""
-    ordered: Ordered
+    ordered: OrderCounts
 
-    def shares(self) -> Iterator[Share]:
+    def shares(self) -> Iterator[AuditShare]:
         """The lines of the audit that are shares."""
         spec = self.profile == "spec"
         remote = 0.0 if self.warehouses == 1 else 1.0
@@ -144,43 +144,45 @@ class Drawn:
         elsewhere = 0.01 * (remote if spec else 1 - 1 / self.warehouses)
         if spec:
             orders = self.new_orders + self.rolled_back
-            yield Share("rolled back of New-Orders", self.rolled_back, orders, _ROLLED_BACK, 0.001)
+            yield AuditShare("rolled back of New-Orders", self.rolled_back, orders, _ROLLED_BACK, 0.001)
         else:
-            yield Share("orders of an unused item", self.ordered.unused, self.ordered.orders, 0.01, 0.001)
-        yield Share(
+            yield AuditShare("orders of an unused item", self.ordered.unused, self.ordered.orders, 0.01, 0.001)
+        yield AuditShare(
             "remote lines", self.ordered.lines_remote, self.ordered.lines, elsewhere, 0.0005 if elsewhere else 0.0
         )
         if self.inputs is not None:
             yield from self._told(self.inputs, remote=remote)
 
-    def _told(self, told: Mapping[str, int], *, remote: float) -> Iterator[Share]:
+    def _told(self, counts: Mapping[str, int], *, remote: float) -> Iterator[AuditShare]:
         """Those of what clients asked for; ``remote`` is 0 where there is no other warehouse."""
         spec = self.profile == "spec"
-        yield Share(
-            "remote payments", told["payments_remote"], told["payments"], 0.15 * remote, 0.01 if remote else 0.0
+        yield AuditShare(
+            "remote payments", counts["payments_remote"], counts["payments"], 0.15 * remote, 0.01 if remote else 0.0
         )
-        yield Share("by name in Payment", told["payments_by_name"], told["payments"], 0.60, 0.03)
-        yield Share("by name in Order-Status", told["order_statuses_by_name"], told["order_statuses"], 0.60, 0.03)
-        by_name = told["payments_by_name"] + told["order_statuses_by_name"]
-        yield Share("odd names by NURand", told["names_odd"], by_name, _NURAND_ODD)
+        yield AuditShare("by name in Payment", counts["payments_by_name"], counts["payments"], 0.60, 0.03)
+        yield AuditShare(
+            "by name in Order-Status", counts["order_statuses_by_name"], counts["order_statuses"], 0.60, 0.03
+        )
+        by_name = counts["payments_by_name"] + counts["order_statuses_by_name"]
+        yield AuditShare("odd names by NURand", counts["names_odd"], by_name, _NURAND_ODD)
         customers = "odd customers by NURand" if spec else "odd customers, drawn uniformly,"
-        yield Share(customers, told["customers_odd"], told["customers"], _NURAND_ODD if spec else _UNIFORM_ODD)
+        yield AuditShare(customers, counts["customers_odd"], counts["customers"], _NURAND_ODD if spec else _UNIFORM_ODD)
         if spec:
-            yield Share("odd items by NURand", told["items_odd"], told["items"], _NURAND_ODD)
+            yield AuditShare("odd items by NURand", counts["items_odd"], counts["items"], _NURAND_ODD)
 
     def audit(self) -> tuple[list[str], list[str]]:
         """(Shares in words, what is wrong)."""
         shares = list(self.shares())
-        wrong = [one.wrong for one in shares if not one.passes]
+        wrong = [share.wrong for share in shares if not share.passes]
         wrong += [text for text, right in self.ordered.of_sizes() if not right]
-        return [str(one) for one in shares], wrong
+        return [str(share) for share in shares], wrong
 
 
-def mix(by_type: Mapping[str, int]) -> Iterator[Share]:
+def mix(by_type: Mapping[str, int]) -> Iterator[AuditShare]:
     """Each type's share of all transactions that ended well."""
     total = sum(by_type.values())
     for name, weight in MIX:
-        yield Share(name, by_type.get(name, 0), total, weight / _DECK)
+        yield AuditShare(name, by_type.get(name, 0), total, weight / _DECK)
 
 
 def tpm_per_nopm(profile: TpccProfile) -> float:

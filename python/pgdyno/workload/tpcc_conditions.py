@@ -28,7 +28,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Condition:
+class TpccCondition:
     """One of the twelve."""
 
     number: int
@@ -62,58 +62,58 @@ _DELIVERED = """
     ON (d.o_w_id, d.o_d_id, d.o_c_id) = (c_w_id, c_d_id, c_id)"""
 
 CONDITIONS: Final = (
-    Condition(1, "a warehouse was paid what its districts were", """
+    TpccCondition(1, "a warehouse was paid what its districts were", """
 SELECT w_id FROM {S}.warehouse JOIN {S}.district ON d_w_id = w_id GROUP BY w_id, w_ytd HAVING w_ytd <> sum(d_ytd)"""),
-    Condition(2, "the next order of a district follows its last one, and its last one that is open", """
+    TpccCondition(2, "the next order of a district follows its last one, and its last one that is open", """
 SELECT d_w_id, d_id FROM {S}.district
 LEFT JOIN (SELECT o_w_id, o_d_id, max(o_id) AS last FROM {S}.orders GROUP BY 1, 2) AS o
     ON (o_w_id, o_d_id) = (d_w_id, d_id)
 LEFT JOIN (SELECT no_w_id, no_d_id, max(no_o_id) AS last FROM {S}.new_order GROUP BY 1, 2) AS n
     ON (no_w_id, no_d_id) = (d_w_id, d_id)
 WHERE d_next_o_id - 1 IS DISTINCT FROM o.last OR d_next_o_id - 1 <> n.last"""),
-    Condition(3, "the open orders of a district follow one another", """
+    TpccCondition(3, "the open orders of a district follow one another", """
 SELECT no_w_id, no_d_id FROM {S}.new_order GROUP BY 1, 2 HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)"""),
-    Condition(4, "a district has as many lines as its orders say", f"""
+    TpccCondition(4, "a district has as many lines as its orders say", f"""
 SELECT coalesce(o_w_id, ol_w_id), coalesce(o_d_id, ol_d_id)
 FROM (SELECT o_w_id, o_d_id, sum(o_ol_cnt) AS lines FROM {{S}}.orders WHERE {{OF o_w_id}} GROUP BY 1, 2) AS o
 FULL JOIN {_LINES.replace('{BY}', '').replace('{GROUP}', '')} ON (o_w_id, o_d_id) = (ol_w_id, ol_d_id)
 WHERE o.lines IS DISTINCT FROM l.lines"""),
-    Condition(5, "an order is open as long as it has no carrier", """
+    TpccCondition(5, "an order is open as long as it has no carrier", """
 SELECT coalesce(o_w_id, no_w_id), coalesce(o_d_id, no_d_id), coalesce(o_id, no_o_id)
 FROM {S}.orders FULL JOIN {S}.new_order ON (no_w_id, no_d_id, no_o_id) = (o_w_id, o_d_id, o_id)
 WHERE o_id IS NULL OR (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)"""),
-    Condition(6, "an order has as many lines as it says", f"""
+    TpccCondition(6, "an order has as many lines as it says", f"""
 SELECT coalesce(o_w_id, ol_w_id), coalesce(o_d_id, ol_d_id), coalesce(o_id, ol_o_id)
 FROM (SELECT o_w_id, o_d_id, o_id, o_ol_cnt FROM {{S}}.orders WHERE {{OF o_w_id}}) AS o
 FULL JOIN {_LINES.replace('{BY}', 'ol_o_id, ').replace('{GROUP}', ', 3')}
     ON (o_w_id, o_d_id, o_id) = (ol_w_id, ol_d_id, ol_o_id)
 WHERE o_ol_cnt IS DISTINCT FROM l.lines"""),
-    Condition(7, "a line is delivered where its order has a carrier", """
+    TpccCondition(7, "a line is delivered where its order has a carrier", """
 SELECT ol_w_id, ol_d_id, ol_o_id, ol_number FROM {S}.order_line JOIN {S}.orders
     ON (o_w_id, o_d_id, o_id) = (ol_w_id, ol_d_id, ol_o_id)
 WHERE (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL) AND {OF ol_w_id} AND {OF o_w_id}"""),
-    Condition(8, "a warehouse was paid what its history says", """
+    TpccCondition(8, "a warehouse was paid what its history says", """
 SELECT w_id FROM {S}.warehouse LEFT JOIN (SELECT h_w_id, sum(h_amount) AS paid FROM {S}.history GROUP BY 1) AS h
     ON h_w_id = w_id
 WHERE w_ytd <> coalesce(paid, 0)"""),
-    Condition(9, "a district was paid what its history says", """
+    TpccCondition(9, "a district was paid what its history says", """
 SELECT d_w_id, d_id FROM {S}.district
 LEFT JOIN (SELECT h_w_id, h_d_id, sum(h_amount) AS paid FROM {S}.history GROUP BY 1, 2) AS h
     ON (h_w_id, h_d_id) = (d_w_id, d_id)
 WHERE d_ytd <> coalesce(paid, 0)"""),
-    Condition(10, "a customer's balance is what was delivered less what was paid", f"""
+    TpccCondition(10, "a customer's balance is what was delivered less what was paid", f"""
 SELECT c_w_id, c_d_id, c_id FROM {{S}}.customer
 LEFT JOIN (SELECT h_c_w_id, h_c_d_id, h_c_id, sum(h_amount) AS paid FROM {{S}}.history GROUP BY 1, 2, 3) AS h
     ON (h_c_w_id, h_c_d_id, h_c_id) = (c_w_id, c_d_id, c_id)
 LEFT JOIN {_DELIVERED}
 WHERE c_balance <> coalesce(delivered, 0) - coalesce(paid, 0) AND {{OF c_w_id}}"""),
-    Condition(11, "2,100 orders of a district are not open", """
+    TpccCondition(11, "2,100 orders of a district are not open", """
 SELECT d_w_id, d_id FROM {S}.district
 LEFT JOIN (SELECT o_w_id, o_d_id, count(*) AS orders FROM {S}.orders GROUP BY 1, 2) AS o ON (o_w_id, o_d_id) = (d_w_id, d_id)
 LEFT JOIN (SELECT no_w_id, no_d_id, count(*) AS open FROM {S}.new_order GROUP BY 1, 2) AS n
     ON (no_w_id, no_d_id) = (d_w_id, d_id)
 WHERE coalesce(orders, 0) - coalesce(open, 0) <> 2100"""),
-    Condition(12, "a customer's balance and payments are what was delivered", f"""
+    TpccCondition(12, "a customer's balance and payments are what was delivered", f"""
 SELECT c_w_id, c_d_id, c_id FROM {{S}}.customer LEFT JOIN {_DELIVERED}
 WHERE c_balance + c_ytd_payment <> coalesce(delivered, 0) AND {{OF c_w_id}}"""),
 )  # fmt: skip
@@ -122,10 +122,10 @@ _ONLY_LOADED = frozenset({11})
 _NOT_OF_HAMMERDB = frozenset({10, 12})
 
 
-def conditions_of(profile: TpccProfile, *, loaded: bool = False) -> tuple[Condition, ...]:
+def conditions_of(profile: TpccProfile, *, loaded: bool = False) -> tuple[TpccCondition, ...]:
     """Those that hold: just ``loaded``, or after a run."""
     missing = (_NOT_OF_HAMMERDB if profile == "hammerdb" else frozenset()) | (frozenset() if loaded else _ONLY_LOADED)
-    return tuple(one for one in CONDITIONS if one.number not in missing)
+    return tuple(item for item in CONDITIONS if item.number not in missing)
 
 
 def drawn_warehouses(warehouses: int, seed: int) -> list[int] | None:
@@ -137,14 +137,14 @@ def drawn_warehouses(warehouses: int, seed: int) -> list[int] | None:
 
 def violated(
     connection: psycopg.Connection[tuple[Any, ...]],
-    asked: Sequence[Condition],
+    conditions: Sequence[TpccCondition],
     warehouses: Sequence[int] | None = None,
     schema: str = TPCC_SCHEMA,
 ) -> Iterator[str]:
     """Each condition that does not hold, with places where it does not."""
-    for one in asked:
-        found = one.violations(connection, warehouses, schema)
-        if found:
-            places = ", ".join("/".join(map(str, row)) for row in found)
-            more = " and others" if len(found) == SHOWN else ""
-            yield f"condition {one.number} ({one.what}) fails at {places}{more}"
+    for condition in conditions:
+        violations = condition.violations(connection, warehouses, schema)
+        if violations:
+            places = ", ".join("/".join(map(str, row)) for row in violations)
+            more = " and others" if len(violations) == SHOWN else ""
+            yield f"condition {condition.number} ({condition.what}) fails at {places}{more}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from pgdyno.store.record import Check
 from pgdyno.workload.counting import counting
-from pgdyno.workload.tpcc_audit import Drawn, Ordered, mix, tpm_per_nopm
+from pgdyno.workload.tpcc_audit import InputCounts, OrderCounts, mix, tpm_per_nopm
 from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, conditions_of, drawn_warehouses, violated
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ADDED = "SELECT sum(d_next_o_id - %s) FROM {S}.district"
 
 
 @dataclass(frozen=True)
-class Grown:
+class TableGrowth:
     """What of the tables grows or shrinks in a run."""
 
     next_orders: tuple[int, ...]
@@ -61,10 +61,10 @@ def orders_of_runs(server: Server, schema: str = TPCC_SCHEMA) -> int:
 
 
 def proofs(
-    tables: TpccTables, seed: int, server: Server, outcome: Outcome, before: Grown, *, full: bool
+    tables: TpccTables, seed: int, server: Server, outcome: Outcome, before: TableGrowth, *, full: bool
 ) -> tuple[Check, ...]:
     """All of them. Conditions about lines of orders are asked of two warehouses that the seed draws, with ``full`` of all."""
-    after = Grown.of(server, tables.schema)
+    after = TableGrowth.of(server, tables.schema)
     return (
         _new_orders(before, after, outcome),
         _history(before, after, outcome),
@@ -75,10 +75,10 @@ def proofs(
     )
 
 
-def _new_orders(before: Grown, after: Grown, outcome: Outcome) -> Check:
+def _new_orders(before: TableGrowth, after: TableGrowth, outcome: Outcome) -> Check:
     each = [now - then for now, then in zip(after.next_orders, before.next_orders, strict=True)]
     grown, counted = sum(each), outcome.succeeded_by_type_total.get("new_order", 0)
-    used = len({place // DISTRICTS for place, one in enumerate(each) if one})
+    used = len({place // DISTRICTS for place, number in enumerate(each) if number})
     return Check(
         name="tpcc_new_orders",
         ok=counted <= grown <= counted + outcome.uncounted_max,
@@ -87,7 +87,7 @@ def _new_orders(before: Grown, after: Grown, outcome: Outcome) -> Check:
     )
 
 
-def _history(before: Grown, after: Grown, outcome: Outcome) -> Check:
+def _history(before: TableGrowth, after: TableGrowth, outcome: Outcome) -> Check:
     grown = after.history - before.history
     return Check(
         name="tpcc_history",
@@ -97,7 +97,7 @@ def _history(before: Grown, after: Grown, outcome: Outcome) -> Check:
     )
 
 
-def _deliveries(tables: TpccTables, before: Grown, after: Grown, outcome: Outcome) -> Check:
+def _deliveries(tables: TpccTables, before: TableGrowth, after: TableGrowth, outcome: Outcome) -> Check:
     """A delivery takes an open order of each district, none where a district has none, or where another delivery took it.
 
     HammerDB's own routine does not tell how many it took.
@@ -111,12 +111,13 @@ def _deliveries(tables: TpccTables, before: Grown, after: Grown, outcome: Outcom
             ok=0 <= delivered <= DISTRICTS * (deliveries + outcome.uncounted_max),
             detail=f"{delivered:,} orders were delivered by {deliveries:,} deliveries, of which each takes {DISTRICTS} at most",
         )
-    told, skipped = outcome.inputs["orders_delivered"], outcome.inputs["districts_skipped"]
+    orders_delivered, skipped = outcome.inputs["orders_delivered"], outcome.inputs["districts_skipped"]
     deliveries = outcome.succeeded_by_type_total.get("delivery", 0)
     return Check(
         name="tpcc_deliveries",
-        ok=told <= delivered <= told + DISTRICTS * outcome.uncounted_max and told + skipped == DISTRICTS * deliveries,
-        detail=f"{delivered:,} orders were delivered; {deliveries:,} deliveries took {told:,} and found none in"
+        ok=orders_delivered <= delivered <= orders_delivered + DISTRICTS * outcome.uncounted_max
+        and orders_delivered + skipped == DISTRICTS * deliveries,
+        detail=f"{delivered:,} orders were delivered; {deliveries:,} deliveries took {orders_delivered:,} and found none in"
         f" {skipped:,} districts",
     )
 
@@ -125,7 +126,7 @@ def _conditions(tables: TpccTables, server: Server, drawn: Sequence[int] | None)
     conditions = conditions_of(tables.profile)
     with counting(server) as connection:
         wrong = list(violated(connection, conditions, drawn, tables.schema))
-    numbers = ", ".join(str(one.number) for one in conditions)
+    numbers = ", ".join(str(condition.number) for condition in conditions)
     of = "" if drawn is None else f", those of lines in warehouses {drawn[0]} and {drawn[1]}"
     detail = "; ".join(wrong) if wrong else f"conditions {numbers} of TPC-C hold{of}"
     return Check(name="tpcc_conditions", ok=not wrong, detail=detail)
@@ -135,18 +136,18 @@ def _mix(tables: TpccTables, outcome: Outcome) -> Check:
     """The mix of all transactions that ended well; New-Orders that were rolled back on purpose are among them."""
     by_type = dict(outcome.succeeded_by_type_total)
     by_type["new_order"] = by_type.get("new_order", 0) + outcome.account_total.rolled_back
-    off = [one.wrong for one in mix(by_type) if not one.passes]
+    off = [share.wrong for share in mix(by_type) if not share.passes]
     mixed = f"the five types of {sum(by_type.values()):,} transactions are mixed 10 : 10 : 1 : 1 : 1"
     figures = {"tpm_per_nopm_by_mix": tpm_per_nopm(tables.profile)}
     return Check(name="tpcc_mix", ok=not off, detail="; ".join(off) or mixed, figures=figures)
 
 
-def _inputs(tables: TpccTables, server: Server, before: Grown, outcome: Outcome) -> Check:
+def _inputs(tables: TpccTables, server: Server, before: TableGrowth, outcome: Outcome) -> Check:
     """The input audit."""
     with counting(server) as connection:
-        ordered = Ordered.since(connection, before.next_orders, tables.schema)
+        ordered = OrderCounts.since(connection, before.next_orders, tables.schema)
     unseen = outcome.driver.engine == "hammerdb"
-    drawn = Drawn(
+    drawn = InputCounts(
         profile=tables.profile,
         warehouses=tables.warehouses,
         inputs=None if unseen else outcome.inputs,

@@ -26,7 +26,7 @@ _PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+|NaN) ms
 
 
 @dataclass
-class Timeline:
+class RunTimeline:
     """When things happened, in nanoseconds of CLOCK_MONOTONIC."""
 
     started_ns: int
@@ -40,14 +40,14 @@ class Timeline:
 
 
 @dataclass
-class Watch:
+class PgbenchMonitor:
     """Waits for pgbench, reads what it says, and calls when the measure phase begins and ends.
 
     All of it in the host's time, which is pgbench's; only what is shown is in the subject's.
     """
 
     process: subprocess.Popen[bytes]
-    time: Timeline
+    time: RunTimeline
     warmup_s: float
     duration_s: float
     edges: tuple[Callable[[], None], Callable[[], None]]
@@ -118,12 +118,12 @@ class Watch:
     def _hear(self, text: bytes) -> None:
         *lines, self._rest = (self._rest + text).split(b"\n")
         for line in lines:
-            said = line.decode(errors="replace").strip()
-            self.messages.append(said)
-            if found := _PROGRESS.match(said):
+            result = line.decode(errors="replace").strip()
+            self.messages.append(result)
+            if match := _PROGRESS.match(result):
                 if not self.time.bench_ns:
-                    self._plan(now_ns() - int(float(found[1]) * SECOND_NS))
-                self._show(found)
+                    self._plan(now_ns() - int(float(match[1]) * SECOND_NS))
+                self._show(match)
 
     def _plan(self, bench_ns: int) -> None:
         """Place the measure phase, now that it is known when the clients began.
@@ -136,11 +136,11 @@ class Watch:
         self.time.begin_ns = max(now_ns(), min(bench_ns + int(self.warmup_s * SECOND_NS), last_ns))
         self.time.end_ns = self.time.begin_ns + int(self.duration_s * SECOND_NS)
 
-    def _show(self, found: re.Match[str]) -> None:
+    def _show(self, match: re.Match[str]) -> None:
         total_s = (self.time.end_ns - self.time.bench_ns) / SECOND_NS
         done_s = (now_ns() - self.time.bench_ns) / SECOND_NS
         doing = "measure" if self._measuring else "warm up"
-        tps, latency_ms = float(found[2]) * self.dilation, float(found[3]) / self.dilation
+        tps, latency_ms = float(match[2]) * self.dilation, float(match[3]) / self.dilation
         self.progress(min(1.0, done_s / total_s), f"{doing}: {tps:,.0f} tps, {latency_ms:.3f} ms")
 
 

@@ -4,7 +4,7 @@
 up without PostgreSQL or root, so that everything around a run can be tested in milliseconds.
 """
 
-from pgdyno.world.base import Measured, Ready, Run, World
+from pgdyno.world.base import PlannedRun, PreparedWorld, RunOutcome, World
 from pgdyno.world.registry import world_of
 
-__all__ = ["Measured", "Ready", "Run", "World", "world_of"]
+__all__ = ["PlannedRun", "PreparedWorld", "RunOutcome", "World", "world_of"]

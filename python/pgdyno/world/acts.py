@@ -62,8 +62,8 @@ class Acts:
         chosen = list(self._volumes.values()) if event.target == ALL else [self._volumes[event.target]]
         taken = snapshot.take(chosen, rate_mib_per_s=event.rate_mib_per_s)
         slower = int(chosen[0].facts.get("dilation") or 1)
-        pending_s = max(one.pending_s for one in taken.snapshots) / slower
-        stored = size(sum(one.stored_bytes for one in taken.snapshots))
+        pending_s = max(snapshot.pending_s for snapshot in taken.snapshots) / slower
+        stored = size(sum(snapshot.stored_bytes for snapshot in taken.snapshots))
         return f"{stored}, pending {duration_words(pending_s)}, held up requests for at most {taken.waited_s / slower * 1e3:.2f} ms"
 
     def _restart(self, end: Callable[[], None]) -> str:

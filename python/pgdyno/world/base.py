@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pgdyno.errors import PgdynoError
     from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.hosts.file import HostsFile
-    from pgdyno.hosts.spread import Spread
-    from pgdyno.probe.samples import Samples
+    from pgdyno.hosts.spread import SpreadOptions
+    from pgdyno.probe.samples import ProbeTables
     from pgdyno.store import record
     from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.store.work_record import PowerCutsRecord
@@ -32,7 +32,7 @@ OVERHEAD_S = 6.0
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """One run to make."""
 
     cell: Cell
@@ -49,11 +49,11 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RunOutcome:
     """What a run brought, before it becomes a record. Times are those of the run's clock."""
 
     outcome: Outcome
-    samples: Samples
+    samples: ProbeTables
     checks: tuple[record.Check, ...]
     """Proofs that the workload was the workload."""
     settings: list[dict[str, str | None]]
@@ -68,10 +68,10 @@ class Measured:
     """What became of a server like the run's when its power was cut."""
 
 
-class Ready(Protocol):
+class PreparedWorld(Protocol):
     """A prepared world: makes runs, one after the other."""
 
-    def __call__(self, run: Run) -> Measured:
+    def __call__(self, run: PlannedRun) -> RunOutcome:
         """Make a run. :class:`~pgdyno.errors.PgdynoError` when it came to no result; nothing of it is left on the machine."""
 
 
@@ -98,9 +98,9 @@ class World(ABC):
         self.arms = arms
         self.hosts_file: HostsFile | None = None
         """Where the drivers' hosts are; None where all drivers are processes of this machine."""
-        self.spread: Spread | None = None
+        self.spread: SpreadOptions | None = None
         """The hosts that make the runs; None where this machine does."""
-        self.experiment = replace(experiment, arms=tuple(one.arm for one in arms))
+        self.experiment = replace(experiment, arms=tuple(arm.arm for arm in arms))
         """With each arm's data sized for its instance."""
 
     @classmethod
@@ -146,7 +146,7 @@ class World(ABC):
     @abstractmethod
     def prepared(
         self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]
-    ) -> contextlib.AbstractContextManager[Ready]:
+    ) -> contextlib.AbstractContextManager[PreparedWorld]:
         """Prepare what the runs of these arms share, for the length of a ``with`` block.
 
         Records of what is loaded are written below the experiment's ``directory``; ``step`` gives the progress of a step by

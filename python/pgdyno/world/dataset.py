@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pgdyno.errors import InputError, PgdynoError
 from pgdyno.host import paths, preflight
 from pgdyno.host.file_system import TOLD_OF_STRIPES
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.host.process import own_name
 from pgdyno.postgres import layout, settings
@@ -32,7 +32,7 @@ from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, Sysb
 from pgdyno.world import own_database
 from pgdyno.world.existing_schema import schema_is_missing
 from pgdyno.world.load_estimate import load_estimate_s
-from pgdyno.world.load_phase import Loaded, Loader, LoadWorld, Phase, measured
+from pgdyno.world.load_phase import Loader, LoadPhase, LoadWorld, PhaseResult, measured
 from pgdyno.world.restored import restore
 from pgdyno.world.restoring import Site
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pgdyno.experiment import Experiment
     from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.instance import Instance
+    from pgdyno.host.instance import InstanceGroup
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.postgres.remote import RemoteServer
     from pgdyno.store.kept_database import KeptDatabase
@@ -127,43 +127,43 @@ class Dataset:
 def dataset_keys(experiment: Experiment, arms: Sequence[ResolvedArm]) -> dict[int, DatasetKey]:
     """The data set of each arm by the arm's index. An error when a volume is too small for the data."""
     sharing: dict[DatasetKey, list[ResolvedArm]] = {}
-    for one in arms:
-        _require_room(experiment, one)
-        sizeless = _sizeless(one)
-        sharing.setdefault(sizeless, []).append(one)
+    for arm in arms:
+        _require_room(experiment, arm)
+        sizeless = _sizeless(arm)
+        sharing.setdefault(sizeless, []).append(arm)
     keys: dict[int, DatasetKey] = {}
     for sizeless, group in sharing.items():
-        smallest = {role: min(one.volumes[role].size_bytes for one in group) for role, _ in sizeless.sizes}
-        keys |= {one.arm.index: replace(sizeless, sizes=tuple(smallest.items())) for one in group}
+        smallest = {role: min(arm.volumes[role].size_bytes for arm in group) for role, _ in sizeless.sizes}
+        keys |= {arm.arm.index: replace(sizeless, sizes=tuple(smallest.items())) for arm in group}
     return keys
 
 
-def _sizeless(one: ResolvedArm) -> DatasetKey:
+def _sizeless(arm: ResolvedArm) -> DatasetKey:
     """The data set of an arm, but for the size of its volumes."""
-    workload, roles = one.arm.workload, tuple(role for role in one.volumes if role not in _MADE_EMPTY)
-    by, file_system = loader_of(one), one.arm.world.file_system
+    workload, roles = arm.arm.workload, tuple(role for role in arm.volumes if role not in _MADE_EMPTY)
+    by, file_system = loader_of(arm), arm.arm.world.file_system
     arrays = roles if file_system in TOLD_OF_STRIPES and not workload.making.limited else ()
-    stripes = ((role, one.volumes[role].stripes) for role in arrays)
+    stripes = ((role, arm.volumes[role].stripes) for role in arrays)
     return DatasetKey(
-        postgres_major=one.binaries.major,
+        postgres_major=arm.binaries.major,
         file_system=file_system,
         tables=workload.data_set(),
         sizes=tuple((role, 0) for role in roles),
-        stripes=tuple((role, *found) for role, found in stripes if found is not None),
+        stripes=tuple((role, *item) for role, item in stripes if item is not None),
         native=by.native,
         connections=by.connections,
         split=by.split,
         manner=by.manner,
-        world=LoadWorld.of(one, roles) if workload.making.limited else None,
+        world=LoadWorld.of(arm, roles) if workload.making.limited else None,
         times=workload.making.times,
     )
 
 
-def loader_of(one: ResolvedArm) -> Loader:
+def loader_of(arm: ResolvedArm) -> Loader:
     """Who makes an arm's tables."""
-    workload = one.arm.workload
-    asked = workload.making
-    return Loader(native=workload.made_by_engine, connections=asked.connections, split=asked.split, manner=asked.manner)
+    workload = arm.arm.workload
+    table = workload.making
+    return Loader(native=workload.made_by_engine, connections=table.connections, split=table.split, manner=table.manner)
 
 
 def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_create: bool) -> Tables | None:
@@ -171,11 +171,11 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
 
     An error when it has others, when they may not be made, or when the arms need different ones.
     """
-    asked = [(one.arm, one.arm.workload.needed_tables()) for one in arms]
-    tables = next((needed for _, needed in asked if needed is not None), None)
+    results = [(arm.arm, arm.arm.workload.needed_tables()) for arm in arms]
+    tables = next((needed for _, needed in results if needed is not None), None)
     if tables is None:
         return None  # what scripts of the user's need is not known
-    for arm, needed in asked:
+    for arm, needed in results:
         if isinstance(needed, PgbenchTables) and isinstance(tables, PgbenchTables):
             if (needed.scale, needed.fillfactor) != (tables.scale, tables.fillfactor):
                 raise experiment.error(arm, ("workload", "scale"), "an existing server has its tables at one scale")
@@ -183,7 +183,7 @@ def missing_tables(experiment: Experiment, arms: Sequence[ResolvedArm], *, yes_c
             raise experiment.error(arm, ("workload",), "an existing server has its tables once, for all arms")
     server = arms[0].server
     assert server is not None
-    writes = any(one.arm.workload.writes for one in arms)
+    writes = any(arm.arm.workload.writes for arm in arms)
     if isinstance(tables, SchemaTables):
         lacks = schema_is_missing(server, tables, yes_create=yes_create)
     elif isinstance(tables, PgbenchTables):
@@ -202,13 +202,13 @@ def _are(needed: Tables, tables: Tables) -> bool:
 
 def create_tables(
     server: RemoteServer, tables: Tables, progress: Progress, directory: Path, *, loader: Loader | None = None
-) -> Loaded:
+) -> PhaseResult:
     """Make a workload's tables on an existing server. Nothing is dropped, and they stay.
 
     The load's record is written below the experiment's ``directory``.
     """
     view = look(server.dsn)
-    phase = Phase(
+    phase = LoadPhase(
         directory=directory,
         title=str(tables),
         postgres=record.PostgresRecord(version=server.version, source="an existing server"),
@@ -262,7 +262,7 @@ def _memory_bytes(key: DatasetKey, binaries: PgBinaries) -> int:
 def _loaded(
     key: DatasetKey, binaries: PgBinaries, progress: Progress, directory: Path, note: Callable[[str], None]
 ) -> Iterator[Dataset]:
-    journal = Journal(paths.state_dir())
+    journal = HostJournal(paths.state_dir())
     name = own_name(f"dataset-{secrets.token_hex(3)}")
     with contextlib.ExitStack() as stack:
         images = {}
@@ -279,12 +279,12 @@ def _loaded(
                 return
         based = None if kept is None else kept.images
         with attach_placement(_placement(key), name=name, images=based, journal=journal) as attached:
-            bounds: contextlib.AbstractContextManager[Instance | None] = (
+            bounds: contextlib.AbstractContextManager[InstanceGroup | None] = (
                 contextlib.nullcontext() if key.world is None else key.world.instance(name, journal)
             )
             with bounds as instance:
-                said, database = _made(key, binaries, attached, instance, journal, progress, directory)
-                note(said)
+                text, database = _made(key, binaries, attached, instance, journal, progress, directory)
+                note(text)
             attached.detach(save_images=images)
         yield Dataset(key, images, database)
 
@@ -300,8 +300,8 @@ def _made(
     key: DatasetKey,
     binaries: PgBinaries,
     attached: AttachedPlacement,
-    instance: Instance | None,
-    journal: Journal,
+    instance: InstanceGroup | None,
+    journal: HostJournal,
     progress: Progress,
     directory: Path,
 ) -> tuple[str, str]:
@@ -351,8 +351,8 @@ def _fill(
     tables: Tables | BulkTables,
     binaries: PgBinaries,
     attached: AttachedPlacement,
-    instance: Instance | None,
-    journal: Journal,
+    instance: InstanceGroup | None,
+    journal: HostJournal,
     progress: Progress,
     directory: Path,
 ) -> str:
@@ -367,7 +367,7 @@ def _fill(
             if isinstance(tables, BulkTables):
                 _define(cluster, tables)
                 return f"{key}: made"
-            phase = Phase(
+            phase = LoadPhase(
                 directory=directory,
                 title=str(key),
                 postgres=record.PostgresRecord(version=binaries.version, source=binaries.source),
@@ -414,18 +414,18 @@ def _bytes_needed(tables: DataSet) -> int:
     return tables.size_bytes + _BESIDE_DATA_BYTES
 
 
-def _require_room(experiment: Experiment, one: ResolvedArm) -> None:
-    workload = one.arm.workload
+def _require_room(experiment: Experiment, arm: ResolvedArm) -> None:
+    workload = arm.arm.workload
     tablespace = workload.tablespaces.get("tablespace")
     role = "data" if tablespace is None else f"tablespace.{tablespace}"
-    spec, size_bytes = one.arm.world.placement[role], one.volumes[role].size_bytes
+    spec, size_bytes = arm.arm.world.placement[role], arm.volumes[role].size_bytes
     tables = workload.data_set()
-    adds = workload.adds_bytes(one.arm.world.dilation)
+    adds = workload.adds_bytes(arm.arm.world.dilation)
     needed = _bytes_needed(tables) + adds
     if size_bytes < needed:
         with_orders = f", {adds / 2**30:.1f} of it for what a run adds" if adds else ""
         raise experiment.error(
-            one.arm,
+            arm.arm,
             ("workload", *workload.size_key.split(".")),
             f"{spec} holds {size_bytes / 2**30:.1f} GiB, and {tables} needs {needed / 2**30:.1f} GiB{with_orders}",
             f"use less data, or a volume of at least {math.ceil(needed / 2**30)} GiB",

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from pgdyno.host.journal import Journal
+    from pgdyno.host.journal import HostJournal
     from pgdyno.postgres.binaries import PgBinaries
 
 _REMEDY = "check the connection string, and that its role may read all tables; pg_dump must be as new as the server"
 
 
 @dataclass(frozen=True)
-class Dumped:
+class ServerDump:
     """A dump of a server."""
 
     archive: Path
@@ -48,8 +48,8 @@ def server_facts(dsn: str, binaries: PgBinaries) -> DumpFacts:
 
 @contextlib.contextmanager
 def dumped(
-    dsn: str, binaries: PgBinaries, jobs: int, journal: Journal, watch: Callable[[int], None]
-) -> Iterator[Dumped]:
+    dsn: str, binaries: PgBinaries, jobs: int, journal: HostJournal, watch: Callable[[int], None]
+) -> Iterator[ServerDump]:
     """Dump the database for the length of a ``with`` block, into a directory that only this user may enter."""
     import psycopg
 
@@ -77,7 +77,7 @@ def dumped(
                     watch(process.pid)
         except psycopg.Error as error:
             raise InputError(f"the server cannot be dumped: {' '.join(str(error).split())}", remedy=_REMEDY) from None
-        yield Dumped(archive, _roles(dsn, binaries), instant)
+        yield ServerDump(archive, _roles(dsn, binaries), instant)
 
 
 def _snapshot(connection: psycopg.Connection[tuple[object, ...]]) -> tuple[str, str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pgdyno.experiment import Arm, Experiment
     from pgdyno.hosts.file import HostsFile
-    from pgdyno.workload.elsewhere import Elsewhere
+    from pgdyno.workload.elsewhere import RemoteHost
     from pgdyno.world.resolved import ResolvedArm
 
 
@@ -43,7 +43,7 @@ def require(experiment: Experiment, arms: Sequence[ResolvedArm], file: HostsFile
 
 
 @contextlib.contextmanager
-def connected(file: HostsFile | None, due: Iterable[Arm]) -> Iterator[Mapping[str, Elsewhere]]:
+def connected(file: HostsFile | None, due: Iterable[Arm]) -> Iterator[Mapping[str, RemoteHost]]:
     """The hosts of the drivers of these arms, by name, for the length of a ``with`` block."""
     names = dict.fromkeys(name for arm in due for name in arm.client.hosts)
     if not names:

@@ -12,7 +12,7 @@ from pgdyno.host.process import own_name
 from pgdyno.workload.database import OwnDatabase
 from pgdyno.world import event_checks, on_server, own_database, power_cuts
 from pgdyno.world import subject as subjects
-from pgdyno.world.base import Measured, Preparation, Ready, Run, World
+from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
 from pgdyno.world.dataset import dataset_keys, loaded, memory_bytes, unlimited
 from pgdyno.world.elsewhere import connected
 from pgdyno.world.resolved import emulated_arms
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pgdyno.world.resolved import ResolvedArm
 
 
-class Emulated(World):
+class EmulatedWorld(World):
     """Emulated volumes; needs root."""
 
     kind = "emulated"
@@ -53,12 +53,12 @@ class Emulated(World):
             event_checks.require_possible(self.experiment, resolved)
         self._keys = dataset_keys(self.experiment, self.arms)
         compared: set[tuple[str, PgBinaries]] = set()
-        for one in self.arms:
-            key = self._keys[one.arm.index]
-            if isinstance(key.tables, OwnDatabase) and (key.tables.digest, one.binaries) not in compared:
-                compared.add((key.tables.digest, one.binaries))
-                with self.experiment.origin.explained(one.arm.written(("workload", "database", "from"))):
-                    own_database.require_restorable(key.tables, one.binaries)
+        for arm in self.arms:
+            key = self._keys[arm.arm.index]
+            if isinstance(key.tables, OwnDatabase) and (key.tables.digest, arm.binaries) not in compared:
+                compared.add((key.tables.digest, arm.binaries))
+                with self.experiment.origin.explained(arm.arm.written(("workload", "database", "from"))):
+                    own_database.require_restorable(key.tables, arm.binaries)
 
     def refusal(self, arm: Arm) -> HostError | None:
         """An instance takes its memory when a run begins, hours after the first one perhaps."""
@@ -94,7 +94,7 @@ class Emulated(World):
     @contextlib.contextmanager
     def prepared(
         self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]
-    ) -> Iterator[Ready]:
+    ) -> Iterator[PreparedWorld]:
         """Load each data set once, and make what runs share beside them."""
         wanted = self._wanted(due)
         with (
@@ -108,7 +108,7 @@ class Emulated(World):
             made: dict[Hashable, Any] = {}
             shared = {arm.index: arm.workload.shared(seed, progress, made, ending) for arm in due}
 
-            def ready(run: Run) -> Measured:
+            def ready(run: PlannedRun) -> RunOutcome:
                 index = run.cell.arm.index
                 resolved = self.arms[index]
                 name = own_name(f"run{run.cell.position}")
@@ -129,9 +129,9 @@ class Emulated(World):
             if not isinstance(key.tables, OwnDatabase):
                 continue
             progress(0.0, "each statement is prepared once")
-            found = {arm.index: arm for arm in due if self._keys[arm.index] == key}
-            binaries = self.arms[next(iter(found))].binaries
-            workloads = [arm.workload for arm in found.values()]
+            arms = {arm.index: arm for arm in due if self._keys[arm.index] == key}
+            binaries = self.arms[next(iter(arms))].binaries
+            workloads = [arm.workload for arm in arms.values()]
             own_database.rehearse(workloads, binaries, unlimited(key), dataset.images, dataset.database)
 
     def _wanted(self, due: Sequence[Arm]) -> dict[DatasetKey, PgBinaries]:

@@ -73,10 +73,10 @@ def require_possible(experiment: Experiment, resolved: ResolvedArm) -> None:
 def _of_volumes(now: VolumeSpec, wanted: VolumeSpec) -> Iterator[tuple[str, str, str]]:
     """Why one volume cannot become another: reason, message, remedy."""
     if wanted.size_bytes < now.size_bytes:
-        has, asked = now.size_bytes >> 30, wanted.size_bytes >> 30
+        has, number = now.size_bytes >> 30, wanted.size_bytes >> 30
         yield (
             "smaller",
-            f"a volume can only be made larger: it has {has} GiB, and this has {asked} GiB",
+            f"a volume can only be made larger: it has {has} GiB, and this has {number} GiB",
             f"add size={has}GiB",
         )
     if wanted.spec == now.spec:

@@ -10,12 +10,12 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Self
 
-from pgdyno.probe.samples import Samples
+from pgdyno.probe.samples import ProbeTables
 from pgdyno.store import record
 from pgdyno.store.work_record import FailedCut, PowerCutsRecord
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.world import fake_tables
-from pgdyno.world.base import Measured, Preparation, Ready, Run, World
+from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
 from pgdyno.world.resolved import emulated_arms
 
 if TYPE_CHECKING:
@@ -67,19 +67,19 @@ class Fake(World):
     @contextlib.contextmanager
     def prepared(
         self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]
-    ) -> Iterator[Ready]:
+    ) -> Iterator[PreparedWorld]:
         """Nothing has to be made."""
         if due:
             step("load")(1.0, "made up")
             note("nothing loaded: the figures of this world are made up")
         yield self._measured
 
-    def _measured(self, run: Run) -> Measured:
+    def _measured(self, run: PlannedRun) -> RunOutcome:
         resolved = self.arms[run.cell.arm.index]
         run.progress(0.5, "make up")
         story = _story(run, resolved)
         run.watch.seconds |= dict(zip(("warmup", "measure"), resolved.arm.workload.phases_s, strict=True))
-        return Measured(
+        return RunOutcome(
             outcome=fake_tables.outcome(story),
             samples=fake_tables.samples(story) | _events(resolved, story),
             checks=(record.Check(name="made up", ok=True, detail="no server was asked"),),
@@ -91,7 +91,7 @@ class Fake(World):
         )
 
 
-def _story(run: Run, resolved: ResolvedArm) -> fake_tables.Story:
+def _story(run: PlannedRun, resolved: ResolvedArm) -> fake_tables.Story:
     """A run that its volume's IOPS, its clients or a CPU limit."""
     import numpy as np
 
@@ -118,7 +118,7 @@ FAKE_MODIFIED_USD = 42.0
 """Price a month of what a volume of this world becomes."""
 
 
-def _events(resolved: ResolvedArm, story: fake_tables.Story) -> Samples:
+def _events(resolved: ResolvedArm, story: fake_tables.Story) -> ProbeTables:
     """Each takes a tenth of a second."""
     from pgdyno.store.tables import from_rows
 
@@ -136,7 +136,7 @@ def _events(resolved: ResolvedArm, story: fake_tables.Story) -> Samples:
         }
         for event in resolved.arm.events
     ]
-    return Samples({"world/event": from_rows("world/event", rows)} if rows else {})
+    return ProbeTables({"world/event": from_rows("world/event", rows)} if rows else {})
 
 
 def _power_cuts(resolved: ResolvedArm, block: int) -> tuple[PowerCutsRecord, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.probe.samples import Samples
+from pgdyno.probe.samples import ProbeTables
 from pgdyno.store import record
 from pgdyno.workload.outcome import Outcome
 
@@ -73,8 +73,8 @@ def outcome(story: Story) -> Outcome:
     succeeded = int(counts[edges[:-1] >= begin].sum())
     return Outcome(
         phases=(
-            record.Phase(name="warmup", begin_ns=story.begin_ns, end_ns=begin),
-            record.Phase(name="measure", begin_ns=begin, end_ns=end),
+            record.RunPhase(name="warmup", begin_ns=story.begin_ns, end_ns=begin),
+            record.RunPhase(name="measure", begin_ns=begin, end_ns=end),
         ),
         account=_account(succeeded),
         account_total=_account(int(counts.sum())),
@@ -91,7 +91,7 @@ def outcome(story: Story) -> Outcome:
     )
 
 
-def samples(story: Story) -> Samples:
+def samples(story: Story) -> ProbeTables:
     """What the probes saw."""
     import numpy as np
     import pyarrow as pa
@@ -109,7 +109,7 @@ def samples(story: Story) -> Samples:
         for name, table in of_volume.items():
             parts.setdefault(name, []).append(table.append_column("volume", pa.array([role] * table.num_rows)))
     made = {name: pa.concat_tables(each) for name, each in parts.items()}
-    return Samples(made | {"probe/cpu": _cpu(t_ns, elapsed), "probe/checkpointer": _checkpoints(t_ns)})
+    return ProbeTables(made | {"probe/cpu": _cpu(t_ns, elapsed), "probe/checkpointer": _checkpoints(t_ns)})
 
 
 def _by_type(story: Story, succeeded: int) -> dict[str, int]:

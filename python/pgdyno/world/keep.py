@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import paths, preflight
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.placement import Placement, attach_placement
 from pgdyno.host.process import own_name
 from pgdyno.postgres import settings
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pgdyno.host.file_system import FileSystem
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.workload.database import OwnDatabase
-    from pgdyno.world.restoring import Restored
+    from pgdyno.world.restoring import RestoredDatabase
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _GIB = 1 << 30
@@ -43,7 +43,7 @@ _MEMORY_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class Wanted:
+class KeepOptions:
     """How a database is to be kept."""
 
     name: str
@@ -55,7 +55,7 @@ class Wanted:
     """Size of each volume; by default what the database is expected to need."""
 
 
-def require_keepable(tables: OwnDatabase, wanted: Wanted) -> None:
+def require_keepable(tables: OwnDatabase, wanted: KeepOptions) -> None:
     """Refuse what cannot be kept, before anything is changed."""
     if not _NAME.fullmatch(wanted.name):
         raise InputError(
@@ -78,9 +78,9 @@ def require_keepable(tables: OwnDatabase, wanted: Wanted) -> None:
     require_restorable(tables, wanted.binaries)
 
 
-def keep(tables: OwnDatabase, wanted: Wanted, progress: Callable[[float, str], None]) -> tuple[KeptDatabase, str]:
+def keep(tables: OwnDatabase, wanted: KeepOptions, progress: Callable[[float, str], None]) -> tuple[KeptDatabase, str]:
     """Restore and keep a database: its record, and the result in a line. After an error or an interruption nothing of it is left."""
-    journal = Journal(paths.state_dir())
+    journal = HostJournal(paths.state_dir())
     above = databases_dir()
     paths.make_walkable(above.parent)
     above.mkdir(mode=0o700, exist_ok=True)
@@ -102,8 +102,12 @@ def keep(tables: OwnDatabase, wanted: Wanted, progress: Callable[[float, str], N
 
 
 def _restored(
-    tables: OwnDatabase, wanted: Wanted, partial: Path, journal: Journal, progress: Callable[[float, str], None]
-) -> Restored:
+    tables: OwnDatabase,
+    wanted: KeepOptions,
+    partial: Path,
+    journal: HostJournal,
+    progress: Callable[[float, str], None],
+) -> RestoredDatabase:
     """Restore onto volumes without limits whose content is below ``partial``, and save it as images there."""
     layers = partial / "layers"
     layers.mkdir(mode=0o700)
@@ -123,20 +127,20 @@ def _restored(
             progress=progress,
         )
         with attached.trimmed():
-            found = restore(tables, site)
+            result = restore(tables, site)
         progress(0.99, "save")
         attached.detach(save_images={role: partial / role for role in wanted.roles})
     shutil.rmtree(layers, ignore_errors=True)
-    return found
+    return result
 
 
-def _volume_bytes(tables: OwnDatabase, wanted: Wanted) -> int:
+def _volume_bytes(tables: OwnDatabase, wanted: KeepOptions) -> int:
     if wanted.size_bytes is not None:
         return wanted.size_bytes
     return math.ceil((tables.size_bytes * _ROOM + _BESIDE_BYTES) / _GIB) * _GIB
 
 
-def _record(tables: OwnDatabase, wanted: Wanted, restored: Restored) -> KeptDatabase:
+def _record(tables: OwnDatabase, wanted: KeepOptions, restored: RestoredDatabase) -> KeptDatabase:
     return KeptDatabase(
         name=wanted.name,
         source=tables.table.public_from,

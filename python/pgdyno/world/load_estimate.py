@@ -14,7 +14,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.bought import Bought
+from pgdyno.analysis.binding.bought import ProvisionedVolume
 from pgdyno.workload.tables import BulkTables, TpccTables, TpchTables
 from pgdyno.workload.tpch.validation import has_answers
 
@@ -87,5 +87,5 @@ def _load_s(tables: DataSet, manner: LoadManner, connections: int | None, write_
 
 def usual_write_s(volume: VolumeSpec) -> float:
     """How long a write of WAL usually takes on a volume; 0 of one that has no delay."""
-    bought = Bought.of(volume.document)
+    bought = ProvisionedVolume.of(volume.document)
     return 0.0 if bought is None or bought.usual is None else bought.usual.ms(COMMIT_WRITE_BYTES, 1.0) / 1e3

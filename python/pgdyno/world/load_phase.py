@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from pgdyno.errors import PgdynoError
 from pgdyno.host.file_system import dilated_options
-from pgdyno.host.instance import Instance
+from pgdyno.host.instance import InstanceGroup
 from pgdyno.host.placement import Placement
 from pgdyno.host.scratch import scratch_directory
 from pgdyno.probe.host import HostProbe, Role
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.journal import Journal
-    from pgdyno.probe.samples import Samples
+    from pgdyno.host.journal import HostJournal
+    from pgdyno.probe.samples import ProbeTables
     from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.kind.base import LoadManner
     from pgdyno.workload.loaded import LoadMoment, LoadStep
@@ -81,22 +81,22 @@ class LoadWorld:
     """How long a write of WAL usually takes, in the world's time; only for estimates."""
 
     @classmethod
-    def of(cls, one: ResolvedArm, roles: tuple[str, ...]) -> Self:
+    def of(cls, arm: ResolvedArm, roles: tuple[str, ...]) -> Self:
         """The world of an arm, with its volumes of those roles."""
-        world = one.arm.world
-        limit = one.volumes["data"].mib_per_s
+        world = arm.arm.world
+        limit = arm.volumes["data"].mib_per_s
         return cls(
             file_system=world.file_system,
             volumes=tuple((role, world.made_full[role]) for role in roles),
             mount_options=world.mount_options,
-            instance_type=one.instance.type if one.instance.ebs else None,
-            memory_bytes=one.memory_bytes,
-            cpus=one.instance.cpus,
-            cpu_share=one.instance.cpu_share,
+            instance_type=arm.instance.type if arm.instance.ebs else None,
+            memory_bytes=arm.memory_bytes,
+            cpus=arm.instance.cpus,
+            cpu_share=arm.instance.cpu_share,
             dilation=world.dilation,
-            settings=tuple(sorted(one.settings.items())),
+            settings=tuple(sorted(arm.settings.items())),
             throughput_mib_per_s=None if limit is None else limit.sustained,
-            wal_write_s=usual_write_s(one.volumes.get("wal", one.volumes["data"])),
+            wal_write_s=usual_write_s(arm.volumes.get("wal", arm.volumes["data"])),
         )
 
     @property
@@ -111,9 +111,9 @@ class LoadWorld:
             return 0.0
         return _WRITTEN_TWICE * size_bytes / (self.throughput_mib_per_s * 2**20) * self.dilation
 
-    def instance(self, name: str, journal: Journal) -> Instance:
+    def instance(self, name: str, journal: HostJournal) -> InstanceGroup:
         """Its memory and CPUs, for the length of a ``with`` block."""
-        return Instance(
+        return InstanceGroup(
             name, self.memory_bytes, self.cpus, cpu_share=self.cpu_share, dilation=self.dilation, journal=journal
         )
 
@@ -123,7 +123,7 @@ class LoadWorld:
 
 
 @dataclass(frozen=True)
-class Phase:
+class LoadPhase:
     """Where a load takes place, and what is watched of it."""
 
     directory: Path
@@ -146,7 +146,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class PhaseResult:
     """A load that is done."""
 
     path: Path
@@ -158,13 +158,13 @@ class Loaded:
 def measured(
     server: Server,
     tables: Tables,
-    phase: Phase,
+    phase: LoadPhase,
     progress: Progress | None = None,
     *,
     loader: Loader | None = None,
     replace: bool = True,
     env: Mapping[str, str] | None = None,
-) -> Loaded:
+) -> PhaseResult:
     """Load ``tables`` and write the load's record. If it fails, only the logs are kept, and the error says where.
 
     pgbench's tables are loaded by ``pgbench -i`` unless the ``loader`` is native; all others by pgdyno's own engine.
@@ -189,7 +189,7 @@ def measured(
     return recorded(work, tables, phase, lambda: require_whole(server, tables, progress))
 
 
-def recorded(work: Work, tables: Tables | OwnDatabase, phase: Phase, proof: Proof = tuple) -> Loaded:
+def recorded(work: Work, tables: Tables | OwnDatabase, phase: LoadPhase, proof: Proof = tuple) -> PhaseResult:
     """Do ``work`` with the devices watched, and write its record. If it or the ``proof`` fails, only the logs are kept."""
     writer = LoadWriter(phase.directory, phase.title)
     log = writer.file("logs/load.log")
@@ -211,7 +211,7 @@ def require_whole(server: Server, tables: Tables, progress: Progress | None = No
     with counting(server) as connection:
         wrong = list(tables.broken(connection))
     checks = _answers(server, tables, progress)
-    wrong += [one.detail for one in checks if not one.ok]
+    wrong += [check.detail for check in checks if not check.ok]
     if wrong:
         raise PgdynoError(
             f"the tables just loaded ({tables}) are wrong: {'; '.join(wrong)}",
@@ -230,10 +230,10 @@ def _answers(server: Server, tables: Tables, progress: Progress | None) -> tuple
 def _measured(
     work: Callable[[Callable[[int], None]], LoadOutcome],
     tables: Tables | OwnDatabase,
-    phase: Phase,
+    phase: LoadPhase,
     writer: LoadWriter,
     proof: Proof,
-) -> Loaded:
+) -> PhaseResult:
     anchor = record.Anchor.read()
     clock = SubjectClock(anchor.monotonic_ns, phase.dilation)
     host_begin_ns = _now_ns()
@@ -270,8 +270,8 @@ def _measured(
     )
     seconds = (end_ns - begin_ns) / 1e9
     rows = sum(outcome.rows.values())
-    said = f"{phase.title}: {rows:,} rows loaded in {seconds:.1f} s ({rows / seconds:,.0f} rows/s)"
-    return Loaded(path, said + _written(samples))
+    text = f"{phase.title}: {rows:,} rows loaded in {seconds:.1f} s ({rows / seconds:,.0f} rows/s)"
+    return PhaseResult(path, text + _written(samples))
 
 
 def _step(step: LoadStep, clock: SubjectClock) -> load_record.LoadedStep:
@@ -284,8 +284,8 @@ def _moment(moment: LoadMoment, clock: SubjectClock) -> load_record.LoadedMoment
 
 
 def _watched(
-    work: Callable[[Callable[[int], None]], LoadOutcome], phase: Phase, fallback: Path
-) -> tuple[LoadOutcome, Samples]:
+    work: Callable[[Callable[[int], None]], LoadOutcome], phase: LoadPhase, fallback: Path
+) -> tuple[LoadOutcome, ProbeTables]:
     """The loader with the host's probe beside it."""
     with scratch_directory(fallback) as scratch, contextlib.ExitStack() as ending:
         probe = HostProbe(scratch, {}, devices=phase.devices, volumes=phase.volumes, interval_ms=1000 * phase.dilation)
@@ -305,7 +305,7 @@ def _watched(
         return outcome, probe.stop()
 
 
-def _written(samples: Samples) -> str:
+def _written(samples: ProbeTables) -> str:
     """What the devices wrote meanwhile, by volume; nothing where none could be seen."""
     disk = samples.tables.get("probe/disk")
     if disk is None:

@@ -8,30 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.host.scratch import scratch_directory
 from pgdyno.probe.host import HostProbe, Role
-from pgdyno.probe.samples import Samples, volume_details
+from pgdyno.probe.samples import ProbeTables, volume_details
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.world.base import Measured
-from pgdyno.world.timeline import Timeline
+from pgdyno.world.base import RunOutcome
+from pgdyno.world.timeline import EventTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pgdyno.errors import PgdynoError
-    from pgdyno.workload.elsewhere import Elsewhere
+    from pgdyno.workload.elsewhere import RemoteHost
     from pgdyno.workload.kind.base import Workload
     from pgdyno.workload.outcome import Outcome
-    from pgdyno.world.base import Run
+    from pgdyno.world.base import PlannedRun
     from pgdyno.world.resolved import ResolvedArm
     from pgdyno.world.subject import Subject
 
-NO_HOSTS: Mapping[str, Elsewhere] = MappingProxyType({})
+NO_HOSTS: Mapping[str, RemoteHost] = MappingProxyType({})
 """All drivers are processes of this machine."""
 
 
 def measure(
-    run: Run, resolved: ResolvedArm, subject: Subject, shared: Any = None, *, hosts: Mapping[str, Elsewhere] = NO_HOSTS
-) -> Measured:
+    run: PlannedRun,
+    resolved: ResolvedArm,
+    subject: Subject,
+    shared: Any = None,
+    *,
+    hosts: Mapping[str, RemoteHost] = NO_HOSTS,
+) -> RunOutcome:
     """Drive the workload of a run against ``subject``. ``shared`` is what all runs of the workload have.
 
     ``hosts`` are those on which drivers may be started, by name.
@@ -53,10 +58,10 @@ def _death(subject: Subject) -> PgdynoError | None:
 
 
 def _measured(
-    run: Run, resolved: ResolvedArm, subject: Subject, shared: Any, hosts: Mapping[str, Elsewhere]
-) -> Measured:
+    run: PlannedRun, resolved: ResolvedArm, subject: Subject, shared: Any, hosts: Mapping[str, RemoteHost]
+) -> RunOutcome:
     rows = subject.server.settings()
-    with Timeline(resolved.arm.events, subject.act, run.clock, subject.usd_per_month) as timeline:
+    with EventTimeline(resolved.arm.events, subject.act, run.clock, subject.usd_per_month) as timeline:
         outcome, samples = _drive(run, resolved, subject, shared, timeline, hosts)
         timeline.require_done()
     samples = samples | timeline.samples().on(run.clock)
@@ -71,7 +76,7 @@ def _measured(
     if (died := subject.server_died()) is not None:
         raise died
     subject.stop()
-    return Measured(
+    return RunOutcome(
         outcome=outcome,
         samples=samples,
         checks=(*timeline.explained(outcome.checks), *checks),
@@ -85,13 +90,13 @@ def _measured(
 
 
 def _drive(
-    run: Run,
+    run: PlannedRun,
     resolved: ResolvedArm,
     subject: Subject,
     shared: Any,
-    timeline: Timeline,
-    hosts: Mapping[str, Elsewhere],
-) -> tuple[Outcome, Samples]:
+    timeline: EventTimeline,
+    hosts: Mapping[str, RemoteHost],
+) -> tuple[Outcome, ProbeTables]:
     """The workload with the probes around it, each as often in the subject's time as ever."""
     workload, writer = resolved.arm.workload.seeded(run.workload_seed), run.writer
     warmup_s, measure_s = workload.phases_s
@@ -149,6 +154,6 @@ def _with_children(workload: Workload, driver_pids: tuple[int, ...]) -> dict[str
     return {"driver": Role(parents=driver_pids)} if workload.forks else {}
 
 
-def _volume_details(edges: list[dict[str, dict[str, Any]]]) -> Samples:
+def _volume_details(edges: list[dict[str, dict[str, Any]]]) -> ProbeTables:
     """The reports of every volume's daemon at the start and end of the measured phase."""
     return volume_details({role: [edge[role] for edge in edges] for role in edges[0]} if edges else {})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import HostError, InputError
 from pgdyno.host import paths
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.placement import attach_placement
 from pgdyno.host.process import own_name
 from pgdyno.postgres import layout, restore
@@ -62,30 +62,30 @@ def found_kept(
         known = kept_databases() if named is None else [named]
     except HostError:
         return None
-    for one in known:
-        if one.digest != tables.digest and named is None:
+    for database in known:
+        if database.digest != tables.digest and named is None:
             continue
-        why = _unfit(one, binaries, file_system, sizes)
+        why = _unfit(database, binaries, file_system, sizes)
         if why is None:
-            return one
+            return database
         if named is not None and why is not None:
             raise InputError(
-                f"the kept database {one.name} {why}",
-                remedy=f"keep another one for this: pgdyno database add {one.source} --name NAME, with the same options",
+                f"the kept database {database.name} {why}",
+                remedy=f"keep another one for this: pgdyno database add {database.source} --name NAME, with the same options",
             )
     return None
 
 
-def _unfit(one: KeptDatabase, binaries: PgBinaries, file_system: str, sizes: Mapping[str, int]) -> str | None:
-    if one.postgres_major != binaries.major:
-        return f"is of PostgreSQL {one.postgres_major}, and this is {binaries.version}"
-    if one.file_system != file_system:
-        return f"is on {one.file_system}, and {file_system} is asked for"
-    if one.volume_bytes.keys() != sizes.keys():
-        return f"has volumes for {', '.join(sorted(one.volume_bytes))}, and there are {', '.join(sorted(sizes))}"
-    small = next((role for role, size_bytes in sizes.items() if size_bytes < one.volume_bytes[role]), None)
+def _unfit(database: KeptDatabase, binaries: PgBinaries, file_system: str, sizes: Mapping[str, int]) -> str | None:
+    if database.postgres_major != binaries.major:
+        return f"is of PostgreSQL {database.postgres_major}, and this is {binaries.version}"
+    if database.file_system != file_system:
+        return f"is on {database.file_system}, and {file_system} is asked for"
+    if database.volume_bytes.keys() != sizes.keys():
+        return f"has volumes for {', '.join(sorted(database.volume_bytes))}, and there are {', '.join(sorted(sizes))}"
+    small = next((role for role, size_bytes in sizes.items() if size_bytes < database.volume_bytes[role]), None)
     if small is not None:
-        needed = one.volume_bytes[small] / 2**30
+        needed = database.volume_bytes[small] / 2**30
         return f"needs a {small} volume of {needed:.0f} GiB, and there are {sizes[small] / 2**30:.0f}"
     return None
 
@@ -94,7 +94,7 @@ def rehearse(
     workloads: Sequence[Workload], binaries: PgBinaries, placement: Placement, images: Mapping[str, Path], database: str
 ) -> None:
     """Let each workload ask a server on a clone whether it takes its statements. :class:`InputError` says what it refuses."""
-    journal = Journal(paths.state_dir())
+    journal = HostJournal(paths.state_dir())
     name = own_name(f"rehearsal-{secrets.token_hex(3)}")
     with attach_placement(placement, name=name, images=images, journal=journal) as attached:
         mounts = attached.mounts

@@ -85,7 +85,7 @@ def _require_wal(path: Path, tarred: Path | None) -> None:
     wal = _archive(path, "pg_wal")
     if wal is not None:
         with opened(wal) as file, tarfile.open(fileobj=file, mode="r|") as archive:
-            there = any(Path(one.name).name == segment[1] for one in archive)
+            there = any(Path(item.name).name == segment[1] for item in archive)
     elif tarred is not None:
         there = _text(path, tarred, f"pg_wal/{segment[1]}", missing=None) is not None
     else:
@@ -261,16 +261,16 @@ def _preloaded(cluster: Cluster) -> tuple[list[str], list[str]]:
     names: list[str] = []
     for configuration in _CONFIGURATIONS:
         with contextlib.suppress(OSError):
-            found = _PRELOAD.findall((cluster.data_dir / configuration).read_text(encoding="utf-8", errors="replace"))
-            if found:
-                names = [name.strip() for name in found[-1].split(",") if name.strip()]
+            findall = _PRELOAD.findall((cluster.data_dir / configuration).read_text(encoding="utf-8", errors="replace"))
+            if findall:
+                names = [name.strip() for name in findall[-1].split(",") if name.strip()]
     kept = [name for name in names if has_library(cluster.binaries, name)]
     return kept, [name for name in names if name not in kept]
 
 
 def _archive(path: Path, name: str) -> Path | None:
     """``base.tar`` of a base backup in tar format, however it is compressed."""
-    return next((one for one in sorted(path.iterdir()) if one.name.startswith(f"{name}.tar")), None)
+    return next((file for file in sorted(path.iterdir()) if file.name.startswith(f"{name}.tar")), None)
 
 
 def _text(path: Path, tarred: Path | None, name: str, *, missing: Any = "") -> Any:
@@ -282,8 +282,8 @@ def _text(path: Path, tarred: Path | None, name: str, *, missing: Any = "") -> A
             return missing
     try:
         with opened(tarred) as file, tarfile.open(fileobj=file, mode="r|") as archive:
-            for one in archive:
-                if one.name.removeprefix("./") == name and (content := archive.extractfile(one)) is not None:
+            for item in archive:
+                if item.name.removeprefix("./") == name and (content := archive.extractfile(item)) is not None:
                     return content.read().decode(errors="replace")
     except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(f"{tarred} is torn: {error}", remedy="copy the backup again") from None

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from pgdyno import owner
 from pgdyno.crash import recording, recovery
 from pgdyno.crash.campaign import ROOM_BYTES
-from pgdyno.crash.recording import SETTINGS, Asked
+from pgdyno.crash.recording import SETTINGS, RecordingOptions
 from pgdyno.store.work_record import FailedCut, PowerCutsRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.crash.campaign import Result
-    from pgdyno.world.base import Run
+    from pgdyno.crash.campaign import CampaignResult
+    from pgdyno.world.base import PlannedRun
     from pgdyno.world.resolved import ResolvedArm
 
 __all__ = ["ROOM_BYTES", "SEED_MAX", "asked_of", "made"]
@@ -35,12 +35,12 @@ SEED_MAX = 2**32
 """As `pgdyno crashtest --seed`."""
 
 
-def asked_of(resolved: ResolvedArm) -> Asked:
+def asked_of(resolved: ResolvedArm) -> RecordingOptions:
     """What is recorded of an arm."""
     arm = resolved.arm
     # A recorded volume is new, so nothing of it has to be fetched from a snapshot.
     specs = {role: _INIT.sub("", volume.spec) for role, volume in resolved.volumes.items()}
-    return Asked(
+    return RecordingOptions(
         volume=specs["data"],
         wal_volume=specs.get("wal", ""),
         file_system=arm.world.file_system,
@@ -54,7 +54,7 @@ def asked_of(resolved: ResolvedArm) -> Asked:
     )
 
 
-def made(run: Run, resolved: ResolvedArm, directory: Path) -> tuple[PowerCutsRecord, ...]:
+def made(run: PlannedRun, resolved: ResolvedArm, directory: Path) -> tuple[PowerCutsRecord, ...]:
     """Cut the power of this arm's server; none where the experiment does not ask for it.
 
     The recording is in the experiment's ``directory``, and stays there if a cut failed.
@@ -70,10 +70,10 @@ def made(run: Run, resolved: ResolvedArm, directory: Path) -> tuple[PowerCutsRec
             run.progress(0.0, "record a server for power cuts")
             recorded = recording.record(asked_of(resolved), folder)
             results = [_cut(run, recorded, place, resolved) for place in range(len(table.reading))]
-        failed = any(one.failed for one in results)
+        failed = any(result.failed for result in results)
         if failed:
             owner.give(directory / CUTS)
-        return tuple(_record(one) for one in results)
+        return tuple(_record(result) for result in results)
     finally:
         if not failed:
             shutil.rmtree(folder, ignore_errors=True)
@@ -81,11 +81,11 @@ def made(run: Run, resolved: ResolvedArm, directory: Path) -> tuple[PowerCutsRec
                 folder.parent.rmdir()
 
 
-def _cut(run: Run, recorded: recording.Recording, place: int, resolved: ResolvedArm) -> Result:
+def _cut(run: PlannedRun, recorded: recording.Recording, place: int, resolved: ResolvedArm) -> CampaignResult:
     table = resolved.arm.crash
     reading, every = table.reading[place], table.cuts * len(table.reading)
 
-    def tell(result: Result) -> None:
+    def tell(result: CampaignResult) -> None:
         done = place * table.cuts + result.tried
         lost = f", {len(result.failed)} failed" if result.failed else ""
         run.progress(done / every, f"cut the power: {done} of {every}{lost}")
@@ -93,7 +93,7 @@ def _cut(run: Run, recorded: recording.Recording, place: int, resolved: Resolved
     return recovery.cut(recorded, reading, run.workload_seed % SEED_MAX, table.cuts, tell=tell)
 
 
-def _record(result: Result) -> PowerCutsRecord:
+def _record(result: CampaignResult) -> PowerCutsRecord:
     by_check: dict[str, int] = {}
     for outcome in result.failed:
         for check in outcome.failures:
@@ -105,8 +105,8 @@ def _record(result: Result) -> PowerCutsRecord:
         failed=len(result.failed),
         by_check=by_check,
         first_failed=tuple(
-            FailedCut(id=str(one.cut.name), stratum=one.cut.stratum, failures=one.failures)
-            for one in result.failed[:FAILED_KEPT]
+            FailedCut(id=str(outcome.cut.name), stratum=outcome.cut.stratum, failures=outcome.failures)
+            for outcome in result.failed[:FAILED_KEPT]
         ),
         strata=dict(sorted(result.strata.items())),
         audit=result.audit,

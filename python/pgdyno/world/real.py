@@ -9,7 +9,7 @@ from pgdyno.errors import InputError
 from pgdyno.workload.tables import SchemaTables
 from pgdyno.world import on_server
 from pgdyno.world import subject as subjects
-from pgdyno.world.base import Measured, Preparation, Ready, Run, World
+from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
 from pgdyno.world.dataset import create_tables, loader_of, missing_tables
 from pgdyno.world.elsewhere import connected
 from pgdyno.world.load_estimate import load_estimate_s
@@ -40,9 +40,9 @@ class Real(World):
     @classmethod
     def open(cls, experiment: Experiment, *, to_run: bool, yes_create: bool) -> Self:
         """See :meth:`World.open`. Connects once."""
-        found = cls(experiment, existing_arms(experiment, to_run=to_run))
-        found._yes_create = yes_create
-        return found
+        result = cls(experiment, existing_arms(experiment, to_run=to_run))
+        result._yes_create = yes_create
+        return result
 
     def check(self) -> None:
         """Refuse a server without the workload's tables, unless they may be made."""
@@ -96,7 +96,7 @@ class Real(World):
     @contextlib.contextmanager
     def prepared(
         self, due: Sequence[Arm], directory: Path, step: Callable[[str], Progress], note: Callable[[str], None]
-    ) -> Iterator[Ready]:
+    ) -> Iterator[PreparedWorld]:
         """Make the missing tables; they stay, unless they are to be removed and all went well."""
         first = self.arms[0]
         with connected(self.hosts_file, due) as hosts:
@@ -105,7 +105,7 @@ class Real(World):
                 made = create_tables(first.server, self._missing, step("load"), directory, loader=loader_of(first))
                 note(made.said)
 
-            def ready(run: Run) -> Measured:
+            def ready(run: PlannedRun) -> RunOutcome:
                 resolved = self.arms[run.cell.arm.index]
                 with subjects.existing(resolved, watch=run.watch) as subject:
                     return on_server.measure(run, resolved, subject, hosts=hosts)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pgdyno.world.base import World
 
 WORLDS = {
-    "emulated": "pgdyno.world.emulated:Emulated",
+    "emulated": "pgdyno.world.emulated:EmulatedWorld",
     "real": "pgdyno.world.real:Real",
     "fake": "pgdyno.world.fake:Fake",
 }
@@ -20,5 +20,5 @@ WORLDS = {
 def world_of(experiment: Experiment) -> type[World]:
     """The world that an experiment asks for; all its arms are in one."""
     module, _, name = WORLDS[experiment.world_kind].partition(":")
-    found: type[World] = getattr(import_module(module), name)
-    return found
+    world: type[World] = getattr(import_module(module), name)
+    return world

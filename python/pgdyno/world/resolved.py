@@ -115,7 +115,7 @@ def emulated_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[Resol
     with Catalog() as catalog:
         arms = tuple(_resolve(experiment, arm, catalog, programs) for arm in experiment.arms)
         if to_run:
-            arms = tuple(_with_price(catalog, one) for one in arms)
+            arms = tuple(_with_price(catalog, arm) for arm in arms)
     if to_run:
         _require_host(experiment, arms)
     return arms
@@ -130,9 +130,9 @@ def _require_workloads(experiment: Experiment) -> None:
             arm.workload.require_descriptors(distant=arm.client.rtt_ms > 0)
 
 
-def _with_price(catalog: Catalog, one: ResolvedArm) -> ResolvedArm:
+def _with_price(catalog: Catalog, arm: ResolvedArm) -> ResolvedArm:
     """The arm with the price of its instance, which its runs record."""
-    return replace(one, instance=with_price(catalog, one.instance))
+    return replace(arm, instance=with_price(catalog, arm.instance))
 
 
 def existing_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[ResolvedArm, ...]:
@@ -141,7 +141,7 @@ def existing_arms(experiment: Experiment, *, to_run: bool = True) -> tuple[Resol
         _require_workloads(experiment)
     with Catalog() as catalog:
         arms = _existing(experiment, catalog)
-        return tuple(_with_price(catalog, one) for one in arms) if to_run else arms
+        return tuple(_with_price(catalog, arm) for arm in arms) if to_run else arms
 
 
 def _existing(experiment: Experiment, catalog: Catalog) -> tuple[ResolvedArm, ...]:
@@ -228,24 +228,24 @@ def _resolve(experiment: Experiment, arm: Arm, catalog: Catalog, programs: _Prog
 
 
 def _instance(experiment: Experiment, arm: Arm, volumes: dict[str, VolumeSpec]) -> record.InstanceRecord:
-    asked = arm.instance
+    instance = arm.instance
     _require_cpus(experiment, arm)
-    found = None
-    if asked.type is not None:
+    result = None
+    if instance.type is not None:
         with experiment.origin.explained(arm.written(("instance", "type"))):
-            found = resolve_type(asked.type)
-            found.require_room(volumes.values())
-            found.require_iops(volumes.values())
-    memory_bytes = asked.memory_bytes or (found.memory_bytes if found else MEMORY_BYTES_DEFAULT)
+            result = resolve_type(instance.type)
+            result.require_room(volumes.values())
+            result.require_iops(volumes.values())
+    memory_bytes = instance.memory_bytes or (result.memory_bytes if result else MEMORY_BYTES_DEFAULT)
     memory_bytes = _of_workload(experiment, arm) or memory_bytes
-    vcpus = asked.vcpus or (found.vcpus if found else None)
+    vcpus = instance.vcpus or (result.vcpus if result else None)
     return record.InstanceRecord(
         memory_bytes=memory_bytes,
-        cpus=asked.cpus or cpus_of(vcpus, arm.world.dilation),
-        cpu_share=asked.cpu_share,
-        type=found.name if found else None,
+        cpus=instance.cpus or cpus_of(vcpus, arm.world.dilation),
+        cpu_share=instance.cpu_share,
+        type=result.name if result else None,
         vcpus=vcpus,
-        ebs=found.ebs if found else {},
+        ebs=result.ebs if result else {},
         storage_only=is_storage_only(vcpus, arm.world.dilation),
     )
 
@@ -267,8 +267,8 @@ def _of_workload(experiment: Experiment, arm: Arm) -> int | None:
 
 
 def _require_cpus(experiment: Experiment, arm: Arm) -> None:
-    asked, origin = arm.instance, experiment.origin
-    for path, cpus in ((("instance", "cpus"), asked.cpus), (("workload", "driver_cpus"), arm.workload.driver_cpus)):
+    instance, origin = arm.instance, experiment.origin
+    for path, cpus in ((("instance", "cpus"), instance.cpus), (("workload", "driver_cpus"), arm.workload.driver_cpus)):
         if cpus is not None:
             with origin.explained(arm.written(path)):
                 require_cpus(cpus)
@@ -279,10 +279,10 @@ def _require_connections(experiment: Experiment, arm: Arm, chosen: Mapping[str, 
     sessions = arm.workload.sessions
     if sessions is None:
         return
-    asked = next((value for name, value in chosen.items() if name.lower() == "max_connections"), None)
-    if asked is not None and not asked.isdigit():
+    text = next((value for name, value in chosen.items() if name.lower() == "max_connections"), None)
+    if text is not None and not text.isdigit():
         return  # the server says what is wrong with it
-    limit = settings.CONNECTIONS_DEFAULT if asked is None else int(asked)
+    limit = settings.CONNECTIONS_DEFAULT if text is None else int(text)
     needed = sessions + settings.CONNECTIONS_BESIDE
     if limit < needed:
         raise experiment.error(
@@ -298,16 +298,16 @@ def _require_host(experiment: Experiment, arms: tuple[ResolvedArm, ...]) -> None
     preflight.require_fuse()
     preflight.require_mounts()
     preflight.require_loop()
-    if any(one.arm.world.cpus_awake for one in arms):
+    if any(arm.arm.world.cpus_awake for arm in arms):
         awake.require()
-    formats = sorted({f"mkfs.{one.arm.world.file_system}" for one in arms})
-    own = ["fstrim"] if any(one.arm.workload.own_database is not None for one in arms) else []
+    formats = sorted({f"mkfs.{arm.arm.world.file_system}" for arm in arms})
+    own = ["fstrim"] if any(arm.arm.workload.own_database is not None for arm in arms) else []
     preflight.require_programs("mount", "umount", "taskset", *formats, *own)
-    for one in arms:
-        with experiment.origin.explained(one.arm.written(("world", "mount_options"))):
-            require_known_options(one.arm.world.file_system, one.arm.world.mount_options)
+    for arm in arms:
+        with experiment.origin.explained(arm.arm.written(("world", "mount_options"))):
+            require_known_options(arm.arm.world.file_system, arm.arm.world.mount_options)
     require_control_groups(
-        bound=any(one.instance.cpus is not None for one in arms),
-        shared=any(one.instance.cpu_share < 1 for one in arms),
+        bound=any(arm.instance.cpus is not None for arm in arms),
+        shared=any(arm.instance.cpu_share < 1 for arm in arms),
     )
     current_limits()

@@ -15,14 +15,14 @@ from pgdyno.postgres import dump_script, layout
 from pgdyno.postgres import restore as programs
 from pgdyno.postgres.cluster import DATABASE
 from pgdyno.postgres.dump import DumpFacts, facts_of
-from pgdyno.postgres.restore import Restorer, Said
+from pgdyno.postgres.restore import RestoreLog, Restorer
 from pgdyno.probe.host import Role
 from pgdyno.workload.database import default_name, read_text
 from pgdyno.workload.database_source import PHYSICAL, opened
 from pgdyno.workload.loaded import LoadOutcome
 from pgdyno.world import physical
 from pgdyno.world.dump_server import dumped
-from pgdyno.world.restoring import SHARE_RESTORE, Restored, Site, Work
+from pgdyno.world.restoring import SHARE_RESTORE, RestoredDatabase, RestoreWork, Site
 
 if TYPE_CHECKING:
     from pgdyno.postgres.binaries import PgBinaries
@@ -98,13 +98,13 @@ def _role_lines(globals_: str | None, dump: Path) -> Iterator[bytes]:
         yield from dump_script.roles(file)
 
 
-def restore(tables: OwnDatabase, site: Site) -> Restored:
+def restore(tables: OwnDatabase, site: Site) -> RestoredDatabase:
     """Restore the database onto the attached volumes, stop the server, and write the load's record.
 
     :class:`PgdynoError` with every error that was not allowed.
     """
     form = tables.source.form
-    kind = _Physical if form in PHYSICAL else _Kept if form == "kept" else _Logical
+    kind = _Physical if form in PHYSICAL else _KeptDatabase if form == "kept" else _Logical
     work = kind(tables, site)
     try:
         return work.done()
@@ -123,10 +123,10 @@ class _Dump:
     """Lines that make roles."""
 
 
-class _Logical(Work):
+class _Logical(RestoreWork):
     """A dump, or a server that is dumped first."""
 
-    def done(self) -> Restored:
+    def done(self) -> RestoredDatabase:
         """See :func:`restore`."""
         mounts, cluster = self.site.attached.mounts, self.cluster
         self.site.progress(0.0, "initdb")
@@ -152,13 +152,13 @@ class _Logical(Work):
         binaries = self.site.binaries
         self.site.progress(0.0, "dump")
         begin = time.monotonic()
-        with dumped(source.text, binaries, self.jobs, self.site.journal, watch) as found:
+        with dumped(source.text, binaries, self.jobs, self.site.journal, watch) as result:
             self.seconds["dump"] = time.monotonic() - begin
-            self.notes.append(f"snapshot of {found.instant}")
-            lines: Iterable[bytes] | None = _role_lines(given, found.archive) if given is not None else None
-            if lines is None and found.roles is not None:
-                lines = found.roles.encode().splitlines(keepends=True)
-            yield _Dump(found.archive, "directory", programs.archive_facts(binaries, found.archive), lines)
+            self.notes.append(f"snapshot of {result.instant}")
+            lines: Iterable[bytes] | None = _role_lines(given, result.archive) if given is not None else None
+            if lines is None and result.roles is not None:
+                lines = result.roles.encode().splitlines(keepends=True)
+            yield _Dump(result.archive, "directory", programs.archive_facts(binaries, result.archive), lines)
 
     def _restored(self, dump: _Dump, restorer: Restorer) -> LoadOutcome:
         facts = dump.facts
@@ -166,8 +166,8 @@ class _Logical(Work):
         self._roles(facts)
         self._tablespaces(facts)
         with self.step("restore", 0.02):
-            said = self._content(restorer, dump)
-        self.refuse(said, "the dump could not be restored")
+            log = self._content(restorer, dump)
+        self.refuse(log, "the dump could not be restored")
         self._named()
         self.role_must_log_in()
         self.prepare(restorer)
@@ -200,8 +200,8 @@ class _Logical(Work):
         own = layout.tablespaces(self.site.attached.mounts)
         with self.step("globals", 0.01):
             script = dump_script.globals_script(roles, own)
-            said = restorer.psql(self._understood(script), DATABASE)
-        self.refuse(said, "the globals could not be restored")
+            log = restorer.psql(self._understood(script), DATABASE)
+        self.refuse(log, "the globals could not be restored")
 
     def _roles(self, facts: DumpFacts) -> None:
         """Roles that the dump names and that are not there."""
@@ -229,7 +229,7 @@ class _Logical(Work):
         if missing:
             self.notes.append(f"without a volume of their own, with the data: tablespaces {', '.join(missing)}")
 
-    def _content(self, restorer: Restorer, dump: _Dump) -> Said:
+    def _content(self, restorer: Restorer, dump: _Dump) -> RestoreLog:
         """Definitions and rows."""
         facts = dump.facts
         self.database = facts.database or self.tables.table.name or default_name(dump.path)
@@ -273,15 +273,15 @@ class _Logical(Work):
         """A script for this server and its psql."""
         return dump_script.DatabaseScript(self.site.binaries.version).pieces(lines)
 
-    def _without_statistics(self, said: Said) -> Said:
+    def _without_statistics(self, log: RestoreLog) -> RestoreLog:
         """An older server lacks the functions that restore statistics, which ANALYZE makes again."""
-        return said.without(STATISTICS_FUNCTIONS) if self.site.binaries.major < STATISTICS_SINCE else said
+        return log.without(STATISTICS_FUNCTIONS) if self.site.binaries.major < STATISTICS_SINCE else log
 
 
-class _Physical(Work):
+class _Physical(RestoreWork):
     """A cluster's files."""
 
-    def done(self) -> Restored:
+    def done(self) -> RestoredDatabase:
         """See :func:`restore`."""
         return self.record(self._restore, Role(parents=(own_identity().pid,)))
 
@@ -331,10 +331,10 @@ class _Physical(Work):
         )
 
 
-class _Kept(Work):
+class _KeptDatabase(RestoreWork):
     """A kept database, whose images the volumes were cloned from: only `prepare` is left to do."""
 
-    def done(self) -> Restored:
+    def done(self) -> RestoredDatabase:
         """See :func:`restore`."""
         kept = self.tables.source.kept
         assert kept is not None

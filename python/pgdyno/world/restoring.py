@@ -14,17 +14,17 @@ from pgdyno.host.placement import AttachedPlacement
 from pgdyno.postgres import layout
 from pgdyno.postgres import restore as programs
 from pgdyno.postgres.cluster import DATABASE, Cluster
-from pgdyno.postgres.restore import Restorer, Said
+from pgdyno.postgres.restore import RestoreLog, Restorer
 from pgdyno.probe.host import Role
 from pgdyno.store import record
 from pgdyno.workload.database_source import files_of
 from pgdyno.workload.fill import default_connections
 from pgdyno.workload.loaded import LoadOutcome
-from pgdyno.world.load_phase import LoadWorld, Phase, recorded
+from pgdyno.world.load_phase import LoadPhase, LoadWorld, recorded
 
 if TYPE_CHECKING:
-    from pgdyno.host.instance import Instance
-    from pgdyno.host.journal import Journal
+    from pgdyno.host.instance import InstanceGroup
+    from pgdyno.host.journal import HostJournal
     from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.loaded import Progress
@@ -46,8 +46,8 @@ class Site:
 
     binaries: PgBinaries
     attached: AttachedPlacement
-    instance: Instance | None
-    journal: Journal
+    instance: InstanceGroup | None
+    journal: HostJournal
     directory: Path
     title: str
     settings: Mapping[str, str]
@@ -56,7 +56,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoredDatabase:
     """A database that is there now."""
 
     said: str
@@ -67,7 +67,7 @@ class Restored:
 
 
 @dataclass
-class Work:
+class RestoreWork:
     """What both ways have in common."""
 
     tables: OwnDatabase
@@ -92,21 +92,24 @@ class Work:
         """Sessions that restore at the same time."""
         return self.tables.table.jobs or default_connections()
 
-    def done(self) -> Restored:
+    def done(self) -> RestoredDatabase:
         """Do it, and stop the server."""
         raise NotImplementedError
 
-    def record(self, work: Callable[[Callable[[int], None], Path], LoadOutcome], server: Role) -> Restored:
+    def record(self, work: Callable[[Callable[[int], None], Path], LoadOutcome], server: Role) -> RestoredDatabase:
         """Do the work as a measured load."""
         site = self.site
         volumes = site.attached.volumes
-        phase = Phase(
+        phase = LoadPhase(
             directory=site.directory,
             title=site.title,
             postgres=record.PostgresRecord(version=site.binaries.version, source=site.binaries.source),
-            roles={"server": server, "daemon": Role(pids=tuple({one.daemon.pid: None for one in volumes.values()}))},
-            devices={role: one.block_device for role, one in volumes.items()},
-            volumes={role: (one.name, one.state_dir) for role, one in volumes.items()},
+            roles={
+                "server": server,
+                "daemon": Role(pids=tuple({volume.daemon.pid: None for volume in volumes.values()})),
+            },
+            devices={role: volume.block_device for role, volume in volumes.items()},
+            volumes={role: (volume.name, volume.state_dir) for role, volume in volumes.items()},
             world=site.world,
         )
         begin = time.monotonic()
@@ -114,8 +117,8 @@ class Work:
         seconds = time.monotonic() - begin
         source = self.tables.source
         times = "" if source.measured else f", {self.size_bytes / max(1, _bytes_of(source.path)):.1f} times the dump"
-        said = "; ".join([f"{loaded.said}; {self.size_bytes / 2**20:,.0f} MiB{times}", *self.notes])
-        return Restored(said, self.database, self.size_bytes, seconds)
+        text = "; ".join([f"{loaded.said}; {self.size_bytes / 2**20:,.0f} MiB{times}", *self.notes])
+        return RestoredDatabase(text, self.database, self.size_bytes, seconds)
 
     @contextmanager
     def step(self, name: str, share: float) -> Iterator[None]:
@@ -127,15 +130,15 @@ class Work:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begin
 
-    def refuse(self, said: Said, what: str) -> None:
+    def refuse(self, log: RestoreLog, what: str) -> None:
         """Stop for errors that are not allowed."""
-        rest = said.without(self.tables.table.allow)
+        rest = log.without(self.tables.table.allow)
         if not rest.messages:
             return
-        if any(programs.NO_SPACE in one for one in rest.messages):
+        if any(programs.NO_SPACE in message for message in rest.messages):
             sizes = ", ".join(
-                f"{role} {one.facts['spec']['size_bytes'] / 2**30:.1f} GiB"
-                for role, one in self.site.attached.volumes.items()
+                f"{role} {volume.facts['spec']['size_bytes'] / 2**30:.1f} GiB"
+                for role, volume in self.site.attached.volumes.items()
             )
             raise PgdynoError(
                 f"{self.tables} does not fit on its volumes ({sizes})", remedy="use larger volumes, as gp3:size=200GiB"
@@ -165,10 +168,10 @@ class Work:
         if prepare is None:
             return
         with self.step("prepare", SHARE_RESTORE):
-            said = restorer.psql([prepare.text.encode(), b"\n"], self.database, stop=True)
-        if said.messages:
+            log = restorer.psql([prepare.text.encode(), b"\n"], self.database, stop=True)
+        if log.messages:
             raise InputError(
-                f"prepare{f' ({prepare.name})' if prepare.name else ''} fails: {said.words()}",
+                f"prepare{f' ({prepare.name})' if prepare.name else ''} fails: {log.words()}",
                 remedy="correct workload.database.prepare",
             )
 
@@ -188,4 +191,4 @@ class Work:
 
 
 def _bytes_of(path: Path | None) -> int:
-    return 0 if path is None else sum(one.stat().st_size for one in files_of(path))
+    return 0 if path is None else sum(file.stat().st_size for file in files_of(path))

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pgdyno.errors import PgdynoError
 from pgdyno.host import awake, paths, preflight, snapshot_delete, volume
 from pgdyno.host.file_system import dilated_options
-from pgdyno.host.instance import Instance
-from pgdyno.host.journal import Journal
+from pgdyno.host.instance import InstanceGroup
+from pgdyno.host.journal import HostJournal
 from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
 from pgdyno.host.relay import HOST, Relay, relaying
 from pgdyno.hosts import keys
@@ -116,8 +116,8 @@ class Subject:
 
     def client(self) -> record.ClientRecord:
         """Where the driver stood. Ends the relay, so it is asked when the load is over."""
-        said = {} if self.relay is None else self.relay.stop()
-        return record.ClientRecord(rtt_ms=self.rtt_ms, relay=said)
+        document = {} if self.relay is None else self.relay.stop()
+        return record.ClientRecord(rtt_ms=self.rtt_ms, relay=document)
 
     def usd_per_month(self, role: str) -> float | None:
         """List price of the volume that a role has now; None of one that is not sold."""
@@ -154,7 +154,7 @@ def emulated(
 
     ``listen`` is the address at which drivers on other hosts reach it.
     """
-    journal = Journal(paths.state_dir())
+    journal = HostJournal(paths.state_dir())
     world = resolved.arm.world
     limited = resolved.instance.type if resolved.instance.ebs else None
     options = dilated_options(world.file_system, world.mount_options, world.dilation)
@@ -174,7 +174,7 @@ def emulated(
         volumes, mounts = dict(attached.volumes), attached.mounts
         stack.callback(_detach, attached, watch, log.parent)
         instance = stack.enter_context(
-            Instance(
+            InstanceGroup(
                 name,
                 resolved.memory_bytes,
                 resolved.instance.cpus,
@@ -203,7 +203,7 @@ def emulated(
             world=_world(resolved, volumes),
             postgres=resolved.postgres.model_copy(update={"clock_shift_s": None if shift is None else shift.seconds}),
             volumes=volumes,
-            devices={role: one.block_device for role, one in volumes.items()},
+            devices={role: volume.block_device for role, volume in volumes.items()},
             roles=lambda driver_pids: _roles(instance, volumes, driver_pids) | _of_relay(distance),
             stop=lambda: _stop(cluster, watch),
             environment={} if cluster.password is None else {"PGPASSWORD": cluster.password},
@@ -334,10 +334,10 @@ def _stop(cluster: Cluster, watch: Stopwatch) -> None:
 
 
 def _detach(attached: AttachedPlacement, watch: Stopwatch, logs: Path) -> None:
-    for role, one in attached.volumes.items():
-        if one.daemon.ending():  # its log goes with it
+    for role, attached_volume in attached.volumes.items():
+        if attached_volume.daemon.ending():  # its log goes with it
             with contextlib.suppress(OSError):
-                (logs / f"volume-{role}.log").write_bytes(one.log_path.read_bytes())
+                (logs / f"volume-{role}.log").write_bytes(attached_volume.log_path.read_bytes())
     with watch.stage("detach"):
         attached.detach()
 
@@ -355,7 +355,7 @@ def _close(
 
 
 def _roles(
-    instance: Instance, volumes: dict[str, volume.AttachedVolume], driver_pids: tuple[int, ...]
+    instance: InstanceGroup, volumes: dict[str, volume.AttachedVolume], driver_pids: tuple[int, ...]
 ) -> dict[str, Role]:
     groups = {name: Path(path) for name, path in instance.paths.items() if path is not None}
     return {

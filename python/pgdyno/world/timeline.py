@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.errors import PgdynoError
 from pgdyno.experiment.event import ON_SERVER
-from pgdyno.probe.samples import Samples
+from pgdyno.probe.samples import ProbeTables
 from pgdyno.quantity import duration_words
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ LASTS_MAX_S = 900.0
 """The longest that a run waits, after its load has ended, for an event that has begun: a recovery of many GB of WAL."""
 
 
-class Timeline:
+class EventTimeline:
     """Runs events on a thread of its own, one after the other; one that is due while another runs begins after it.
 
     ``act`` does an event and returns what came of it in words; ``price_of`` is the price a month of the volume of a role. Leaving the ``with`` block begins no further event and waits for
@@ -67,11 +67,11 @@ class Timeline:
                 remedy="use an earlier time, or more work",
             )
 
-    def samples(self) -> Samples:
+    def samples(self) -> ProbeTables:
         """The table of events, on the host's clock; nothing of a run without any."""
         from pgdyno.store.tables import from_rows
 
-        return Samples({"world/event": from_rows("world/event", self._rows)} if self._rows else {})
+        return ProbeTables({"world/event": from_rows("world/event", self._rows)} if self._rows else {})
 
     def explained(self, checks: Iterable[Check]) -> tuple[Check, ...]:
         """Checks of the driver, in which clients may have lost a server that was ended on purpose."""

@@ -54,9 +54,9 @@ def _read(file: str, text: str) -> _Module:
 
 
 def _without_tests(code: str) -> str:
-    while found := _TESTS.search(code):
-        end = found.end() if found[1] == ";" else _closing(code, found.end())
-        code = code[: found.start()] + code[end:]
+    while match := _TESTS.search(code):
+        end = match.end() if match[1] == ";" else _closing(code, match.end())
+        code = code[: match.start()] + code[end:]
     return code
 
 
@@ -109,8 +109,8 @@ def _split(inner: str) -> Iterator[str]:
 def _used(module: _Module, modules: Mapping[tuple[str, ...], _Module]) -> set[str]:
     paths = [leaf for name, leaf in module.names.items() if name not in module.re_exports]
     paths += module.globs
-    for found in _PATH.findall(module.code):
-        path = tuple(found.split("::"))
+    for item in _PATH.findall(module.code):
+        path = tuple(item.split("::"))
         paths.append((*module.names[path[0]], *path[1:]) if path[0] in module.names else path)
     homes = (_home(path, module, modules) for path in paths)
     return {home.file for home in homes if home is not None}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.circumstances import circumstances_of
 from pgdyno.analysis.binding.remedy import MARGIN, OF_VOLUMES, RATIO_MAX, Remedy, remedy_of
-from pgdyno.analysis.binding.verdict import RunBinding, Verdict, bind_run, total
+from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, bind_run, total
 from pgdyno.analysis.binding.words import evidence_words, unexplained_words
 from pgdyno.analysis.volume_figures import DATA, volume_spec
 
@@ -26,7 +26,7 @@ class ArmBinding:
 
     runs: tuple[tuple[int, RunBinding], ...]
     """(replicate, its verdict), in their order."""
-    verdict: Verdict
+    verdict: BindingVerdict
     """The verdict over all replicates together."""
     representative: RunBinding
     """The replicate with the median TPS: evidence and remedy are its."""
@@ -40,12 +40,12 @@ class ArmBinding:
 
 def bind_arm(arm: ArmSummary) -> ArmBinding:
     """Judge every replicate, and all of them together. Nothing is concluded from the numbers of an invalid arm."""
-    runs = tuple((one.figures.record.block, bind_run(one.figures)) for one in arm.replicates)
+    runs = tuple((replicate.figures.record.block, bind_run(replicate.figures)) for replicate in arm.replicates)
     median = arm.representative
     if not arm.valid:
         runs = tuple((block, run.unjudged()) for block, run in runs)
     verdict = total([run.seconds for _, run in runs])
-    place = next(place for place, one in enumerate(arm.replicates) if one is median)
+    place = next(place for place, replicate in enumerate(arm.replicates) if replicate is median)
     representative, figures = runs[place][1], median.figures
     around = circumstances_of(figures)
     return ArmBinding(
@@ -66,13 +66,13 @@ def bind_arms(arms: Sequence[ArmSummary]) -> dict[int, ArmBinding]:
     """Index of an arm -> what limits it. Where another arm was measured to do what a remedy only promises, for no more money, the remedy
     is that arm's volume.
     """
-    found = {arm.index: bind_arm(arm) for arm in arms}
-    return {arm.index: replace(found[arm.index], remedy=_measured_remedy(arm, arms, found)) for arm in arms}
+    bindings = {arm.index: bind_arm(arm) for arm in arms}
+    return {arm.index: replace(bindings[arm.index], remedy=_measured_remedy(arm, arms, bindings)) for arm in arms}
 
 
-def _measured_remedy(arm: ArmSummary, arms: Sequence[ArmSummary], found: Mapping[int, ArmBinding]) -> Remedy | None:
+def _measured_remedy(arm: ArmSummary, arms: Sequence[ArmSummary], bindings: Mapping[int, ArmBinding]) -> Remedy | None:
     """The cheapest volume of another arm that helped, if it costs no more than the remedy; else the remedy."""
-    remedy, verdict = found[arm.index].remedy, found[arm.index].verdict
+    remedy, verdict = bindings[arm.index].remedy, bindings[arm.index].verdict
     if remedy is None or verdict.limit not in OF_VOLUMES:
         return remedy
     role = verdict.role or DATA
@@ -95,7 +95,7 @@ def _measured_remedy(arm: ArmSummary, arms: Sequence[ArmSummary], found: Mapping
         usd_per_month=usd,
         usd_more_per_month=None if now is None else round(usd - now, 2),
         tps_ratio_max=min(-ratio, RATIO_MAX),
-        then=found[other.index].verdict.limit,
+        then=bindings[other.index].verdict.limit,
     )
 
 
@@ -113,14 +113,14 @@ def _times(arm: ArmSummary, other: ArmSummary) -> float:
 
 
 def _differs_in_volume_alone(arm: ArmSummary, other: ArmSummary, role: str) -> bool:
-    one, two = (each.representative.figures.run for each in (arm, other))
+    result, two = (each.representative.figures.run for each in (arm, other))
     levels = sum(left != right for left, right in zip(arm.levels, other.levels, strict=True))
-    roles = {*one.record.world.volumes, *two.record.world.volumes, role}
-    changed = [name for name in roles if volume_spec(one, name).get("spec") != volume_spec(two, name).get("spec")]
+    roles = {*result.record.world.volumes, *two.record.world.volumes, role}
+    changed = [name for name in roles if volume_spec(result, name).get("spec") != volume_spec(two, name).get("spec")]
     return levels <= 1 and changed == [role]
 
 
-def _not_timed(verdict: Verdict, figures: RunFigures) -> list[str]:
+def _not_timed(verdict: BindingVerdict, figures: RunFigures) -> list[str]:
     """What the server could have told of waiting for a volume, where that is the answer or there is none."""
     if figures.server.io_timing is not False or verdict.limit not in (None, "volume_latency", "commit_latency"):
         return []

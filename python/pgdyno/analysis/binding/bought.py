@@ -14,7 +14,7 @@ from pgdyno.specification import REQUEST_BYTES_MAX, Rate, VolumeSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.device import DeviceActivity
     from pgdyno.store.record import InstanceRecord
 
 MEDIAN_PPM = 500_000
@@ -51,7 +51,7 @@ class Usual:
 
 
 @dataclass(frozen=True)
-class Bought:
+class ProvisionedVolume:
     """One volume as it was ordered. What has no limit is None."""
 
     spec: str
@@ -64,7 +64,7 @@ class Bought:
     """What the provider counts as one: a larger request is as many as it fills."""
 
     @classmethod
-    def of(cls, resolved: Mapping[str, Any]) -> Bought | None:
+    def of(cls, resolved: Mapping[str, Any]) -> ProvisionedVolume | None:
         """From a resolved specification; None for a device that was there and whose type is not known."""
         if not resolved:
             return None
@@ -72,13 +72,13 @@ class Bought:
         usual = _usual((resolved.get("params") or {}).get("service_time"))
         return cls(volume.spec, volume.iops, volume.write_iops, volume.mib_per_s, usual, volume.unit_bytes)
 
-    def counted_iops(self, device: Device) -> float:
+    def counted_iops(self, device: DeviceActivity) -> float:
         """As many I/Os a second as the provider counts, where the kernel counts requests; an estimate from their mean size."""
         return self._counted(device.reads_per_s, device.read_mib_per_s) + self._counted(
             device.writes_per_s, device.write_mib_per_s
         )
 
-    def used_iops(self, device: Device) -> float | None:
+    def used_iops(self, device: DeviceActivity) -> float | None:
         """Share of the most IOPS that can ever be had; None without such a limit."""
         if self.iops is None:
             return None
@@ -88,7 +88,7 @@ class Bought:
             return reads / self.iops.maximum + writes / self.write_iops
         return self.counted_iops(device) / self.iops.maximum
 
-    def least_used_iops(self, device: Device) -> float | None:
+    def least_used_iops(self, device: DeviceActivity) -> float | None:
         """Share of the most IOPS that is used however requests in sequence were merged: an I/O has a unit's bytes at most."""
         if self.iops is None:
             return None
@@ -103,7 +103,7 @@ class Bought:
         unfilled = (blocks - 1) / (2 * blocks)
         return max(requests_per_s, mib_per_s * MIB / self.unit_bytes + unfilled * requests_per_s)
 
-    def is_contradicted(self, device: Device) -> bool:
+    def is_contradicted(self, device: DeviceActivity) -> bool:
         """Whether the device did what such a volume cannot do: then something else was bought. Requests in sequence count as one, so the
         number of requests may be above the limit, and of their bytes only what buckets save up.
         """
@@ -150,7 +150,7 @@ def _usual(service_time: Mapping[str, Any] | None) -> Usual | None:
 
 
 def _medians(table: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
-    ppm = [float(one) for one in table["probability_ppm"]]
+    ppm = [float(item) for item in table["probability_ppm"]]
     return tuple(
         (float(row["size_bytes"]), _between(tuple(zip(ppm, row["service_ns"], strict=True)), MEDIAN_PPM) / 1e6)
         for row in table["rows"]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import Counters
+from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.series import checkpoint_starts
 from pgdyno.analysis.server_figures import BLOCK_BYTES
 from pgdyno.analysis.volume_figures import device_counters, volume_roles
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.record import Phase
+    from pgdyno.store.record import RunPhase
 
 _DONE = ("num_done", "sync_time_ms", "write_time_ms")
 """What grows when a checkpoint ends: the count from 18 on; before it the times, which are added at its end."""
@@ -77,7 +77,7 @@ def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
     table, measure = run.run.table("probe/checkpointer"), run.record.measure
     if table.num_rows < 2:
         return Checkpoints((False,) * bins, seconds=measure.seconds)
-    counters = Counters.of_server(table)
+    counters = CounterSamples.of_server(table)
     spans = _spans(checkpoint_starts(run.run), _ends(counters), measure.end_ns)
     begin_ns = edges[:-1].tolist()
     inside = tuple(any(begin < right and end > left for begin, end in spans)
@@ -93,7 +93,7 @@ def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
     ).of_volumes(*_volume_bytes(run))
 
 
-def _grown(counters: Counters, name: str, measure: Phase) -> int:
+def _grown(counters: CounterSamples, name: str, measure: RunPhase) -> int:
     """Whole checkpoints by a counter; there can be several between two looks at it."""
     grown = counters.delta(name, measure.begin_ns, measure.end_ns)
     return 0 if grown is None or math.isnan(grown) else round(grown)
@@ -109,7 +109,7 @@ def _spans(starts: list[int], ends: list[int], last_ns: int) -> list[tuple[int, 
     return spans
 
 
-def _ends(counters: Counters) -> list[int]:
+def _ends(counters: CounterSamples) -> list[int]:
     import numpy as np
 
     for name in _DONE:
@@ -119,9 +119,9 @@ def _ends(counters: Counters) -> list[int]:
     return []
 
 
-def _page_bytes(run: RunFigures, checkpointer: Counters) -> float | None:
+def _page_bytes(run: RunFigures, checkpointer: CounterSamples) -> float | None:
     span = (run.record.measure.begin_ns, run.record.measure.end_ns)
-    wal = Counters.of_server(run.run.table("probe/wal"))
+    wal = CounterSamples.of_server(run.run.table("probe/wal"))
     pages = [checkpointer.delta("buffers_written", *span), wal.delta("wal_fpi", *span)]
     return None if None in pages else sum(page for page in pages if page is not None) * BLOCK_BYTES
 
@@ -131,7 +131,7 @@ def _volume_bytes(run: RunFigures) -> tuple[float | None, float | None]:
     span = (run.record.measure.begin_ns, run.record.measure.end_ns)
     devices = [device_counters(run.run, role) for role in volume_roles(run.run)]
     written, read = (
-        [moved for one in devices if (moved := one.delta(name, *span)) is not None]
+        [moved for device in devices if (moved := device.delta(name, *span)) is not None]
         for name in ("write_bytes", "read_bytes")
     )
     return sum(written) if written else None, sum(read) if read else None

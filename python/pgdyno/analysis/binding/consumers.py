@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.waiting import Waiting
-    from pgdyno.store import Run
+    from pgdyno.analysis.binding.waiting import WaitCounts
+    from pgdyno.store import StoredRun
 
 WAL, TEMPORARY = "wal", "temp"
 SEEN_MIN = 10
@@ -50,7 +50,7 @@ class Consumer:
 
 
 def consumers_of(
-    run: Run, role: str = DATA, limit: Limit | None = None, moved: Mapping[str, float | None] | None = None
+    run: StoredRun, role: str = DATA, limit: Limit | None = None, moved: Mapping[str, float | None] | None = None
 ) -> tuple[Consumer, ...]:
     """The uses of the volume of a role, the largest first; empty where its device was not seen or nothing was counted.
 
@@ -70,33 +70,37 @@ def consumers_of(
         return ()
     waiting = waiting_of(run)
     _new_pages(claims, waiting, has, counted=has_io(run))
-    found = {what: Claim() for what in WHATS}
+    document = {what: Claim() for what in WHATS}
     for what, part in (*_reads(claims, done, waiting, has, _in_flight(run)), *_writes(claims, done, waiting, has)):
-        found[what] += part
-    return _largest_first(found, done, measure.seconds, by_bytes=limit in BY_BYTES)
+        document[what] += part
+    return _largest_first(document, done, measure.seconds, by_bytes=limit in BY_BYTES)
 
 
-def _largest_first(found: Mapping[What, Claim], done: Claim, seconds: float, *, by_bytes: bool) -> tuple[Consumer, ...]:
+def _largest_first(
+    claims: Mapping[What, Claim], done: Claim, seconds: float, *, by_bytes: bool
+) -> tuple[Consumer, ...]:
     whole = done.bytes if by_bytes else done.requests
     parts = (
-        Consumer(what, (one.bytes if by_bytes else one.requests) / whole, one.requests / seconds, one.bytes / MIB / seconds)
-        for what, one in found.items()
+        Consumer(what, (claim.bytes if by_bytes else claim.requests) / whole, claim.requests / seconds, claim.bytes / MIB / seconds)
+        for what, claim in claims.items()
     )  # fmt: skip
-    return tuple(sorted((one for one in parts if one.share > 0), key=lambda one: -one.share)) if whole else ()
+    return (
+        tuple(sorted((part for part in parts if part.share > 0), key=lambda consumer: -consumer.share)) if whole else ()
+    )
 
 
-def _in_flight(run: Run) -> float:
+def _in_flight(run: StoredRun) -> float:
     """Requests that a command has in the volume at most while it waits for one."""
     settings = _settings(run)
     return next((float(settings[name] or IN_FLIGHT) for name in _IO_WORKERS if name in settings), IN_FLIGHT)
 
 
-def _settings(run: Run) -> dict[str, str | None]:
+def _settings(run: StoredRun) -> dict[str, str | None]:
     table = run.table("postgres/settings")
     return dict(zip(table["name"].to_pylist(), table["setting"].to_pylist(), strict=True))
 
 
-def _uses_of(run: Run, role: str) -> frozenset[What]:
+def _uses_of(run: StoredRun, role: str) -> frozenset[What]:
     """The uses of a role's volume: WAL and temporary files may have volumes of their own. Nothing is counted by tablespace."""
     settings = _settings(run)
     spaces = (settings.get("temp_tablespaces") or "").replace('"', "").split(",")
@@ -117,7 +121,7 @@ def _shares(counts: Mapping[What, float], has: Collection[What]) -> dict[What, f
 
 
 def _reads(
-    claims: Mapping[What, Claim], done: Claim, waiting: Waiting, has: Collection[What], in_flight: float
+    claims: Mapping[What, Claim], done: Claim, waiting: WaitCounts, has: Collection[What], in_flight: float
 ) -> Iterator[tuple[What, Claim]]:
     """Reads by who waited for them; by what was counted where too few were seen to wait."""
     read = done.of_reads
@@ -151,7 +155,7 @@ def _of_statements(claims: Mapping[What, Claim], *, sequential: bool) -> tuple[C
     return both, scans.read_bytes / both.read_bytes if both.read_bytes and sequential else 0.0
 
 
-def _new_pages(claims: dict[What, Claim], waiting: Waiting, has: Collection[What], *, counted: bool) -> None:
+def _new_pages(claims: dict[What, Claim], waiting: WaitCounts, has: Collection[What], *, counted: bool) -> None:
     """New data among the pages that sessions wrote. A page gets into shared buffers by being read or as a new one; those that are written
     to make room have been the one or the other in that proportion. Before 16 neither is counted, and who was seen to wait for them tells.
     """
@@ -168,7 +172,7 @@ def _new_pages(claims: dict[What, Claim], waiting: Waiting, has: Collection[What
 
 
 def _writes(
-    claims: Mapping[What, Claim], done: Claim, waiting: Waiting, has: Collection[What]
+    claims: Mapping[What, Claim], done: Claim, waiting: WaitCounts, has: Collection[What]
 ) -> Iterator[tuple[What, Claim]]:
     """Writes by what was counted; the rest is of those who were seen to write what no counter has yet."""
     late = _shares(waiting.late_writes, has)
@@ -177,8 +181,8 @@ def _writes(
 
 def _counted(claims: Mapping[What, Claim], done: Claim, late: Mapping[What, float]) -> Iterator[tuple[What, Claim]]:
     """What was counted, scaled down to what the device did; the rest by shares, or not explained."""
-    asked = sum_of(claims.values())
-    scaled = {what: claim.scaled(asked, done) for what, claim in claims.items()}
+    result = sum_of(claims.values())
+    scaled = {what: claim.scaled(result, done) for what, claim in claims.items()}
     yield from scaled.items()
     rest = done + sum_of(scaled.values()) * -1
     for what, share in (late or {"not_explained": 1.0}).items():

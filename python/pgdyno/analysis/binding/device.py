@@ -8,7 +8,7 @@ MIB = float(1 << 20)
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceActivity:
     """What one volume's block device did in a second, by the kernel's statistics or by a file's. None is what it does not say."""
 
     reads_per_s: float

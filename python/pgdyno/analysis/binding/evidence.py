@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import Bought, BoughtInstance, cpu_share_of
+from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, cpu_share_of
 from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
 from pgdyno.analysis.binding.circumstances import is_watched
-from pgdyno.analysis.binding.device import Device
-from pgdyno.analysis.binding.sessions import Sessions, look_ms_by_second, others_by_second, sessions_by_second
+from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.sessions import SessionStates, look_ms_by_second, others_by_second, sessions_by_second
 from pgdyno.analysis.counters import cpu_counters
 from pgdyno.analysis.dilated import server_cores
 from pgdyno.analysis.driven import cores_of
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pgdyno.analysis.counters import Counters
-    from pgdyno.store import Run
+    from pgdyno.analysis.counters import CounterSamples
+    from pgdyno.store import StoredRun
     from pgdyno.store.record import RunRecord
 
 SECOND_NS = 1_000_000_000
@@ -52,7 +52,7 @@ class Cpu:
 
 
 @dataclass(frozen=True)
-class Exceeded:
+class ThrottledShares:
     """In which share of a second requests waited for a limit, as the provider counts it: the volume's own counters, or its checks."""
 
     iops: float = 0.0
@@ -65,13 +65,13 @@ class Exceeded:
 class Second:
     """The evidence of one second."""
 
-    sessions: Sessions | None = None
-    devices: Mapping[str, Device] = field(default_factory=dict)
+    sessions: SessionStates | None = None
+    devices: Mapping[str, DeviceActivity] = field(default_factory=dict)
     """By the role of its volume; one that was not seen is absent."""
     cpu: Cpu | None = None
     connections: float | None = None
     """Sessions over those that the server admits from ordinary roles; None where they were not counted."""
-    exceeded: Mapping[str, Exceeded] = field(default_factory=dict)
+    exceeded: Mapping[str, ThrottledShares] = field(default_factory=dict)
     """By the role of the volume; one of which the provider says nothing is absent."""
     pool_wait_ms: float | None = None
     """What the watch's own questions waited on average for a session of a connection pooler; None where none is between."""
@@ -80,11 +80,11 @@ class Second:
 
 
 @dataclass(frozen=True)
-class Given:
+class KnownConditions:
     """What is known of a run beforehand: clients and what was bought."""
 
     clients: int
-    bought: Mapping[str, Bought]
+    bought: Mapping[str, ProvisionedVolume]
     """By role; a volume whose type is not known is absent."""
     instance: BoughtInstance | None = None
     driven: bool = True
@@ -103,7 +103,7 @@ class Given:
 class Evidence:
     """All seconds of a run's measure phase."""
 
-    given: Given
+    given: KnownConditions
     seconds: tuple[Second, ...]
     checkpoints: Checkpoints
     missing: tuple[str, ...]
@@ -126,7 +126,7 @@ def evidence_of(run: RunFigures) -> Evidence:
     seconds = tuple(
         Second(
             sessions=sessions[place],
-            devices={role: one for role, found in devices.items() if (one := found[place]) is not None},
+            devices={role: activity for role, device in devices.items() if (activity := device[place]) is not None},
             cpu=cpu[place],
             connections=connections[place],
             others_at_disk=others[place],
@@ -137,7 +137,7 @@ def evidence_of(run: RunFigures) -> Evidence:
     return Evidence(given, seconds, checkpoints_of(run, edges), tuple(missing_of(given, seconds)))
 
 
-def devices_of(run: Run) -> dict[str, list[Device | None]]:
+def devices_of(run: StoredRun) -> dict[str, list[DeviceActivity | None]]:
     """What each volume's block device did in each second of the measure phase; None where it was not sampled."""
     import numpy as np
 
@@ -146,7 +146,7 @@ def devices_of(run: Run) -> dict[str, list[Device | None]]:
     return {role: _devices(device_counters(run, role), edges) for role in volume_roles(run)}
 
 
-def per_second(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def per_second(counters: CounterSamples, name: str, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Growth of a counter between each two edges (ns), for one second; NaN where no samples reach."""
     import numpy as np
 
@@ -159,12 +159,12 @@ def per_second(counters: Counters, name: str, edges: np.ndarray[Any, Any]) -> np
     return np.where(reached, np.diff(at) / (np.diff(edges) / SECOND_NS), np.nan)
 
 
-def _given(run: RunFigures) -> Given:
+def _given(run: RunFigures) -> KnownConditions:
     record = run.record
-    bought = {role: Bought.of(volume_spec(run.run, role)) for role in volume_roles(run.run)}
-    return Given(
+    bought = {role: ProvisionedVolume.of(volume_spec(run.run, role)) for role in volume_roles(run.run)}
+    return KnownConditions(
         clients=_clients(record),
-        bought={role: one for role, one in bought.items() if one is not None},
+        bought={role: volume for role, volume in bought.items() if volume is not None},
         instance=BoughtInstance.of(record.world.instance),
         cpu_share=cpu_share_of(record.world.instance),
         driven=not is_watched(record),
@@ -191,21 +191,21 @@ def _connections(run: RunFigures, edges: np.ndarray[Any, Any]) -> list[float | N
         return [None] * bins
     counted = np.nan_to_num(table["client_sessions"].to_numpy().astype(float), nan=-1.0)
     last = np.searchsorted(table["t_begin_ns"].to_numpy(), edges[:-1], side="right") - 1
-    found = counted[np.clip(last, 0, None)]
-    return [None if count < 0 else count / allowed for count in found.tolist()]
+    result = counted[np.clip(last, 0, None)]
+    return [None if count < 0 else count / allowed for count in result.tolist()]
 
 
-def _devices(counters: Counters, edges: np.ndarray[Any, Any]) -> list[Device | None]:
+def _devices(counters: CounterSamples, edges: np.ndarray[Any, Any]) -> list[DeviceActivity | None]:
     names = ("reads", "writes", "read_bytes", "write_bytes", "read_time_ms", "write_time_ms", "weighted_time_ms")
     columns = [per_second(counters, name, edges).tolist() for name in names]
     return [_device(*row) for row in zip(*columns, strict=True)]
 
 
-def _device(*row: float) -> Device | None:
+def _device(*row: float) -> DeviceActivity | None:
     if any(math.isnan(value) for value in row):
         return None
     reads, writes, read_bytes, write_bytes, read_ms, write_ms, weighted_ms = row
-    return Device(
+    return DeviceActivity(
         reads_per_s=reads,
         writes_per_s=writes,
         read_mib_per_s=read_bytes / MIB,
@@ -230,11 +230,11 @@ def _cpu(run: RunFigures, edges: np.ndarray[Any, Any]) -> list[Cpu | None]:
         return [None] * bins
     threads = int(run.record.workload.get("threads", 1)) if run.record.driver is None else run.record.driver.threads
     threads = cores_of(threads, run.record.workload.get("driver_cpus"), world.host.cores)
-    found: list[Cpu | None] = []
+    cpu: list[Cpu | None] = []
     for place in range(bins):
         second = {role: values[place] for role, values in shares.items() if not math.isnan(values[place])}
-        found.append(_cpu_of(second, world.host.cores / threads, world.host.cores / server_cores(run)))
-    return found
+        cpu.append(_cpu_of(second, world.host.cores / threads, world.host.cores / server_cores(run)))
+    return cpu
 
 
 def _cpu_of(shares: Mapping[str, float], per_driver: float, per_server: float) -> Cpu | None:
@@ -253,17 +253,17 @@ def _cpu_of(shares: Mapping[str, float], per_driver: float, per_server: float) -
     )
 
 
-def missing_of(given: Given, seconds: tuple[Second, ...]) -> list[str]:
+def missing_of(given: KnownConditions, seconds: tuple[Second, ...]) -> list[str]:
     """What was not seen in any second."""
-    said = []
+    results = []
     if all(second.sessions is None for second in seconds):
-        said.append("what sessions waited for was not sampled")
+        results.append("what sessions waited for was not sampled")
     if not any(second.devices for second in seconds):
-        said.append("no block device of the server was seen")
+        results.append("no block device of the server was seen")
     if not given.bought:
-        said.append("what the volume was bought with is not known")
+        results.append("what the volume was bought with is not known")
     if all(second.cpu is None for second in seconds):
-        said.append("the host's CPU was not recorded")
+        results.append("the host's CPU was not recorded")
     elif all(second.cpu is None or second.cpu.server is None for second in seconds):
-        said.append("the server's CPU was not seen")
-    return said
+        results.append("the server's CPU was not seen")
+    return results

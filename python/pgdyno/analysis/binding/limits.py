@@ -51,7 +51,7 @@ CAPS: Final[frozenset[Limit]] = frozenset({"volume_iops", "volume_throughput", "
 
 
 @dataclass(frozen=True)
-class Found:
+class BindingLimit:
     """The limit that bound in one second."""
 
     limit: Limit

@@ -6,9 +6,9 @@ import math
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.device import Device
+from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import Cpu, Second
-from pgdyno.analysis.binding.sessions import Sessions
+from pgdyno.analysis.binding.sessions import SessionStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,52 +18,52 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Means:
+class SecondMeans:
     """Means over seconds. None and absent are what no second had."""
 
-    sessions: Sessions | None
-    devices: Mapping[str, Device]
+    sessions: SessionStates | None
+    devices: Mapping[str, DeviceActivity]
     cpu: Cpu | None
 
 
-def means_of(run: RunBinding, limit: Limit) -> Means:
+def means_of(run: RunBinding, limit: Limit) -> SecondMeans:
     """Over the seconds in which ``limit`` bound; over all where it bound in none of this run."""
     bound = [
         second
-        for second, found in zip(run.evidence.seconds, run.seconds, strict=True)
-        if found is not None and found.limit == limit
+        for second, item in zip(run.evidence.seconds, run.seconds, strict=True)
+        if item is not None and item.limit == limit
     ]
     return mean_second(bound or run.evidence.seconds)
 
 
-def mean_second(seconds: Sequence[Second]) -> Means:
+def mean_second(seconds: Sequence[Second]) -> SecondMeans:
     """Over some seconds."""
     sessions = [second.sessions for second in seconds if second.sessions is not None]
     cpus = [second.cpu for second in seconds if second.cpu is not None]
     roles = dict.fromkeys(role for second in seconds for role in second.devices)
-    return Means(
-        sessions=Sessions(*_columns(astuple(one) for one in sessions)) if sessions else None,
+    return SecondMeans(
+        sessions=SessionStates(*_columns(astuple(session) for session in sessions)) if sessions else None,
         devices={role: _device([s.devices[role] for s in seconds if role in s.devices]) for role in roles},
         cpu=_cpu(cpus) if cpus else None,
     )
 
 
-def _device(devices: Sequence[Device]) -> Device:
+def _device(devices: Sequence[DeviceActivity]) -> DeviceActivity:
     reads, writes, read_mib, write_mib = _columns(
-        (one.reads_per_s, one.writes_per_s, one.read_mib_per_s, one.write_mib_per_s) for one in devices
+        (device.reads_per_s, device.writes_per_s, device.read_mib_per_s, device.write_mib_per_s) for device in devices
     )
     # A second with few requests has as many of them in the mean as it had.
-    timed = [(one.request_ms, one.iops) for one in devices if one.request_ms is not None]
+    timed = [(device.request_ms, device.iops) for device in devices if device.request_ms is not None]
     requests = math.fsum(iops for _, iops in timed)
     whole_ms = math.fsum(request_ms * iops for request_ms, iops in timed)
-    return Device(
+    return DeviceActivity(
         reads_per_s=reads,
         writes_per_s=writes,
         read_mib_per_s=read_mib,
         write_mib_per_s=write_mib,
         request_ms=None if not timed else whole_ms / requests if requests else 0.0,
-        queue_length=_known([one.queue_length for one in devices]),
-        reading=_known([one.reading for one in devices]),
+        queue_length=_known([device.queue_length for device in devices]),
+        reading=_known([device.reading for device in devices]),
     )
 
 
@@ -75,7 +75,7 @@ def _known(values: Sequence[float | None]) -> float | None:
 
 def _cpu(cpus: Sequence[Cpu]) -> Cpu:
     idle, laboratory, other, driver = _columns((c.idle, c.laboratory, c.other, c.driver_busy) for c in cpus)
-    seen = [(one.server, one.server_busy) for one in cpus if one.server is not None and one.server_busy is not None]
+    seen = [(cpu.server, cpu.server_busy) for cpu in cpus if cpu.server is not None and cpu.server_busy is not None]
     server, busy = _columns(seen) if seen else (None, None)
     return Cpu(idle, laboratory, other, driver, server, busy)
 

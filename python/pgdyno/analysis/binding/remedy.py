@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.binding.means import Means, means_of
+from pgdyno.analysis.binding.means import SecondMeans, means_of
 from pgdyno.analysis.binding.room import Room, room_of
 from pgdyno.analysis.durability import loss_of_volume
 from pgdyno.analysis.volume_figures import DATA
@@ -24,7 +24,7 @@ from pgdyno.text import number, probability
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.circumstances import Circumstances
-    from pgdyno.analysis.binding.verdict import RunBinding, Verdict
+    from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
     from pgdyno.store.record import VolumeRecord
 
 MARGIN = 1.2
@@ -91,7 +91,7 @@ class Remedy:
     """The limit that is met there."""
 
 
-def remedy_of(run: RunBinding, verdict: Verdict, around: Circumstances) -> Remedy | None:
+def remedy_of(run: RunBinding, verdict: BindingVerdict, around: Circumstances) -> Remedy | None:
     """The remedy for the limit of a verdict; None without one."""
     limit = verdict.limit
     if limit is None:
@@ -99,23 +99,23 @@ def remedy_of(run: RunBinding, verdict: Verdict, around: Circumstances) -> Remed
     means = means_of(run, limit)
     room = room_of(run.evidence, means, around, verdict)
     role = verdict.role or DATA
-    found = None
+    result = None
     if limit in OF_VOLUMES and _is_contradicted(run, role, means):
         return Remedy(_SAY_WHAT)
     if limit in ("volume_iops", "volume_throughput", "burst_bucket"):
-        found = _carries(role, around, means, room)
+        result = _carries(role, around, means, room)
     elif limit in ("volume_latency", "commit_latency"):
-        found = _answers_sooner(limit, role, around, means, room)
+        result = _answers_sooner(limit, role, around, means, room)
     elif limit in ("instance_bandwidth", "server_cpu"):
-        found = _instance(limit, around, means, room)
-    return found or _without(limit, run)
+        result = _instance(limit, around, means, room)
+    return result or _without(limit, run)
 
 
-def _is_contradicted(run: RunBinding, role: str, means: Means) -> bool:
+def _is_contradicted(run: RunBinding, role: str, means: SecondMeans) -> bool:
     """Whether a volume that is only said to be bought did what it cannot: then the catalogue must not be asked from there."""
     bought, device = run.evidence.given.bought.get(role), means.devices.get(role)
-    said = not run.evidence.given.driven and role not in run.evidence.given.inferred
-    return said and bought is not None and device is not None and bought.is_contradicted(device)
+    output = not run.evidence.given.driven and role not in run.evidence.given.inferred
+    return output and bought is not None and device is not None and bought.is_contradicted(device)
 
 
 def _without(limit: Limit, run: RunBinding) -> Remedy:
@@ -123,11 +123,11 @@ def _without(limit: Limit, run: RunBinding) -> Remedy:
         return Remedy(_WATCHED[limit])
     if limit != "checkpoints":
         return Remedy(_WITHOUT[limit])
-    found = run.evidence.checkpoints
-    ratio = found.outside_ratio
-    if found.too_often and found.moved_share is not None:
+    checkpoints = run.evidence.checkpoints
+    ratio = checkpoints.outside_ratio
+    if checkpoints.too_often and checkpoints.moved_share is not None:
         # There is no time without them to compare with; a volume that moves so much less has room for so much more.
-        ratio = 1 / max(1 - found.moved_share, 1 / RATIO_MAX)
+        ratio = 1 / max(1 - checkpoints.moved_share, 1 / RATIO_MAX)
     return Remedy(
         _WITHOUT[limit],
         usd_more_per_month=0.0,
@@ -144,7 +144,7 @@ class _Option:
     loss_per_year_max: float | None = None
 
 
-def _carries(role: str, around: Circumstances, means: Means, room: Room) -> Remedy | None:
+def _carries(role: str, around: Circumstances, means: SecondMeans, room: Room) -> Remedy | None:
     """The cheapest volume that carries the load with its margin, unless another limit leaves nothing of it."""
     volume, device = around.volumes.get(role), means.devices.get(role)
     if volume is None or device is None:
@@ -168,7 +168,7 @@ def _has(limit: float | None, used: float) -> bool:
     return limit is None or limit >= used * MARGIN * (1 - 1e-9)
 
 
-def _answers_sooner(limit: Limit, role: str, around: Circumstances, means: Means, room: Room) -> Remedy | None:
+def _answers_sooner(limit: Limit, role: str, around: Circumstances, means: SecondMeans, room: Room) -> Remedy | None:
     """The volume that answers soonest of those that carry the load, if it does sooner than the present one."""
     volume, device = around.volumes.get(role), means.devices.get(role)
     now = None if device is None else room.usual_ms(role, limit)
@@ -179,7 +179,8 @@ def _answers_sooner(limit: Limit, role: str, around: Circumstances, means: Means
     if soonest > now * SOONER:
         return None
     ms, offer = min(
-        (one for one in times if one[0] <= soonest * AS_SOON), key=lambda one: (one[1].usd_per_month, one[1].spec)
+        (time_ for time_ in times if time_[0] <= soonest * AS_SOON),
+        key=lambda item: (item[1].usd_per_month, item[1].spec),
     )
     ratio, then = room.with_sooner(role, limit, offer)
     if ratio is not None and ratio < ANY:
@@ -204,7 +205,7 @@ def _more_easily_lost(chosen: _Option, volume: VolumeRecord) -> str:
     return f" (annual failure rate {probability(chosen.loss_per_year_max)} instead of {probability(now.high)})"
 
 
-def _instance(limit: Limit, around: Circumstances, means: Means, room: Room) -> Remedy | None:
+def _instance(limit: Limit, around: Circumstances, means: SecondMeans, room: Room) -> Remedy | None:
     """The cheapest instance that always carries what binds: the EBS traffic, or the computing."""
     instance = around.instance
     if limit == "server_cpu" and instance.storage_only:

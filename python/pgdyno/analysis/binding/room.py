@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.analysis.binding.circumstances import Circumstances
-    from pgdyno.analysis.binding.device import Device
-    from pgdyno.analysis.binding.evidence import Evidence, Given
-    from pgdyno.analysis.binding.means import Means
-    from pgdyno.analysis.binding.sessions import Sessions
-    from pgdyno.analysis.binding.verdict import Verdict
+    from pgdyno.analysis.binding.device import DeviceActivity
+    from pgdyno.analysis.binding.evidence import Evidence, KnownConditions
+    from pgdyno.analysis.binding.means import SecondMeans
+    from pgdyno.analysis.binding.sessions import SessionStates
+    from pgdyno.analysis.binding.verdict import BindingVerdict
     from pgdyno.store.record import InstanceOfferRecord, OfferRecord
 
 Bound = tuple[Limit, float]
@@ -28,8 +28,8 @@ Bound = tuple[Limit, float]
 class Room:
     """The bounds of one run. Each limit's is what there is over what was used, at the mix that was measured."""
 
-    given: Given
-    means: Means
+    given: KnownConditions
+    means: SecondMeans
     capped: bool
     """Whether requests queued at a limit of what was bought: with more of it they would take what they usually do."""
     arrivals: float | None
@@ -118,7 +118,9 @@ class Room:
         if self.arrivals is not None:
             yield "client", self.arrivals
 
-    def _of_waiting(self, role: str, device: Device, offer: OfferRecord, about: Limit | None = None) -> Iterator[Bound]:
+    def _of_waiting(
+        self, role: str, device: DeviceActivity, offer: OfferRecord, about: Limit | None = None
+    ) -> Iterator[Bound]:
         """In a closed loop sessions that wait less send more, and no more than that (Amdahl's law). In an open one they send what arrives;
         then it is yielded only of those that are at work, where the remedy is ``about`` how long they wait.
         """
@@ -134,7 +136,7 @@ class Room:
         rest = 1 - part * (1 - min(1.0, left))
         yield limit, math.inf if rest <= 0 else 1 / rest
 
-    def _time_left(self, role: str, device: Device, offer: OfferRecord, about: Limit | None) -> float | None:
+    def _time_left(self, role: str, device: DeviceActivity, offer: OfferRecord, about: Limit | None) -> float | None:
         """What a request would take over what it took; None where the usual latency is not known."""
         of: Limit = about or "volume_latency"
         usual_ms, new_ms = self.usual_ms(role, of), self.offered_ms(role, of, offer)
@@ -145,7 +147,7 @@ class Room:
         return new_ms / device.request_ms if device.request_ms else None
 
 
-def room_of(evidence: Evidence, means: Means, around: Circumstances, verdict: Verdict) -> Room:
+def room_of(evidence: Evidence, means: SecondMeans, around: Circumstances, verdict: BindingVerdict) -> Room:
     """The bounds of a run in the seconds that ``means`` is the mean of."""
     return Room(
         given=evidence.given,
@@ -156,7 +158,7 @@ def room_of(evidence: Evidence, means: Means, around: Circumstances, verdict: Ve
     )
 
 
-def _waiting_time(sessions: Sessions, role: str, has_wal: bool) -> float:
+def _waiting_time(sessions: SessionStates, role: str, has_wal: bool) -> float:
     """Sessions whose time the volume of a role decides; who waits for a lock waits for what its holder does."""
     commit, rest = sessions.commit, sessions.read + sessions.write
     own = commit if role == "wal" else rest if role == DATA and has_wal else commit + rest
@@ -164,7 +166,7 @@ def _waiting_time(sessions: Sessions, role: str, has_wal: bool) -> float:
     return own + behind
 
 
-def _write_share(device: Device, limit: Limit) -> float:
+def _write_share(device: DeviceActivity, limit: Limit) -> float:
     """Of what the limit is about: commits write."""
     return 1.0 if limit == "commit_latency" else device.write_share
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE
-from pgdyno.analysis.binding.limits import Found, Limit
+from pgdyno.analysis.binding.limits import BindingLimit, Limit
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.binding.bought import Bought, BoughtInstance
-    from pgdyno.analysis.binding.device import Device
-    from pgdyno.analysis.binding.evidence import Exceeded, Given, Second
-    from pgdyno.analysis.binding.sessions import Sessions
+    from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
+    from pgdyno.analysis.binding.device import DeviceActivity
+    from pgdyno.analysis.binding.evidence import KnownConditions, Second, ThrottledShares
+    from pgdyno.analysis.binding.sessions import SessionStates
 
 FAR_BELOW = 0.80
 """Share of what was bought below which a session that waits here does not wait for the limit."""
@@ -65,38 +65,38 @@ DEVICE_READS = 0.5
 """Reads in the device (Little's law) over sessions that wait for reads; below it the page cache answers."""
 
 
-def judge(second: Second, given: Given) -> Found | None:
+def judge(second: Second, given: KnownConditions) -> BindingLimit | None:
     """What bound in a second, or None where nothing shown explains it."""
     for rule in RULES:
-        found = rule(second, given)
-        if found is not None:
-            return found
+        finding = rule(second, given)
+        if finding is not None:
+            return finding
     return None
 
 
-def laboratory(second: Second, given: Given) -> Found | None:
+def laboratory(second: Second, given: KnownConditions) -> BindingLimit | None:
     """The driver computes all the time, or the test harness and other processes use up the machine."""
     cpu, sessions = second.cpu, second.sessions
     if cpu is None:
         return None
     if cpu.driver_busy >= DRIVER_BUSY:
         waits_for_it = sessions is not None and sessions.client >= SOME * sessions.all
-        return Found("laboratory", sure=waits_for_it)
+        return BindingLimit("laboratory", sure=waits_for_it)
     rest = cpu.laboratory + cpu.other
     if cpu.idle >= NO_IDLE or rest <= (cpu.server or 0.0):
         return None
     more = rest > MORE_THAN_THE_REST * (cpu.server or 0.0)
     if given.driven:
-        return Found("laboratory", sure=more)
+        return BindingLimit("laboratory", sure=more)
     if sessions is None:
-        return Found("laboratory", sure=False)
+        return BindingLimit("laboratory", sure=False)
     # A session without CPU waits for nothing that PostgreSQL knows of, or for a client on the same host that has none either.
     if sessions.all <= 0 or sessions.cpu + sessions.client < MOST * sessions.all:
         return None
-    return Found("laboratory", sure=more and sessions.cpu >= MOST * sessions.all)
+    return BindingLimit("laboratory", sure=more and sessions.cpu >= MOST * sessions.all)
 
 
-def client(second: Second, given: Given) -> Found | None:
+def client(second: Second, given: KnownConditions) -> BindingLimit | None:
     """Sessions wait for statements, while the machine has CPU to spare."""
     if not given.driven:
         return None
@@ -104,10 +104,12 @@ def client(second: Second, given: Given) -> Found | None:
     if sessions is None or sessions.all <= 0 or sessions.client < MOST * sessions.all or _short_of_cpu(second):
         return None
     spare = cpu is not None and cpu.idle >= SPARE_IDLE
-    return Found("client", sure=spare and sessions.client >= CLEARLY * sessions.all and not any(caps(second, given)))
+    return BindingLimit(
+        "client", sure=spare and sessions.client >= CLEARLY * sessions.all and not any(caps(second, given))
+    )
 
 
-def unasked(second: Second, given: Given) -> Found | None:
+def unasked(second: Second, given: KnownConditions) -> BindingLimit | None:
     """A server that is watched: hardly a session is at work, or most wait for their client; and no limit is reached.
 
     Clients that come back within a second may want to come back sooner: if they are on this host, and short of its CPU, they
@@ -123,40 +125,40 @@ def unasked(second: Second, given: Given) -> Found | None:
     if _short_of_cpu(second) and (not few or (come_back and not taken)):
         return None
     if taken:
-        return Found("connections", sure=True)
+        return BindingLimit("connections", sure=True)
     if given.pooled:
         # Clients that wait in the pooler for a session are not seen, but for the watch itself, which waits as they do.
         waited = second.pool_wait_ms is not None and second.pool_wait_ms >= POOL_WAIT_MS and not _short_of_cpu(second)
-        return Found("connections" if waited else "client", sure=False)
+        return BindingLimit("connections" if waited else "client", sure=False)
     spare = cpu is not None and cpu.idle >= SPARE_IDLE
     nothing_asked = few and not come_back
     asked_slowly = spare and (few or sessions.client >= CLEARLY * sessions.all)
-    return Found("client", sure=second.others_at_disk < HARDLY and (nothing_asked or asked_slowly))
+    return BindingLimit("client", sure=second.others_at_disk < HARDLY and (nothing_asked or asked_slowly))
 
 
-def volume(second: Second, given: Given) -> Found | None:
+def volume(second: Second, given: KnownConditions) -> BindingLimit | None:
     """A volume or the instance is at a limit of what was bought, and sessions wait for it."""
-    told = sorted(exceeded(second, given), key=lambda cap: -cap[1])
-    found = told[0] if told else max(caps(second, given), key=lambda cap: cap[1], default=None)
-    if found is None:
+    results = sorted(exceeded(second, given), key=lambda cap: -cap[1])
+    result = results[0] if results else max(caps(second, given), key=lambda cap: cap[1], default=None)
+    if result is None:
         return None
-    cap, share = found
-    rivals = [other for other, of_it in told if other.limit != cap.limit and of_it > share - TOLD_APART]
+    cap, share = result
+    rivals = [other for other, of_it in results if other.limit != cap.limit and of_it > share - TOLD_APART]
     known = cap.sure and cap.role not in given.inferred and not rivals
-    part = min(1.0, share) if told else 1.0
+    part = min(1.0, share) if results else 1.0
     sessions = second.sessions
     if sessions is None:
         # The provider saw requests wait; a rate that equals what was bought may be all that is wanted.
-        return Found(cap.limit, sure=known and bool(told), role=cap.role, share=part)
+        return BindingLimit(cap.limit, sure=known and bool(results), role=cap.role, share=part)
     if not given.driven and _active(sessions) < FEW_ACTIVE:
         # A base backup or autovacuum waits for it, or nobody of the server does.
-        return Found(cap.limit, sure=known and second.others_at_disk >= FEW_ACTIVE, role=cap.role, share=part)
+        return BindingLimit(cap.limit, sure=known and second.others_at_disk >= FEW_ACTIVE, role=cap.role, share=part)
     if sessions.at_work > 0 and sessions.at_disk < MOST * sessions.at_work:
         return None
-    return Found(cap.limit, sure=known and sessions.at_disk > 0, role=cap.role, share=part)
+    return BindingLimit(cap.limit, sure=known and sessions.at_disk > 0, role=cap.role, share=part)
 
 
-def locks(second: Second, _: Given) -> Found | None:
+def locks(second: Second, _: KnownConditions) -> BindingLimit | None:
     """Sessions wait for each other, and not for what the holders of the locks wait for."""
     sessions = second.sessions
     if sessions is None or sessions.all <= 0:
@@ -164,10 +166,10 @@ def locks(second: Second, _: Given) -> Found | None:
     active = _active(sessions)
     if active < MOST * sessions.all or sessions.lock < MOST * active:
         return None
-    return Found("locks", sure=bool(second.devices) and sessions.lock >= CLEARLY * active)
+    return BindingLimit("locks", sure=bool(second.devices) and sessions.lock >= CLEARLY * active)
 
 
-def server_cpu(second: Second, given: Given) -> Found | None:
+def server_cpu(second: Second, given: KnownConditions) -> BindingLimit | None:
     """The server has no CPU left, or the machine has none and the server uses most of it. The baseline of a burstable instance counts."""
     cpu, sessions = second.cpu, second.sessions
     if cpu is None or cpu.server is None or cpu.server_busy is None:
@@ -177,10 +179,10 @@ def server_cpu(second: Second, given: Given) -> Found | None:
     if not own and (cpu.idle >= NO_IDLE or cpu.server < rest):
         return None
     computing = sessions is not None and sessions.at_work > 0 and sessions.cpu >= MOST * sessions.at_work
-    return Found("server_cpu", sure=computing and (own or cpu.server >= MORE_THAN_THE_REST * rest))
+    return BindingLimit("server_cpu", sure=computing and (own or cpu.server >= MORE_THAN_THE_REST * rest))
 
 
-def waiting(second: Second, given: Given) -> Found | None:
+def waiting(second: Second, given: KnownConditions) -> BindingLimit | None:
     """Nothing is used up: what sessions spend most of their time on."""
     sessions = second.sessions
     if sessions is None or sessions.all <= 0:
@@ -199,19 +201,19 @@ def waiting(second: Second, given: Given) -> Found | None:
         return None
     if limit == "synchronous_standby":
         # The server itself says that its own volumes are not what it waits for.
-        return Found(limit, sure=most >= MOST * sessions.all)
+        return BindingLimit(limit, sure=most >= MOST * sessions.all)
     sure = most >= MOST * sessions.all and _below_limits(second, given)
     if limit == "commit_latency":
-        return Found(limit, sure, "wal" if "wal" in second.devices else "data")
+        return BindingLimit(limit, sure, "wal" if "wal" in second.devices else "data")
     if limit == "volume_latency":
         role, device = _with_longest_queue(second)
         in_device = device is not None and (device.reading or 0.0) >= DEVICE_READS * sessions.read
         slow = None if device is None else slowed(device, given.bought.get(role))
-        return Found(limit, sure and in_device and (slow is None or slow < QUEUED_BELOW_LIMIT), role)
-    return Found(limit, sure=False)
+        return BindingLimit(limit, sure and in_device and (slow is None or slow < QUEUED_BELOW_LIMIT), role)
+    return BindingLimit(limit, sure=False)
 
 
-def others(second: Second, given: Given) -> Found | None:
+def others(second: Second, given: KnownConditions) -> BindingLimit | None:
     """A server that is watched: no client's session waits, and a base backup, autovacuum or replay does, for a volume.
 
     Whether a limit of that volume is why, only who sees the volume can tell.
@@ -220,22 +222,24 @@ def others(second: Second, given: Given) -> Found | None:
     if given.driven or sessions is None or second.others_at_disk < FEW_ACTIVE or _active(sessions) >= FEW_ACTIVE:
         return None
     role, _ = _with_longest_queue(second)
-    return Found("volume_latency", sure=False, role=role)
+    return BindingLimit("volume_latency", sure=False, role=role)
 
 
-def slow_volume(second: Second, given: Given) -> Found | None:
+def slow_volume(second: Second, given: KnownConditions) -> BindingLimit | None:
     """A volume whose requests take far too long, where no session was seen that would wait for them."""
-    known = [(role, one.request_ms, one) for role, one in second.devices.items() if one.request_ms is not None]
+    known = [
+        (role, device.request_ms, device) for role, device in second.devices.items() if device.request_ms is not None
+    ]
     if given.driven or second.sessions is not None or not known:
         return None
     role, request_ms, device = max(known, key=lambda item: item[1])
     slow = slowed(device, given.bought.get(role))
     if request_ms < NO_VOLUME_MS or (slow is not None and slow < QUEUED_BELOW_LIMIT):
         return None
-    return Found("volume_latency", sure=False, role=role)
+    return BindingLimit("volume_latency", sure=False, role=role)
 
 
-RULES: tuple[Callable[[Second, Given], Found | None], ...] = (
+RULES: tuple[Callable[[Second, KnownConditions], BindingLimit | None], ...] = (
     unasked,
     laboratory,
     client,
@@ -248,7 +252,7 @@ RULES: tuple[Callable[[Second, Given], Found | None], ...] = (
 )
 
 
-def caps(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
+def caps(second: Second, given: KnownConditions) -> Iterator[tuple[BindingLimit, float]]:
     """Every limit that is reached: by the provider's own count, and of what was bought with the share of it that is used."""
     yield from exceeded(second, given)
     for role, device in second.devices.items():
@@ -259,13 +263,13 @@ def caps(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
         yield from _of_instance(second, given, given.instance)
 
 
-def exceeded(second: Second, given: Given) -> Iterator[tuple[Found, float]]:
+def exceeded(second: Second, given: KnownConditions) -> Iterator[tuple[BindingLimit, float]]:
     """Every limit that the provider says was exceeded, with the share of the second in which it was."""
-    for role, told in second.exceeded.items():
-        yield from _told(role, told, second.devices.get(role), given.bought.get(role))
+    for role, shares in second.exceeded.items():
+        yield from _told(role, shares, second.devices.get(role), given.bought.get(role))
 
 
-def slowed(device: Device, bought: Bought | None) -> float | None:
+def slowed(device: DeviceActivity, bought: ProvisionedVolume | None) -> float | None:
     """How many times longer than usual requests took; None where that, or the usual latency, is not known."""
     if bought is None or bought.usual is None or not device.iops or not device.request_ms:
         return None
@@ -273,12 +277,14 @@ def slowed(device: Device, bought: Bought | None) -> float | None:
     return device.request_ms / usual_ms if usual_ms > 0 else None
 
 
-def _told(role: str, told: Exceeded, device: Device | None, bought: Bought | None) -> Iterator[tuple[Found, float]]:
+def _told(
+    role: str, shares: ThrottledShares, device: DeviceActivity | None, bought: ProvisionedVolume | None
+) -> Iterator[tuple[BindingLimit, float]]:
     """Limits that the provider says were exceeded. Whether it is one of credits that are gone, what was bought tells."""
-    for share in (told.instance_iops, told.instance_throughput):
+    for share in (shares.instance_iops, shares.instance_throughput):
         if share >= EXCEEDED:
-            yield Found("instance_bandwidth", sure=True), share
-    limits: tuple[tuple[Limit, float], ...] = (("volume_iops", told.iops), ("volume_throughput", told.throughput))
+            yield BindingLimit("instance_bandwidth", sure=True), share
+    limits: tuple[tuple[Limit, float], ...] = (("volume_iops", shares.iops), ("volume_throughput", shares.throughput))
     for limit, share in limits:
         if share < EXCEEDED:
             continue
@@ -287,63 +293,67 @@ def _told(role: str, told: Exceeded, device: Device | None, bought: Bought | Non
             size = bought.used_throughput(device.mib_per_s)
             used = bought.used_iops(device) if limit == "volume_iops" else size
             if used is not None and used < AT_LIMIT:
-                yield Found("burst_bucket", sure=True, role=role), share
+                yield BindingLimit("burst_bucket", sure=True, role=role), share
                 continue
-        yield Found(limit, sure=bought is not None, role=role), share
+        yield BindingLimit(limit, sure=bought is not None, role=role), share
 
 
-def _of_volume(role: str, device: Device, bought: Bought, told: Exceeded | None) -> Iterator[tuple[Found, float]]:
+def _of_volume(
+    role: str, device: DeviceActivity, bought: ProvisionedVolume, shares: ThrottledShares | None
+) -> Iterator[tuple[BindingLimit, float]]:
     slow = slowed(device, bought)
-    contradicted = told is not None and max(told.iops, told.throughput) < NOT_EXCEEDED
+    contradicted = shares is not None and max(shares.iops, shares.throughput) < NOT_EXCEEDED
     queued = not contradicted and (slow is None or slow >= QUEUED)
     iops = bought.used_iops(device) or 0.0
     size = bought.used_throughput(device.mib_per_s) or 0.0
     if size >= AT_LIMIT and iops >= AT_LIMIT:
         fewest = _fewest_iops(device, bought)
         queued = queued and abs(fewest - size) >= TELLS_APART
-        yield Found("volume_iops" if fewest >= size else "volume_throughput", queued, role), max(fewest, size)
+        yield BindingLimit("volume_iops" if fewest >= size else "volume_throughput", queued, role), max(fewest, size)
     elif size >= AT_LIMIT:
-        yield Found("volume_throughput", queued, role), size
+        yield BindingLimit("volume_throughput", queued, role), size
     elif iops >= AT_LIMIT:
-        yield Found("volume_iops", queued, role), iops
+        yield BindingLimit("volume_iops", queued, role), iops
     for rate, used, fewest in ((bought.iops, iops, _fewest_iops(device, bought)), (bought.mib_per_s, size, size)):
         if rate is None or not rate.bursts or used >= AT_LIMIT or (slow is not None and slow < QUEUED_BELOW_LIMIT):
             continue
         left, least = used * rate.maximum / rate.sustained, fewest * rate.maximum / rate.sustained
         if AT_LIMIT <= left <= LEFT_ABOVE:
-            yield Found("burst_bucket", slow is not None and not contradicted, role), left
+            yield BindingLimit("burst_bucket", slow is not None and not contradicted, role), left
         elif slow is not None and least <= LEFT_ABOVE < left:
-            yield Found("burst_bucket", sure=False, role=role), AT_LIMIT
+            yield BindingLimit("burst_bucket", sure=False, role=role), AT_LIMIT
 
 
-def _fewest_iops(device: Device, bought: Bought) -> float:
+def _fewest_iops(device: DeviceActivity, bought: ProvisionedVolume) -> float:
     """Share of the most IOPS that is used at least: of large requests, however many in sequence were merged."""
     used = bought.least_used_iops(device) if device.request_bytes >= LARGE_BYTES else bought.used_iops(device)
     return used or 0.0
 
 
-def _of_instance(second: Second, given: Given, instance: BoughtInstance) -> Iterator[tuple[Found, float]]:
+def _of_instance(
+    second: Second, given: KnownConditions, instance: BoughtInstance
+) -> Iterator[tuple[BindingLimit, float]]:
     known = [slowed(device, given.bought.get(role)) for role, device in second.devices.items() if device.iops]
-    slow = max((one for one in known if one is not None), default=None)
+    slow = max((value for value in known if value is not None), default=None)
     queued = slow is None or slow >= QUEUED
     waits_for_no_volume = slow is not None and slow >= QUEUED_BELOW_LIMIT
     iops = sum(device.iops for device in second.devices.values())
     mib_per_s = sum(device.mib_per_s for device in second.devices.values())
     for rate, used in ((instance.iops, iops), (instance.mib_per_s, mib_per_s)):
         if used >= AT_LIMIT * rate.maximum:
-            yield Found("instance_bandwidth", queued), used / rate.maximum
+            yield BindingLimit("instance_bandwidth", queued), used / rate.maximum
         elif rate.bursts and AT_LIMIT <= used / rate.sustained <= LEFT_ABOVE and waits_for_no_volume:
             # Below its maximum: then its reserve is used up.
-            yield Found("instance_bandwidth", sure=True), used / rate.sustained
+            yield BindingLimit("instance_bandwidth", sure=True), used / rate.sustained
 
 
-def _with_longest_queue(second: Second) -> tuple[str, Device | None]:
+def _with_longest_queue(second: Second) -> tuple[str, DeviceActivity | None]:
     """The volume with most requests in it, by its role; the data's where none was seen."""
     known = second.devices.items()
     return max(known, key=lambda item: item[1].queue_length or 0.0, default=("data", None))
 
 
-def _active(sessions: Sessions) -> float:
+def _active(sessions: SessionStates) -> float:
     """Sessions that do not wait for their client."""
     return sessions.all - sessions.client
 
@@ -354,7 +364,7 @@ def _short_of_cpu(second: Second) -> bool:
     return cpu is not None and (cpu.idle < NO_IDLE or (cpu.server_busy or 0.0) >= SERVER_BUSY)
 
 
-def _has_spare_cores(second: Second, given: Given) -> bool:
+def _has_spare_cores(second: Second, given: KnownConditions) -> bool:
     """Whether the server used less than half of the CPU time that its computing sessions could have had.
 
     Such a session waits for something that PostgreSQL has no name for. One that computes alone on many cores uses one of them whole.
@@ -367,7 +377,7 @@ def _has_spare_cores(second: Second, given: Given) -> bool:
     return cpu.server_busy * given.cores < MOST * min(sessions.cpu, given.cores)
 
 
-def _below_limits(second: Second, given: Given) -> bool:
+def _below_limits(second: Second, given: KnownConditions) -> bool:
     """Whether every device was seen, is far below what was bought, and the machine had CPU to spare.
 
     A volume that is slow above the rate that it sustains may have no credits left.

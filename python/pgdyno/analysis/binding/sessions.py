@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 HIDDEN = "Hidden"
 """In place of a kind of wait: of these sessions the role may not see what they do."""
@@ -34,7 +34,7 @@ _CHECKPOINT = frozenset({"checkpointdone", "checkpointstart"})
 
 
 @dataclass(frozen=True)
-class Sessions:
+class SessionStates:
     """Mean number of the clients' sessions in each state; they add up to the clients."""
 
     cpu: float = 0.0
@@ -69,7 +69,7 @@ class Sessions:
         return self.read + self.write + self.commit
 
 
-STATES = tuple(field.name for field in fields(Sessions))
+STATES = tuple(field.name for field in fields(SessionStates))
 
 
 def state_of(kind: str, event: str) -> str:
@@ -96,7 +96,7 @@ def _reads(name: str) -> bool:
     return "read" in name or "prefetch" in name or name.startswith("aio")
 
 
-def sessions_by_second(run: Run, edges: np.ndarray[Any, Any], clients: int) -> list[Sessions | None]:
+def sessions_by_second(run: StoredRun, edges: np.ndarray[Any, Any], clients: int) -> list[SessionStates | None]:
     """The sessions between each two edges (ns); None where too few looks were taken, or sessions were not shown."""
     import numpy as np
 
@@ -108,19 +108,19 @@ def sessions_by_second(run: Run, edges: np.ndarray[Any, Any], clients: int) -> l
             hidden[bin_] += count
         elif count and backend == CLIENT_BACKEND:
             seen[STATES.index(state_of(kind, event))][bin_] += count
-    found: list[Sessions | None] = []
+    states: list[SessionStates | None] = []
     for bin_ in range(bins):
         if looks[bin_] < LOOKS_MIN or hidden[bin_]:
-            found.append(None)
+            states.append(None)
             continue
         means = dict(zip(STATES, (seen[:, bin_] / looks[bin_]).tolist(), strict=True))
         # Sessions that are idle are not in the table: they are the clients that nothing was seen of.
         means["client"] += max(0.0, clients - sum(means.values()))
-        found.append(Sessions(**means))
-    return found
+        states.append(SessionStates(**means))
+    return states
 
 
-def others_by_second(run: Run, edges: np.ndarray[Any, Any]) -> list[float]:
+def others_by_second(run: StoredRun, edges: np.ndarray[Any, Any]) -> list[float]:
     """Mean number of other processes that wait for a volume, and whose work is late then: base backups, autovacuum, replay."""
     looks, seen = _looks(run, edges), [0.0] * (len(edges) - 1)
     for bin_, kind, event, backend, count in _rows(run, edges):
@@ -129,7 +129,7 @@ def others_by_second(run: Run, edges: np.ndarray[Any, Any]) -> list[float]:
     return [waited / count if count else 0.0 for waited, count in zip(seen, looks, strict=True)]
 
 
-def look_ms_by_second(run: Run, edges: np.ndarray[Any, Any]) -> list[float | None]:
+def look_ms_by_second(run: StoredRun, edges: np.ndarray[Any, Any]) -> list[float | None]:
     """What a look at the sessions took, mean of those that began between each two edges (ns); None where there was none."""
     import numpy as np
 
@@ -145,7 +145,7 @@ def look_ms_by_second(run: Run, edges: np.ndarray[Any, Any]) -> list[float | Non
     return [total / count if count else None for total, count in zip(sums_ms.tolist(), looks.tolist(), strict=True)]
 
 
-def _looks(run: Run, edges: np.ndarray[Any, Any]) -> list[int]:
+def _looks(run: StoredRun, edges: np.ndarray[Any, Any]) -> list[int]:
     """How often the sessions were looked at between each two edges."""
     import numpy as np
 
@@ -153,11 +153,11 @@ def _looks(run: Run, edges: np.ndarray[Any, Any]) -> list[int]:
     if table.num_rows == 0:
         return [0] * bins
     place = np.searchsorted(edges, np.unique(table["t_begin_ns"].to_numpy()), side="right") - 1
-    found: list[int] = np.bincount(_inside(place, bins), minlength=bins).tolist()
-    return found
+    looks: list[int] = np.bincount(_inside(place, bins), minlength=bins).tolist()
+    return looks
 
 
-def _rows(run: Run, edges: np.ndarray[Any, Any]) -> Iterator[tuple[int, str, str, str, int]]:
+def _rows(run: StoredRun, edges: np.ndarray[Any, Any]) -> Iterator[tuple[int, str, str, str, int]]:
     """(place between the edges, kind of wait, event, kind of process, how many) of every row between them."""
     import numpy as np
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from pgdyno.analysis.server_figures import BLOCK_BYTES, growth_of, io_growth
 
 if TYPE_CHECKING:
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 What = Literal[
     "reads",
@@ -55,15 +55,15 @@ class Claim:
 
     def __add__(self, other: Claim) -> Claim:
         """Both together."""
-        return Claim(*(one + another for one, another in zip(self._values, other._values, strict=True)))
+        return Claim(*(value + another for value, another in zip(self._values, other._values, strict=True)))
 
     def __mul__(self, times: float) -> Claim:
         """A part of it."""
         return Claim(*(value * times for value in self._values))
 
-    def scaled(self, asked: Claim, done: Claim) -> Claim:
+    def scaled(self, claim: Claim, done: Claim) -> Claim:
         """Its part of what was ``done``, where more was ``asked``: each figure by a factor of its own."""
-        each = zip(self._values, asked._values, done._values, strict=True)
+        each = zip(self._values, claim._values, done._values, strict=True)
         return Claim(*(value * min(1.0, most / whole) if whole > 0 else 0.0 for value, whole, most in each))
 
     @property
@@ -91,18 +91,18 @@ class Claim:
         return self.read_bytes + self.write_bytes
 
 
-def has_io(run: Run) -> bool:
+def has_io(run: StoredRun) -> bool:
     """Whether the server counts by who reads and writes: from 16 on."""
     return bool(run.table("probe/io").num_rows)
 
 
-def claims_of(run: Run) -> dict[What, Claim]:
+def claims_of(run: StoredRun) -> dict[What, Claim]:
     """What is counted for each use; one that nothing counts is absent."""
     of_data = _of_io(run) if has_io(run) else _before_16(run)
-    found: dict[What, Claim] = {}
+    claims: dict[What, Claim] = {}
     for what, claim in (*of_data, *_of_checkpoints(run), *_of_wal(run)):
-        found[what] = found.get(what, Claim()) + claim
-    return found
+        claims[what] = claims.get(what, Claim()) + claim
+    return claims
 
 
 def _pages(*, read: float = 0.0, written: float = 0.0) -> Claim:
@@ -110,7 +110,7 @@ def _pages(*, read: float = 0.0, written: float = 0.0) -> Claim:
     return Claim(read / BLOCK_BYTES, written / BLOCK_BYTES, read, written)
 
 
-def _of_io(run: Run) -> Iterator[tuple[What, Claim]]:
+def _of_io(run: StoredRun) -> Iterator[tuple[What, Claim]]:
     """From pg_stat_io, 16 and later."""
     for (process, kind, context), grown in io_growth(run, ()).items():
         if kind == "wal" or process == "checkpointer":
@@ -133,13 +133,13 @@ def _reader(process: str, kind: str, context: str) -> What:
 
 
 def _writer(process: str, kind: str, context: str) -> What:
-    found = _reader(process, kind, context)
-    if found in ("vacuum", "temporary_files", "backup_and_replication"):
-        return found
+    reader = _reader(process, kind, context)
+    if reader in ("vacuum", "temporary_files", "backup_and_replication"):
+        return reader
     return "new_data" if context == "bulkwrite" else "evicted_pages"
 
 
-def _before_16(run: Run) -> Iterator[tuple[What, Claim]]:
+def _before_16(run: StoredRun) -> Iterator[tuple[What, Claim]]:
     """Reads of all databases, and what sessions and the background writer wrote, extensions of files with it."""
     counted = growth_of(run, "probe/database", ("blks_read", "tup_returned", "tup_fetched"))
     read, rows = counted.get("blks_read", 0.0) * BLOCK_BYTES, counted.get("tup_returned", 0.0)
@@ -151,14 +151,14 @@ def _before_16(run: Run) -> Iterator[tuple[What, Claim]]:
     yield "evicted_pages", _pages(written=sum(written.values()) * BLOCK_BYTES)
 
 
-def _of_checkpoints(run: Run) -> Iterator[tuple[What, Claim]]:
+def _of_checkpoints(run: StoredRun) -> Iterator[tuple[What, Claim]]:
     """Checkpoints, and temporary files, in all versions."""
     pages = growth_of(run, "probe/checkpointer", ("buffers_written",)).get("buffers_written", 0.0)
     yield "checkpoints", _pages(written=pages * BLOCK_BYTES)
     yield "temporary_files", _pages(written=growth_of(run, "probe/database", ("temp_bytes",)).get("temp_bytes", 0.0))
 
 
-def _of_wal(run: Run) -> Iterator[tuple[What, Claim]]:
+def _of_wal(run: StoredRun) -> Iterator[tuple[What, Claim]]:
     """WAL: its bytes are shared out between whole pages and the rest. A page that is written twice counts twice.
 
     A commit writes and syncs what is there, whatever is in it, so a write with a sync is a commit's; of the writes beyond them,
@@ -166,11 +166,11 @@ def _of_wal(run: Run) -> Iterator[tuple[What, Claim]]:
     """
     grown = growth_of(run, "probe/wal", ("wal_bytes", "wal_fpi", "wal_write", "wal_sync"))
     made = grown.get("wal_bytes", 0.0)
-    by_process = [one for (_, kind, _), one in io_growth(run, ("writes", "fsyncs")).items() if kind == "wal"]
+    by_process = [values for (_, kind, _), values in io_growth(run, ("writes", "fsyncs")).items() if kind == "wal"]
     writes, syncs = grown.get("wal_write", 0.0), grown.get("wal_sync", 0.0)
     if by_process:
-        writes, syncs = (sum(one.get(name, 0.0) for one in by_process) for name in ("writes", "fsyncs"))
-    handed = sum(one.get("write_bytes", 0.0) for one in by_process)
+        writes, syncs = (sum(values.get(name, 0.0) for values in by_process) for name in ("writes", "fsyncs"))
+    handed = sum(values.get("write_bytes", 0.0) for values in by_process)
     size = max(made, handed, writes * BLOCK_BYTES)
     pages = min(grown.get("wal_fpi", 0.0) * BLOCK_BYTES, made)
     further = max(0.0, writes - syncs) * (pages / made if made else 0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.evidence import Evidence, evidence_of
-from pgdyno.analysis.binding.limits import CAPS, Confidence, Found, Limit
+from pgdyno.analysis.binding.limits import CAPS, BindingLimit, Confidence, Limit
 from pgdyno.analysis.binding.rules import judge
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _OF_WRITES: frozenset[Limit] = frozenset((*CAPS, "commit_latency"))
 
 
 @dataclass(frozen=True)
-class Verdict:
+class BindingVerdict:
     """The limit that bound over some seconds."""
 
     limit: Limit | None
@@ -65,7 +65,7 @@ class Verdict:
         return {limit: share for limit, share in self.shares.items() if limit != self.limit and share >= SHARE_NAMED}
 
     @property
-    def remediable(self) -> Verdict:
+    def remediable(self) -> BindingVerdict:
         """The verdict that a remedy is for: where the clients asked for no more in many seconds, that of the others."""
         if self.limit != "client" or not self.beside:
             return self
@@ -77,15 +77,15 @@ class RunBinding:
     """One run."""
 
     evidence: Evidence
-    seconds: tuple[Found | None, ...]
-    verdict: Verdict
+    seconds: tuple[BindingLimit | None, ...]
+    verdict: BindingVerdict
 
     @property
     def spans(self) -> tuple[tuple[int, int, Limit | None], ...]:
         """(first second, one after the last, limit) of neighbours with the same answer."""
         spans: list[tuple[int, int, Limit | None]] = []
-        for place, found in enumerate(self.seconds):
-            limit = None if found is None else found.limit
+        for place, binding_limit in enumerate(self.seconds):
+            limit = None if binding_limit is None else binding_limit.limit
             if spans and spans[-1][2] == limit:
                 spans[-1] = (spans[-1][0], place + 1, limit)
             else:
@@ -104,22 +104,22 @@ def bind_run(run: RunFigures) -> RunBinding:
 
 def of_evidence(evidence: Evidence) -> RunBinding:
     """The verdict of a run, from its seconds."""
-    found = [judge(second, evidence.given) for second in evidence.seconds]
-    seconds = tuple(because_of_checkpoints(found, evidence.checkpoints))
+    results = [judge(second, evidence.given) for second in evidence.seconds]
+    seconds = tuple(because_of_checkpoints(results, evidence.checkpoints))
     return RunBinding(evidence, seconds, total([seconds]))
 
 
-def total(runs: Sequence[Sequence[Found | None]]) -> Verdict:
+def total(runs: Sequence[Sequence[BindingLimit | None]]) -> BindingVerdict:
     """Over the seconds of one run or several; where runs disagree, nothing is said with high confidence."""
-    every = [found for run in runs for found in run]
-    counted = Counter(found.limit for found in every if found is not None)
+    every = [limit for run in runs for limit in run]
+    counted = Counter(item.limit for item in every if item is not None)
     parts: dict[Limit, float] = dict.fromkeys((limit for limit, _ in counted.most_common()), 0.0)
-    for found in every:
-        if found is not None:
-            parts[found.limit] += found.share
+    for element in every:
+        if element is not None:
+            parts[element.limit] += element.share
     shares = {limit: part / len(every) for limit, part in sorted(parts.items(), key=lambda item: -item[1])}
     if not shares:
-        return Verdict(None, None, "unknown", shares)
+        return BindingVerdict(None, None, "unknown", shares)
     # Which one, and how surely, the seconds decide; how long, the parts of them.
     counts = {name: count / len(every) for name, count in counted.most_common()}
     limit, share = next(iter(counts.items()))
@@ -128,47 +128,49 @@ def total(runs: Sequence[Sequence[Found | None]]) -> Verdict:
         # As many seconds in which something was short: that is what can be lifted.
         limit, share = rivals[0]
     if share < SHARE_LOW:
-        return Verdict(None, None, "unknown", shares)
-    of_it = [found for found in every if found is not None and found.limit == limit]
-    roles = Counter(found.role for found in of_it)
+        return BindingVerdict(None, None, "unknown", shares)
+    of_it = [item for item in every if item is not None and item.limit == limit]
+    roles = Counter(item.role for item in of_it)
     rival = max((other / len(every) for name, other in counted.items() if name != limit), default=0.0)
     high = (
         len(every) >= SECONDS_MIN
         and share >= SHARE_HIGH
         and rival <= RIVAL_MAX
-        and sum(found.sure for found in of_it) >= SURE_MIN * len(of_it)
+        and sum(item.sure for item in of_it) >= SURE_MIN * len(of_it)
         and all(_most(run) in (limit, None) for run in runs)
     )
-    return Verdict(limit, roles.most_common(1)[0][0], "high" if high else "low", shares)
+    return BindingVerdict(limit, roles.most_common(1)[0][0], "high" if high else "low", shares)
 
 
-def because_of_checkpoints(found: Sequence[Found | None], checkpoints: Checkpoints) -> list[Found | None]:
+def because_of_checkpoints(
+    limits: Sequence[BindingLimit | None], checkpoints: Checkpoints
+) -> list[BindingLimit | None]:
     """Seconds at a limit that is reached only because a checkpoint writes: then it is the checkpoint that binds."""
-    inside = [one for one, within in zip(found, checkpoints.inside, strict=True) if within]
-    outside = [one for one, within in zip(found, checkpoints.inside, strict=True) if not within]
+    inside = [limit for limit, within in zip(limits, checkpoints.inside, strict=True) if within]
+    outside = [limit for limit, within in zip(limits, checkpoints.inside, strict=True) if not within]
     if not inside:
-        return list(found)
+        return list(limits)
     if checkpoints.too_often:
-        return [_theirs(one, _OF_WRITES) for one in found]
+        return [_theirs(limit, _OF_WRITES) for limit in limits]
     if len(outside) < OUTSIDE_MIN:
-        return list(found)
+        return list(limits)
     within, without = _capped(inside), _capped(outside)
     if within < CAPPED_INSIDE_MIN or without > CAPPED_OUTSIDE_MAX or within < INSIDE_TO_OUTSIDE * without:
-        return list(found)
-    return [_theirs(one, CAPS) if here else one for one, here in zip(found, checkpoints.inside, strict=True)]
+        return list(limits)
+    return [_theirs(limit, CAPS) if here else limit for limit, here in zip(limits, checkpoints.inside, strict=True)]
 
 
-def _theirs(found: Found | None, of: frozenset[Limit]) -> Found | None:
-    if found is None or found.limit not in of:
-        return found
-    return Found("checkpoints", sure=found.sure and found.limit in CAPS, role=found.role, share=found.share)
+def _theirs(limit: BindingLimit | None, of: frozenset[Limit]) -> BindingLimit | None:
+    if limit is None or limit.limit not in of:
+        return limit
+    return BindingLimit("checkpoints", sure=limit.sure and limit.limit in CAPS, role=limit.role, share=limit.share)
 
 
-def _capped(found: Sequence[Found | None]) -> float:
-    return sum(one is not None and one.limit in CAPS for one in found) / len(found)
+def _capped(limits: Sequence[BindingLimit | None]) -> float:
+    return sum(limit is not None and limit.limit in CAPS for limit in limits) / len(limits)
 
 
-def _most(run: Sequence[Found | None]) -> Limit | None:
+def _most(run: Sequence[BindingLimit | None]) -> Limit | None:
     """The limit of most seconds of a run; None where it has none."""
-    counted = Counter(found.limit for found in run if found is not None)
+    counted = Counter(limit.limit for limit in run if limit is not None)
     return counted.most_common(1)[0][0] if counted else None

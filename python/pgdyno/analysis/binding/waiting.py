@@ -14,7 +14,7 @@ from pgdyno.analysis.binding.sessions import OWN_WORK, state_of
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.uses import What
-    from pgdyno.store import Run
+    from pgdyno.store import StoredRun
 
 LONG = "LONG TRANSACTION"
 """In place of a command: a transaction that has lasted for so long that its counters are not up to date (``probe/sql``)."""
@@ -30,7 +30,7 @@ _BY_COMMAND: Mapping[str, What] = {
 
 
 @dataclass
-class Waiting:
+class WaitCounts:
     """Sessions that were seen to wait, summed over all looks."""
 
     reads: dict[What, float] = field(default_factory=dict)
@@ -49,26 +49,26 @@ class Waiting:
         return self.long_reads / statements if statements else 0.0
 
 
-def waiting_of(run: Run) -> Waiting:
+def waiting_of(run: StoredRun) -> WaitCounts:
     """Who waited in the measure phase."""
-    found = Waiting()
+    wait_counts = WaitCounts()
     for kind, event, backend, command, count in _rows(run):
         state = state_of(kind, event)
         if backend in OWN_WORK or state not in ("read", "write"):
             continue
         what = _use(event.lower(), backend, command)
         if state == "read":
-            _add(found.reads, what, count)
-            found.long_reads += count if what == "reads" and command == LONG else 0
+            _add(wait_counts.reads, what, count)
+            wait_counts.long_reads += count if what == "reads" and command == LONG else 0
         elif kind == "IO":
             written = _written(event.lower(), what, command)
-            _add(found.writes, written, count)
+            _add(wait_counts.writes, written, count)
             if command is not None or written == "temporary_files":
-                _add(found.late_writes, written, count)
-    return found
+                _add(wait_counts.late_writes, written, count)
+    return wait_counts
 
 
-def _rows(run: Run) -> list[tuple[str, str, str, str | None, int]]:
+def _rows(run: StoredRun) -> list[tuple[str, str, str, str | None, int]]:
     table, measure = run.table("probe/wait_events"), run.record.measure
     names = ["t_begin_ns", "wait_event_type", "wait_event", "backend_type", "count"]
     columns = [table[name].to_pylist() for name in names]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.means import Means, mean_second, means_of
+from pgdyno.analysis.binding.means import SecondMeans, mean_second, means_of
 from pgdyno.analysis.binding.rules import NO_IDLE, SERVER_BUSY, SPARE_IDLE
 from pgdyno.text import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pgdyno.analysis.binding.bought import Bought
+    from pgdyno.analysis.binding.bought import ProvisionedVolume
     from pgdyno.analysis.binding.circumstances import Circumstances
-    from pgdyno.analysis.binding.device import Device
+    from pgdyno.analysis.binding.device import DeviceActivity
     from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.verdict import RunBinding, Verdict
+    from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
     from pgdyno.specification import Rate
 
 
@@ -24,13 +24,13 @@ SEEN = 0.05
 """Sessions on average below which a state is not worth a word."""
 
 
-def evidence_words(run: RunBinding, verdict: Verdict, around: Circumstances) -> list[str]:
+def evidence_words(run: RunBinding, verdict: BindingVerdict, around: Circumstances) -> list[str]:
     """What speaks for the limit, the strongest first; empty where none stands out. Sentences' ends without full stops."""
     limit = verdict.limit
     if limit is None:
         return []
     means = means_of(run, limit)
-    makers: dict[Limit, Callable[[Evidence, Means, Verdict, Circumstances], Iterator[str]]] = {
+    makers: dict[Limit, Callable[[Evidence, SecondMeans, BindingVerdict, Circumstances], Iterator[str]]] = {
         "volume_iops": _at_cap,
         "volume_throughput": _at_cap,
         "burst_bucket": _at_cap,
@@ -72,7 +72,7 @@ def unexplained_words(run: RunBinding) -> list[str]:
     return words
 
 
-def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: Circumstances) -> Iterator[str]:
+def _at_cap(evidence: Evidence, means: SecondMeans, verdict: BindingVerdict, _: Circumstances) -> Iterator[str]:
     device = means.devices.get(verdict.role or "")
     bought = evidence.given.bought.get(verdict.role or "")
     if device is None or bought is None:
@@ -90,7 +90,7 @@ def _at_cap(evidence: Evidence, means: Means, verdict: Verdict, _: Circumstances
     yield from _at_disk(means)
 
 
-def _instance(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Iterator[str]:
+def _instance(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
     instance = evidence.given.instance
     if instance is None:
         return
@@ -105,7 +105,7 @@ def _instance(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -
     yield from _at_disk(means)
 
 
-def _below_cap(evidence: Evidence, means: Means, verdict: Verdict, _: Circumstances) -> Iterator[str]:
+def _below_cap(evidence: Evidence, means: SecondMeans, verdict: BindingVerdict, _: Circumstances) -> Iterator[str]:
     yield from _at_disk(means)
     device = means.devices.get(verdict.role or "")
     bought = evidence.given.bought.get(verdict.role or "")
@@ -116,18 +116,18 @@ def _below_cap(evidence: Evidence, means: Means, verdict: Verdict, _: Circumstan
     yield from _slow(evidence, device, verdict.role)
 
 
-def _checkpoints(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Iterator[str]:
-    found = evidence.checkpoints
-    asked = f", {found.requested} of them because max_wal_size was reached" if found.requested else ""
-    yield f"{found.started} checkpoints began in {found.seconds:,.0f} s{asked}"
-    inside = sum(found.inside) / max(1, len(found.inside))
+def _checkpoints(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
+    checkpoints = evidence.checkpoints
+    text = f", {checkpoints.requested} of them because max_wal_size was reached" if checkpoints.requested else ""
+    yield f"{checkpoints.started} checkpoints began in {checkpoints.seconds:,.0f} s{text}"
+    inside = sum(checkpoints.inside) / max(1, len(checkpoints.inside))
     yield f"one was under way in {percent(inside)} of the time"
-    if found.written_share is not None:
-        yield f"{percent(found.written_share)} of all bytes written were pages of checkpoints and whole pages in WAL"
+    if checkpoints.written_share is not None:
+        yield f"{percent(checkpoints.written_share)} of all bytes written were pages of checkpoints and whole pages in WAL"
     yield from _at_disk(means)
 
 
-def _cpu(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Iterator[str]:
+def _cpu(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
     cpu, sessions, cores = means.cpu, means.sessions, evidence.given.cores
     if cpu is not None and cpu.server_busy is not None:
         yield f"the server used {percent(cpu.server_busy)} of its CPUs, with {percent(cpu.idle)} of the machine idle"
@@ -138,7 +138,7 @@ def _cpu(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Ite
         yield f"each of them had one of {cores:g} cores: faster cores would help, more would not"
 
 
-def _locks(_: Evidence, means: Means, __: Verdict, around: Circumstances) -> Iterator[str]:
+def _locks(_: Evidence, means: SecondMeans, __: BindingVerdict, around: Circumstances) -> Iterator[str]:
     sessions = means.sessions
     if sessions is None:
         return
@@ -149,7 +149,7 @@ def _locks(_: Evidence, means: Means, __: Verdict, around: Circumstances) -> Ite
         yield "those that hold one mostly wait for their commit"
 
 
-def _client(evidence: Evidence, means: Means, _: Verdict, around: Circumstances) -> Iterator[str]:
+def _client(evidence: Evidence, means: SecondMeans, _: BindingVerdict, around: Circumstances) -> Iterator[str]:
     sessions, cpu = means.sessions, means.cpu
     if sessions is not None and evidence.given.driven:
         yield f"{number(sessions.client)} of {number(sessions.all)} sessions waited for the client"
@@ -164,7 +164,7 @@ def _client(evidence: Evidence, means: Means, _: Verdict, around: Circumstances)
         yield "every scheduled transaction was done"
 
 
-def _laboratory(evidence: Evidence, means: Means, _: Verdict, __: Circumstances) -> Iterator[str]:
+def _laboratory(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
     cpu = means.cpu
     if cpu is None:
         return
@@ -176,14 +176,14 @@ def _laboratory(evidence: Evidence, means: Means, _: Verdict, __: Circumstances)
     yield f"the test harness and other processes used {percent(cpu.laboratory + cpu.other)} of the CPU{server}"
 
 
-def _standby(_: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iterator[str]:
+def _standby(_: Evidence, means: SecondMeans, __: BindingVerdict, ___: Circumstances) -> Iterator[str]:
     sessions = means.sessions
     if sessions is not None:
         yield f"{number(sessions.standby)} of {number(sessions.all)} sessions waited for a standby to confirm their commit"
     yield from _at_disk(means)
 
 
-def _connections(evidence: Evidence, means: Means, __: Verdict, ___: Circumstances) -> Iterator[str]:
+def _connections(evidence: Evidence, means: SecondMeans, __: BindingVerdict, ___: Circumstances) -> Iterator[str]:
     sessions = means.sessions
     waited = [second.pool_wait_ms for second in evidence.seconds if second.pool_wait_ms is not None]
     full = any((second.connections or 0.0) >= 1 for second in evidence.seconds)
@@ -195,7 +195,7 @@ def _connections(evidence: Evidence, means: Means, __: Verdict, ___: Circumstanc
         yield f"{number(sessions.all - sessions.client, 2)} sessions were active on average"
 
 
-def _iops(device: Device, bought: Bought) -> str:
+def _iops(device: DeviceActivity, bought: ProvisionedVolume) -> str:
     """What the provider counts, and the kernel's requests where those are fewer."""
     counted = number(bought.counted_iops(device))
     if counted == number(device.iops):
@@ -203,7 +203,7 @@ def _iops(device: Device, bought: Bought) -> str:
     return f"about {counted} IOPS ({number(device.iops)} requests in units of {bought.unit_bytes >> 10} KiB)"
 
 
-def _slow(evidence: Evidence, device: Device, role: str | None) -> Iterator[str]:
+def _slow(evidence: Evidence, device: DeviceActivity, role: str | None) -> Iterator[str]:
     bought = evidence.given.bought.get(role or "")
     if not device.iops or not device.request_ms:
         return
@@ -215,7 +215,7 @@ def _slow(evidence: Evidence, device: Device, role: str | None) -> Iterator[str]
     yield f"{took}, on an unloaded volume {number(usual_ms)} ms"
 
 
-def _at_disk(means: Means) -> Iterator[str]:
+def _at_disk(means: SecondMeans) -> Iterator[str]:
     sessions = means.sessions
     if sessions is None:
         return

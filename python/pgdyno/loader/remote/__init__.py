@@ -13,6 +13,6 @@ found, and verified by its checksum if the store has one, before the engine gets
 from pgdyno.loader.remote.find import Remote, find, is_address
 from pgdyno.loader.remote.s3 import S3
 from pgdyno.loader.remote.seekable import Seekable
-from pgdyno.loader.remote.serve import Served
+from pgdyno.loader.remote.serve import LocalServer
 
-__all__ = ["S3", "Remote", "Seekable", "Served", "find", "is_address"]
+__all__ = ["S3", "LocalServer", "Remote", "Seekable", "find", "is_address"]

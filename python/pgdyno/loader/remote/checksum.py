@@ -68,7 +68,7 @@ ALGORITHMS: dict[str, Callable[[], Digest]] = {
 """Those of S3's API, and of ``Repr-Digest`` (RFC 9530)."""
 
 
-class Fold:
+class RollingChecksum:
     """The checksum of an object as its bytes pass, from the first to the last."""
 
     def __init__(self, expected: Checksum) -> None:
@@ -94,7 +94,7 @@ class Fold:
 
     def wrong(self) -> str | None:
         """What is wrong with all that came, in words; None when it is what was stored."""
-        found = (self._parts if self._expected.parts else self._part).digest()
-        if found == self._expected.value:
+        digest = (self._parts if self._expected.parts else self._part).digest()
+        if digest == self._expected.value:
             return None
-        return f"its {self._expected.algorithm} is {found.hex()}, and the store has {self._expected.value.hex()}"
+        return f"its {self._expected.algorithm} is {digest.hex()}, and the store has {self._expected.value.hex()}"

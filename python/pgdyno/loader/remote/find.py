@@ -72,8 +72,8 @@ def find(word: str, where: s3.S3, head_bytes: int) -> list[Remote]:
     :class:`InputError` for what is not there or cannot be read; :class:`~pgdyno.errors.HostError` for a store that does not
     answer.
     """
-    found = _ADDRESS.match(word)
-    scheme = found[1].lower() if found else ""
+    match = _ADDRESS.match(word)
+    scheme = match[1].lower() if match else ""
     if scheme == "s3":
         return _in_s3(word, where, head_bytes)
     if scheme in ("https", "http"):
@@ -96,14 +96,14 @@ def _in_s3(word: str, where: s3.S3, head_bytes: int) -> list[Remote]:
     if not keys:
         raise InputError(f"no object matches {word}", remedy="check the pattern; a shell leaves it as it is in quotes")
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="pgdyno-find") as threads:
-        return list(threads.map(lambda one: _looked_at(where, bucket, one, head_bytes), keys))
+        return list(threads.map(lambda key: _looked_at(where, bucket, key, head_bytes), keys))
 
 
 def _looked_at(where: s3.S3, bucket: str, key: str, head_bytes: int) -> Remote:
-    found = again(f"s3://{bucket}/{key}", lambda: where.find(bucket, key))
-    head_bytes = min(found.facts.bytes, head_bytes)
-    head = bytes(fetch(found, 0, head_bytes, PATIENCE_AT_FIRST)) if head_bytes else b""
-    return Remote(found, head, found.name)
+    result = again(f"s3://{bucket}/{key}", lambda: where.find(bucket, key))
+    head_bytes = min(result.facts.bytes, head_bytes)
+    head = bytes(fetch(result, 0, head_bytes, PATIENCE_AT_FIRST)) if head_bytes else b""
+    return Remote(result, head, result.name)
 
 
 def _behind(word: str, head_bytes: int) -> Remote:
@@ -111,5 +111,5 @@ def _behind(word: str, head_bytes: int) -> Remote:
         urlsplit(word).port  # noqa: B018 (looking at it is what finds a port that is none)
     except ValueError as error:
         raise InputError(f"{word} is not a valid address: {error}", remedy="write it as https://host/path") from None
-    found, head = again(web.shown(word), lambda: web.find(word, head_bytes))
-    return Remote(found, head, unquote(urlsplit(word).path))
+    result, head = again(web.shown(word), lambda: web.find(word, head_bytes))
+    return Remote(result, head, unquote(urlsplit(word).path))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pgdyno.errors import HostError
-from pgdyno.loader.remote.store import Dropped
+from pgdyno.loader.remote.store import TransientError
 
 if TYPE_CHECKING:
     from pgdyno.loader.remote.store import Object
@@ -36,7 +36,7 @@ class Patience:
     pause_first_s: float = 0.2
     pause_most_s: float = 10.0
 
-    def pause_s(self, tried: int, dropped: Dropped) -> float:
+    def pause_s(self, tried: int, dropped: TransientError) -> float:
         """Before the next try: twice as long each time, and a little by chance, so that not all come back at once."""
         longest = min(self.pause_most_s, self.pause_first_s * 2.0 ** (tried - 1))
         return max(longest * random.uniform(0.5, 1.0), min(dropped.wait_s, self.pause_most_s))
@@ -47,7 +47,7 @@ PATIENCE_AT_FIRST = Patience(tries=4)
 """For an address that nothing has come from yet: it may be a wrong one."""
 
 
-class Stopped(Exception):
+class DownloadStopped(Exception):
     """The bytes are no longer needed."""
 
 
@@ -75,31 +75,31 @@ class Stop:
 def fetch(source: Object, first: int, end: int, patience: Patience = PATIENCE, stop: Stop | None = None) -> bytearray:
     """The bytes from ``first`` to before ``end``; after an answer that broke off, from where it broke.
 
-    :class:`HostError` when the store does not answer for long; what :meth:`Object.read` raises; :class:`Stopped`.
+    :class:`HostError` when the store does not answer for long; what :meth:`Object.read` raises; :class:`DownloadStopped`.
     """
     stop = stop or Stop()
-    found = bytearray()
+    result = bytearray()
     tried = 0
-    while len(found) < end - first:
-        before = len(found)
+    while len(result) < end - first:
+        before = len(result)
         try:
             for piece in source.read(first + before, end):
-                found += piece
+                result += piece
                 if stop.given:
-                    raise Stopped
-                if len(found) > end - first:
-                    del found[before:]
-                    raise Dropped("more came than was asked for")
-            if len(found) < end - first:
-                raise Dropped(f"the answer ended {end - first - len(found):,} bytes too early")
-        except Dropped as dropped:
-            tried = tried + 1 if len(found) == before else 1
+                    raise DownloadStopped
+                if len(result) > end - first:
+                    del result[before:]
+                    raise TransientError("more came than was asked for")
+            if len(result) < end - first:
+                raise TransientError(f"the answer ended {end - first - len(result):,} bytes too early")
+        except TransientError as dropped:
+            tried = tried + 1 if len(result) == before else 1
             if tried >= patience.tries:
                 raise _unreachable(source.name, dropped) from dropped
             stop.wait(patience.pause_s(tried, dropped))
             if stop.given:
-                raise Stopped from dropped
-    return found
+                raise DownloadStopped from dropped
+    return result
 
 
 def again(name: str, work: Callable[[], T], patience: Patience = PATIENCE_AT_FIRST) -> T:
@@ -108,14 +108,14 @@ def again(name: str, work: Callable[[], T], patience: Patience = PATIENCE_AT_FIR
     while True:
         try:
             return work()
-        except Dropped as dropped:
+        except TransientError as dropped:
             tried += 1
             if tried >= patience.tries:
                 raise _unreachable(name, dropped) from dropped
             Stop().wait(patience.pause_s(tried, dropped))
 
 
-def _unreachable(name: str, dropped: Dropped) -> HostError:
+def _unreachable(name: str, dropped: TransientError) -> HostError:
     return HostError(
         f"{name} cannot be read: {dropped}",
         remedy="see that the store can be reached and answers, and run the same command again",

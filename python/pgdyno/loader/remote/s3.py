@@ -21,8 +21,8 @@ from pgdyno.loader.remote.store import (
     SERVER_ERROR,
     TOO_MANY_REQUESTS,
     Checksum,
-    Dropped,
-    Facts,
+    ObjectFacts,
+    TransientError,
     changed,
     length,
     wait_s,
@@ -58,7 +58,7 @@ class S3Object:
     client: Any = field(repr=False)
     bucket: str
     key: str
-    facts: Facts
+    facts: ObjectFacts
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ class S3Object:
                 if answer.get("ETag") not in (None, self.facts.etag):
                     raise changed(self.name)
                 if answer.get("ContentRange") != f"bytes {first}-{end - 1}/{self.facts.bytes}":
-                    raise Dropped(f"the store answered with {answer.get('ContentRange') or 'the whole object'}")
+                    raise TransientError(f"the store answered with {answer.get('ContentRange') or 'the whole object'}")
                 while piece := body.read(PIECE_BYTES):
                     yield piece
 
@@ -131,7 +131,7 @@ class S3:
                 code="load.object.length",
                 data={"source": name},
             )
-        facts = Facts(
+        facts = ObjectFacts(
             bytes=size,
             etag=head.get("ETag"),
             version=head.get("VersionId"),
@@ -148,7 +148,7 @@ class S3:
             client = self.client
         with _said(name):
             pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=pattern[:literal])
-            keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
+            keys = [Content["Key"] for page in pages for Content in page.get("Contents", ())]
         if pattern in keys:
             return [pattern]  # a name with such letters in it
         return sorted(key for key in keys if not key.endswith("/") and _fits(key, pattern))
@@ -160,10 +160,10 @@ def _fits(key: str, pattern: str) -> bool:
 
 def _checksum(client: Any, where: Mapping[str, str], head: Mapping[str, Any]) -> Checksum | None:
     """What the store has; None where it has nothing that can be counted here."""
-    found = next(((name, head[f"Checksum{name}"]) for name in ALGORITHMS if head.get(f"Checksum{name}")), None)
-    if found is None:
+    results = next(((name, head[f"Checksum{name}"]) for name in ALGORITHMS if head.get(f"Checksum{name}")), None)
+    if results is None:
         return None
-    algorithm, (text, dash, _) = found[0], found[1].partition("-")
+    algorithm, (text, dash, _) = results[0], results[1].partition("-")
     try:
         value = base64.b64decode(text)
     except binascii.Error:
@@ -180,10 +180,12 @@ def _parts(client: Any, where: Mapping[str, str]) -> tuple[int, ...]:
     """The lengths of an object's parts; empty where the store does not say."""
     sizes: list[int] = []
     after = 0
-    with contextlib.suppress(PgdynoError, Dropped), _said(""):
+    with contextlib.suppress(PgdynoError, TransientError), _said(""):
         while True:
-            told = client.get_object_attributes(**where, ObjectAttributes=["ObjectParts"], PartNumberMarker=after)
-            parts = told.get("ObjectParts", {})
+            object_attributes = client.get_object_attributes(
+                **where, ObjectAttributes=["ObjectParts"], PartNumberMarker=after
+            )
+            parts = object_attributes.get("ObjectParts", {})
             sizes += [length(part.get("Size")) or 0 for part in parts.get("Parts", ())]
             if not parts.get("IsTruncated"):
                 return tuple(sizes) if all(sizes) else ()
@@ -195,7 +197,7 @@ def _parts(client: Any, where: Mapping[str, str]) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def _said(name: str) -> Iterator[None]:
-    """An exception of boto3 as pgdyno's error: final, or :class:`Dropped`."""
+    """An exception of boto3 as pgdyno's error: final, or :class:`TransientError`."""
     from botocore import exceptions
     from urllib3.exceptions import HTTPError
 
@@ -221,7 +223,7 @@ def _said(name: str) -> Iterator[None]:
                 f"{name}: the certificate of the store is not trusted",
                 remedy="let AWS_CA_BUNDLE name the authority's certificate, if you trust it",
             ) from error
-        raise Dropped(" ".join(str(error).split())) from error
+        raise TransientError(" ".join(str(error).split())) from error
 
 
 def _refused(name: str, response: Mapping[str, Any]) -> Exception:
@@ -229,9 +231,11 @@ def _refused(name: str, response: Mapping[str, Any]) -> Exception:
     metadata = response.get("ResponseMetadata", {})
     status = int(metadata.get("HTTPStatusCode") or 0)
     code = str(response.get("Error", {}).get("Code", status))
-    said = str(response.get("Error", {}).get("Message", "")).rstrip(".")
+    text = str(response.get("Error", {}).get("Message", "")).rstrip(".")
     if status >= SERVER_ERROR or status == TOO_MANY_REQUESTS or code in _BUSY:
-        return Dropped(f"the store answered {code}: {said}", wait_s(metadata.get("HTTPHeaders", {}).get("retry-after")))
+        return TransientError(
+            f"the store answered {code}: {text}", wait_s(metadata.get("HTTPHeaders", {}).get("retry-after"))
+        )
     if status in _CHANGED:
         return changed(name)
     if code == "NoSuchBucket":
@@ -244,5 +248,5 @@ def _refused(name: str, response: Mapping[str, Any]) -> Exception:
             remedy="restore it with `aws s3api restore-object`, and load it when that is done",
         )
     if status in (401, 403):
-        return InputError(f"{name}: the store does not let you read it ({code}: {said})", remedy=_CREDENTIALS)
-    return InputError(f"{name}: the store refuses ({code}: {said})", remedy="see what its documentation says of that")
+        return InputError(f"{name}: the store does not let you read it ({code}: {text})", remedy=_CREDENTIALS)
+    return InputError(f"{name}: the store refuses ({code}: {text})", remedy="see what its documentation says of that")

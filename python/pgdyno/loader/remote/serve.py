@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.errors import HostError, ObjectChanged, ObjectDamaged, PgdynoError
-from pgdyno.loader.remote.checksum import Fold
-from pgdyno.loader.remote.ranges import PATIENCE, Ahead, Patience, Stopped, fetch
+from pgdyno.loader.remote.checksum import RollingChecksum
+from pgdyno.loader.remote.ranges import PATIENCE, Ahead, DownloadStopped, Patience, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -41,7 +41,7 @@ _FRAME = struct.Struct(">cI")
 CONTENT, FAILED, ALL = b"D", b"E", b"Z"
 
 
-class Served:
+class LocalServer:
     """Answers from the beginning of a ``with`` block to its end."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Served:
 
     def _answer(self, connection: socket.socket) -> None:
         """One request. It also ends when its reader is gone."""
-        with connection, contextlib.suppress(OSError, Stopped):
+        with connection, contextlib.suppress(OSError, DownloadStopped):
             with connection.makefile("rb") as lines:
                 request = json.loads(lines.readline(REQUEST_BYTES_MAX) or "null")
             if request is None:
@@ -113,8 +113,8 @@ class Served:
                     for piece in pieces:
                         _say(connection, CONTENT, piece)
             except PgdynoError as error:
-                said = {"message": error.message, "remedy": error.remedy, "code": error.code, "data": error.data}
-                _say(connection, FAILED, json.dumps(said).encode())
+                document = {"message": error.message, "remedy": error.remedy, "code": error.code, "data": error.data}
+                _say(connection, FAILED, json.dumps(document).encode())
             else:
                 _say(connection, ALL, b"")
 
@@ -128,7 +128,7 @@ class Served:
                 if request["whole"]:
                     self._require_unchanged(remote)
                 return
-            fold = Fold(checksum)
+            fold = RollingChecksum(checksum)
             for piece in self._pieces(remote, 0, first):
                 fold.add(piece)
             for piece in self._pieces(remote, first, remote.bytes):

@@ -35,7 +35,7 @@ class Checksum:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ObjectFacts:
     """What says which content an object has."""
 
     bytes: int
@@ -54,17 +54,17 @@ class Object(Protocol):
         """What it is called in messages and in the plan: without anything that is secret."""
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> ObjectFacts:
         """As it was when it was found."""
 
     def read(self, first: int, end: int) -> Iterator[bytes]:
         """The bytes from ``first`` to before ``end``, in pieces.
 
-        :class:`Dropped` when they do not all come; :class:`~pgdyno.errors.ObjectChanged`, and other errors, when they never will.
+        :class:`TransientError` when they do not all come; :class:`~pgdyno.errors.ObjectChanged`, and other errors, when they never will.
         """
 
 
-class Dropped(Exception):
+class TransientError(Exception):
     """An answer that did not come, or not whole. It is asked for again."""
 
     def __init__(self, why: str, wait_s: float = 0.0) -> None:
@@ -85,10 +85,10 @@ def changed(name: str) -> ObjectChanged:
 
 def length(text: object) -> int | None:
     """A length as a store writes it; None for what cannot be one."""
-    said = str(text)
+    result = str(text)
     # Not isdigit(): that takes digits that int() does not; and int() refuses thousands of digits.
-    found = int(said) if said.isascii() and said.isdigit() and len(said) <= LENGTH_DIGITS_MAX else None
-    return found if found is not None and found <= LENGTH_BYTES_MAX else None
+    number = int(result) if result.isascii() and result.isdigit() and len(result) <= LENGTH_DIGITS_MAX else None
+    return number if number is not None and number <= LENGTH_BYTES_MAX else None
 
 
 def wait_s(retry_after: str | None) -> float:

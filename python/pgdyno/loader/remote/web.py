@@ -22,8 +22,8 @@ from pgdyno.loader.remote.store import (
     SERVER_ERROR,
     TOO_MANY_REQUESTS,
     Checksum,
-    Dropped,
-    Facts,
+    ObjectFacts,
+    TransientError,
     changed,
     length,
     wait_s,
@@ -57,7 +57,7 @@ class WebObject:
     address: str = field(repr=False)
     """With everything that is secret in it."""
     name: str
-    facts: Facts
+    facts: ObjectFacts
 
     def read(self, first: int, end: int) -> Iterator[bytes]:
         """Some of its bytes, if it is still the same."""
@@ -72,7 +72,7 @@ class WebObject:
             self._require_same(answer)
             came = answer.headers.get("Content-Range")
             if answer.status != PARTIAL or came != f"bytes {first}-{end - 1}/{self.facts.bytes}":
-                raise Dropped(f"the server answered with {came or 'the whole file'}")
+                raise TransientError(f"the server answered with {came or 'the whole file'}")
             yield from answer.stream(PIECE_BYTES, decode_content=False)
 
     def _require_same(self, answer: BaseHTTPResponse) -> None:
@@ -81,12 +81,12 @@ class WebObject:
         if now is None:
             return
         by = ("etag",) if self.facts.etag is not None and now.etag is not None else ("modified",)
-        if now.bytes != self.facts.bytes or any(getattr(now, one) != getattr(self.facts, one) for one in by):
+        if now.bytes != self.facts.bytes or any(getattr(now, text) != getattr(self.facts, text) for text in by):
             raise changed(self.name)
 
 
 def find(address: str, head_bytes: int) -> tuple[WebObject, bytes]:
-    """A file and its beginning. :class:`InputError` for what cannot be read so; :class:`Dropped`."""
+    """A file and its beginning. :class:`InputError` for what cannot be read so; :class:`TransientError`."""
     name = shown(address)
     plain, fragment = urldefrag(address)
     expected = _expected(name, fragment)
@@ -97,7 +97,7 @@ def find(address: str, head_bytes: int) -> tuple[WebObject, bytes]:
         )
     with _said(name), _answer(plain, {"Range": f"bytes=0-{head_bytes - 1}"}) as answer:
         if answer.status == NOT_SATISFIABLE and (answer.headers.get("Content-Range") or "").endswith("*/0"):
-            return WebObject(plain, name, Facts(0, None)), b""
+            return WebObject(plain, name, ObjectFacts(0, None)), b""
         if not _is_success(answer):
             raise _refused(name, answer)
         facts = _facts(answer, expected)
@@ -117,7 +117,7 @@ def _head(answer: BaseHTTPResponse, size: int) -> bytes:
         if len(head) > size:
             break
     if len(head) != size:
-        raise Dropped(f"{len(head):,} bytes of the beginning came, and {size:,} were asked for")
+        raise TransientError(f"{len(head):,} bytes of the beginning came, and {size:,} were asked for")
     return head
 
 
@@ -129,24 +129,24 @@ def shown(address: str) -> str:
         for key, value in parse_qsl(parts.query, keep_blank_values=True)
         if not key.lower().startswith(_SIGNED) and key.lower() not in _SIGNATURE
     ]
-    told = hashlib.sha256(urlencode(kept).encode()).hexdigest()[:8] if kept else ""
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, told, ""))
+    text = hashlib.sha256(urlencode(kept).encode()).hexdigest()[:8] if kept else ""
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, text, ""))
 
 
 def _expected(name: str, fragment: str) -> Checksum | None:
     """The checksum that stands behind the address, as in ``…/title.tsv.gz#sha256=…``."""
     if not fragment:
         return None
-    found = _SHA256.fullmatch(fragment)
-    if found is None:
+    match = _SHA256.fullmatch(fragment)
+    if match is None:
         raise InputError(
             f"{name}: the text after `#` is not a checksum",
             remedy="write it as #sha256= and 64 digits, or leave it",
         )
-    return Checksum("SHA256", bytes.fromhex(found[1]))
+    return Checksum("SHA256", bytes.fromhex(match[1]))
 
 
-def _facts(answer: BaseHTTPResponse, expected: Checksum | None) -> Facts | None:
+def _facts(answer: BaseHTTPResponse, expected: Checksum | None) -> ObjectFacts | None:
     """What an answer says of the whole file; None when it does not say how long it is."""
     headers = answer.headers
     if answer.status == PARTIAL:
@@ -157,12 +157,12 @@ def _facts(answer: BaseHTTPResponse, expected: Checksum | None) -> Facts | None:
     if size is None:
         return None
     checksum = expected or _stored(headers.get("Repr-Digest") or "")
-    return Facts(size, headers.get("ETag"), None, headers.get("Last-Modified"), checksum)
+    return ObjectFacts(size, headers.get("ETag"), None, headers.get("Last-Modified"), checksum)
 
 
-def _stored(said: str) -> Checksum | None:
+def _stored(output: str) -> Checksum | None:
     """The first checksum of ``Repr-Digest`` that is one: what is not as long as it must be says nothing of the content."""
-    for name, text in _DIGEST.findall(said):
+    for name, text in _DIGEST.findall(output):
         with contextlib.suppress(binascii.Error):
             value = base64.b64decode(text)
             if len(value) == int(name) // 8:
@@ -173,12 +173,12 @@ def _stored(said: str) -> Checksum | None:
 @contextlib.contextmanager
 def _answer(address: str, headers: Mapping[str, str]) -> Iterator[BaseHTTPResponse]:
     """The response to GET after redirects, which each request follows again, since signed addresses expire."""
-    asked = {"Accept-Encoding": "identity", "User-Agent": "pgdyno", **headers}
+    document = {"Accept-Encoding": "identity", "User-Agent": "pgdyno", **headers}
     name, at_home = shown(address), _is_loopback(urlsplit(address).hostname or "")
     for _ in range(REDIRECTS + 1):
         _require_safe(address, at_home=at_home)
         answer = _pool(_proxy(address)).request(
-            "GET", address, headers=asked, preload_content=False, decode_content=False, redirect=False, retries=False
+            "GET", address, headers=document, preload_content=False, decode_content=False, redirect=False, retries=False
         )
         with contextlib.closing(answer):
             place = answer.get_redirect_location()
@@ -214,8 +214,8 @@ def _proxy(address: str) -> str | None:
     host = parts.hostname or ""
     if _is_loopback(host) or proxy_bypass(host):
         return None
-    found = getproxies().get(parts.scheme)
-    return found if found is None or "://" in found else f"http://{found}"
+    result = getproxies().get(parts.scheme)
+    return result if result is None or "://" in result else f"http://{result}"
 
 
 @functools.cache
@@ -234,22 +234,22 @@ def _is_success(answer: BaseHTTPResponse) -> bool:
 
 def _refused(name: str, answer: BaseHTTPResponse) -> Exception:
     """The error for an unsuccessful response."""
-    status, said = answer.status, f"{answer.status} {answer.reason or ''}".strip()
+    status, text = answer.status, f"{answer.status} {answer.reason or ''}".strip()
     if status >= SERVER_ERROR or status == TOO_MANY_REQUESTS:
-        return Dropped(f"the server answered {said}", wait_s(answer.headers.get("Retry-After")))
+        return TransientError(f"the server answered {text}", wait_s(answer.headers.get("Retry-After")))
     if status in (404, 410):
         return InputError(f"{name} does not exist", remedy="name a file that is there")
     if status in (401, 403):
         return InputError(
-            f"{name}: the server does not let you read it ({said})",
+            f"{name}: the server does not let you read it ({text})",
             remedy="take an address that is signed and still valid, or pipe: `curl … | pgdyno load - --format …`",
         )
-    return InputError(f"{name}: the server refuses ({said})", remedy="look at the address in a browser")
+    return InputError(f"{name}: the server refuses ({text})", remedy="look at the address in a browser")
 
 
 @contextlib.contextmanager
 def _said(name: str) -> Iterator[None]:
-    """An exception of urllib3 as pgdyno's error: final, or :class:`Dropped`."""
+    """An exception of urllib3 as pgdyno's error: final, or :class:`TransientError`."""
     from urllib3 import exceptions
 
     try:
@@ -262,4 +262,4 @@ def _said(name: str) -> Iterator[None]:
                 f"{name}: the certificate of the server is not trusted",
                 remedy="let SSL_CERT_FILE name the authority's certificate, if you trust it",
             ) from error
-        raise Dropped(" ".join(str(error).split())) from error
+        raise TransientError(" ".join(str(error).split())) from error

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.sweep import Sweep, Variant
+    from pgdyno.analysis.sweep import Sweep, SweepGroup
     from pgdyno.report.theme import Theme
 
 PANELS_MAX = 24
@@ -38,7 +38,7 @@ def bars(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) 
     return sheet.finish(alt.vconcat(*panels, spacing=16))
 
 
-def _bar_rows(sweep: Sweep, variant: Variant, member: int | None, theme: Theme) -> list[dict[str, Any]]:
+def _bar_rows(sweep: Sweep, variant: SweepGroup, member: int | None, theme: Theme) -> list[dict[str, Any]]:
     """A row for each arm; ``member`` is its place in a group, or the place on the second axis."""
     count = len(sweep.second)
     return [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.series import Series
+    from pgdyno.analysis.series import TimeSeries
     from pgdyno.report.theme import Theme
 
 
@@ -47,7 +47,7 @@ PANELS = (
 
 
 def timeline(
-    lines: Sequence[tuple[int, bool, Series]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+    lines: Sequence[tuple[int, bool, TimeSeries]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
 ) -> dict[str, Any]:
     """Everything over time on one axis.
 
@@ -84,7 +84,7 @@ def timeline(
 
 
 def courses(
-    lines: Sequence[tuple[int, bool, Series]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+    lines: Sequence[tuple[int, bool, TimeSeries]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
 ) -> dict[str, Any]:
     """Work per second over time with a small panel for each arm, on common axes: for more arms than lines can be told apart."""
     import altair as alt
@@ -139,7 +139,7 @@ def _lines_of_title(label: str, width_px: int) -> list[str]:
     return [" · ".join(parts[:half]) + " ·", " · ".join(parts[half:])]
 
 
-def _panels(lines: Sequence[tuple[int, bool, Series]]) -> list[tuple[str, str, bool]]:
+def _panels(lines: Sequence[tuple[int, bool, TimeSeries]]) -> list[tuple[str, str, bool]]:
     """The panels of the figure; those of further volumes follow the data's."""
     roles = dict.fromkeys(["", *(c.rpartition(".")[0] for _, _, series in lines for c in series.columns if "." in c)])
     of_volumes = [
@@ -150,7 +150,7 @@ def _panels(lines: Sequence[tuple[int, bool, Series]]) -> list[tuple[str, str, b
     return [PANELS[0], *of_volumes, *PANELS[1:]]
 
 
-def _line_rows(lines: Sequence[tuple[int, bool, Series]], column: str) -> list[dict[str, Any]]:
+def _line_rows(lines: Sequence[tuple[int, bool, TimeSeries]], column: str) -> list[dict[str, Any]]:
     """A row for each point. One without a value interrupts its line: nothing is drawn where nothing was recorded."""
     return [
         {
@@ -190,11 +190,11 @@ def _lines(sheet: Sheet, rows: Sequence[dict[str, Any]], x: Any, logarithmic: bo
     return layers
 
 
-def _known(series: Series, column: str) -> bool:
+def _known(series: TimeSeries, column: str) -> bool:
     return any(value is not None for value in series.columns.get(column, ()))
 
 
-def _checkpoint_rows(lines: Sequence[tuple[int, bool, Series]], seconds: float) -> list[dict[str, Any]]:
+def _checkpoint_rows(lines: Sequence[tuple[int, bool, TimeSeries]], seconds: float) -> list[dict[str, Any]]:
     """The checkpoints of the representative lines; one without a seen end is drawn as an instant."""
     rows = []
     for arm, main, series in lines:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.analysis.distribution import ValueCounts
     from pgdyno.report.theme import Theme
 
 _PERCENTS = (0.1, 0.5, *range(1, 100), 99.5, 99.9)
@@ -18,7 +18,7 @@ _PERCENTS = (0.1, 0.5, *range(1, 100), 99.5, 99.9)
 
 
 def cumulative(
-    panels: Sequence[tuple[str, int, Sequence[tuple[str, Distribution]]]],
+    panels: Sequence[tuple[str, int, Sequence[tuple[str, ValueCounts]]]],
     arms: Sequence[ArmSummary],
     width_px: int,
     theme: Theme,
@@ -51,7 +51,7 @@ def cumulative(
     return sheet.finish(alt.vconcat(*charts, spacing=14))
 
 
-def _rows(curves: Sequence[tuple[str, Distribution]], colour: str) -> list[dict[str, Any]]:
+def _rows(curves: Sequence[tuple[str, ValueCounts]], colour: str) -> list[dict[str, Any]]:
     rows = []
     for number, (name, distribution) in enumerate(curves):
         opacity = round(0.3 + 0.7 * (number + 1) / len(curves), 3)

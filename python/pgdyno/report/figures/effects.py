@@ -43,13 +43,13 @@ def effects(rows: Sequence[EffectRow], arms: Sequence[ArmSummary], width_px: int
     y = alt.Y("row:O", axis=None, sort=None, scale=alt.Scale(domain=list(range(len(rows)))))
     base = sheet.chart(data).encode(y=y)
     colour = alt.Color("colour:N", scale=None)
-    one = (
+    result = (
         sheet.chart([{"x": 1}])
         .mark_rule(strokeWidth=1.5, aria=False)
         .encode(x=alt.X("x:Q", scale=scale), color=alt.value(theme["quiet"]))
     )
     layers = [
-        one,
+        result,
         base.mark_rule(strokeCap="round", aria=False).encode(
             x=alt.X("low:Q", scale=scale), x2=alt.X2("high:Q"), color=colour,
             strokeWidth=alt.StrokeWidth("weight:Q", scale=None),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Offer:
+class FrontPoint:
     """A variant as a buyer sees it."""
 
     label: str
@@ -28,7 +28,7 @@ class Offer:
     on_front: bool
 
 
-def front(offers: Sequence[Offer], arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+def front(offers: Sequence[FrontPoint], arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
     """The headline with its interval by price: filled on the front, open where another one costs less and is not slower."""
     import altair as alt
 
@@ -36,12 +36,12 @@ def front(offers: Sequence[Offer], arms: Sequence[ArmSummary], width_px: int, th
     plot_px = width_px - LABELS_PX - RIGHT_PX
     rows: list[dict[str, Any]] = [
         {
-            "usd": one.usd_per_month, "value": one.value, "low": one.low, "high": one.high, "front": one.on_front,
-            "colour": variant_colour(one.colour, theme), "label": one.label,
-            "what": f"{one.label}: {number(one.value)} {arms[0].metric.short} for {money(one.usd_per_month)} a month,"
-            f" {'on' if one.on_front else 'not on'} the cost front",
+            "usd": offer.usd_per_month, "value": offer.value, "low": offer.low, "high": offer.high, "front": offer.on_front,
+            "colour": variant_colour(offer.colour, theme), "label": offer.label,
+            "what": f"{offer.label}: {number(offer.value)} {arms[0].metric.short} for {money(offer.usd_per_month)} a month,"
+            f" {'on' if offer.on_front else 'not on'} the cost front",
         }
-        for one in offers
+        for offer in offers
     ]  # fmt: skip
     most, dearest = max(row["high"] for row in rows), max(row["usd"] for row in rows)
     x_axis = alt.Axis(title="US$ a month", tickCount=max(3, width_px // 140), format=",", labelFlush=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.events import Event
     from pgdyno.analysis.latency_map import MapCell
-    from pgdyno.analysis.sweep import Sweep, Variant
+    from pgdyno.analysis.sweep import Sweep, SweepGroup
     from pgdyno.report.theme import Theme
 
 SHADES = (0.08, 0.72)
@@ -46,7 +46,7 @@ def throughput(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: T
     return sheet.finish(alt.vconcat(*panels, spacing=16))
 
 
-def _throughput_panel(sheet: Sheet, sweep: Sweep, variant: Variant, width_px: int, theme: Theme) -> Any:
+def _throughput_panel(sheet: Sheet, sweep: Sweep, variant: SweepGroup, width_px: int, theme: Theme) -> Any:
     import altair as alt
 
     assert sweep.along is not None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.distribution import Distribution
+    from pgdyno.analysis.distribution import ValueCounts
     from pgdyno.report.theme import Theme
 
 
@@ -32,7 +32,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 
 def percentiles(
-    curves: Sequence[tuple[int, Distribution, str]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+    curves: Sequence[tuple[int, ValueCounts, str]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
 ) -> dict[str, Any]:
     """Latency (log) by percentile (log of the share above it). A curve: arm, distribution, ``main``, ``thin``, ``dashed``."""
     import altair as alt
@@ -69,7 +69,7 @@ def percentiles(
 
 
 def percentile_dots(
-    rows: Sequence[tuple[int, str, Distribution]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
+    rows: Sequence[tuple[int, str, ValueCounts]], arms: Sequence[ArmSummary], width_px: int, theme: Theme
 ) -> dict[str, Any]:
     """p50, p95 and p99 of each row (an arm's index, its text, a distribution) on a line: for more arms than curves can be."""
     import altair as alt
@@ -79,8 +79,8 @@ def percentile_dots(
     points: list[dict[str, Any]] = []
     spans: list[dict[str, Any]] = []
     for place, (arm, text, distribution) in enumerate(rows):
-        found = {percent: distribution.percentile(percent) for percent in PERCENTILES}
-        known = {percent: value for percent, value in found.items() if value is not None and value > 0}
+        values = {percent: distribution.percentile(percent) for percent in PERCENTILES}
+        known = {percent: value for percent, value in values.items() if value is not None and value > 0}
         if not known:
             continue
         figure = " / ".join(number(value) for value in known.values())
@@ -114,7 +114,7 @@ def percentile_dots(
     return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=36 * max(1, len(spans)) + 10), RIGHT_PX)
 
 
-def percentile_points(distribution: Distribution, points: int = 160) -> list[tuple[float, float]]:
+def percentile_points(distribution: ValueCounts, points: int = 160) -> list[tuple[float, float]]:
     """(1 / share above, ms) evenly spaced on the log axis, as far as :data:`TAIL_COUNT_MIN` values are above."""
     import numpy as np
 

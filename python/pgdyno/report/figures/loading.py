@@ -26,16 +26,16 @@ def loading(loads: Sequence[LoadFigures], width_px: int, theme: Theme) -> dict[s
 
     sheet = Sheet((), theme)
     plot_px = width_px - LABELS_PX - RIGHT_PX
-    drawn = [(one, volume) for one in loads[:DRAWN_MAX] for volume in one.volumes if volume.course_mib_per_s]
+    drawn = [(load, volume) for load in loads[:DRAWN_MAX] for volume in load.volumes if volume.course_mib_per_s]
     panels = []
-    for place, (one, volume) in enumerate(drawn):
+    for place, (item, volume) in enumerate(drawn):
         last = place == len(drawn) - 1
         points = [
             {"t_s": float(f"{t_s:.4g}"), "value": float(f"{value:.4g}")} for t_s, value in volume.course_mib_per_s
         ]
         x = alt.X(
             "t_s:Q",
-            scale=alt.Scale(domain=[0, one.seconds], nice=False),
+            scale=alt.Scale(domain=[0, item.seconds], nice=False),
             axis=alt.Axis(
                 title="seconds since filling began" if last else None,
                 tickCount=max(3, width_px // 90),
@@ -47,7 +47,7 @@ def loading(loads: Sequence[LoadFigures], width_px: int, theme: Theme) -> dict[s
             scale=alt.Scale(zero=True, nice=True),
             axis=alt.Axis(title=None, tickCount=3, minExtent=LABELS_PX, maxExtent=LABELS_PX),
         )
-        title = _wrapped(f"{one.record.title}: {volume.role} volume, MiB/s written", plot_px)
+        title = _wrapped(f"{item.record.title}: {volume.role} volume, MiB/s written", plot_px)
         panels.append(
             sheet.chart(points)
             .mark_line(

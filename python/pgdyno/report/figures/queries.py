@@ -43,18 +43,18 @@ def seconds(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str
 
 
 def _rows(arm: ArmSummary) -> list[dict[str, Any]]:
-    found = queries_of(arm)
-    if found is None:
+    queries = queries_of(arm)
+    if queries is None:
         return []
     return [
         {
             "query": query,
             "name": f"Q{query}",
             "arm": str(arm.index),
-            "mean": one.mean,
-            "low": max(0.0, one.mean if one.low is None else one.low),
-            "high": one.mean if one.high is None else one.high,
-            "what": f"Q{query}, {arm.label}: {number(one.mean)} s",
+            "mean": estimate.mean,
+            "low": max(0.0, estimate.mean if estimate.low is None else estimate.low),
+            "high": estimate.mean if estimate.high is None else estimate.high,
+            "what": f"Q{query}, {arm.label}: {number(estimate.mean)} s",
         }
-        for query, one in found.query_s.items()
+        for query, estimate in queries.query_s.items()
     ]

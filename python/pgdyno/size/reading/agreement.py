@@ -39,7 +39,7 @@ _BUSY = ("%util", "util", "util-percent")
 
 
 @dataclass(frozen=True)
-class Figure:
+class PrintedFigure:
     """A figure, and half of the last digit that was printed."""
 
     value: float
@@ -57,10 +57,10 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class PrintedRow:
     """The figures of a row by column, of bytes in bytes."""
 
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, PrintedFigure]
     bytes_columns: Mapping[str, str]
     """Way (``read``, ``write``, ``discard``, ``all``) -> column."""
     scales: Mapping[str, float]
@@ -73,8 +73,8 @@ class Row:
             return False
         was = self.figures[column]
         factor = _UNIT["s"] / self.scales[column]
-        converted = {**self.figures, column: Figure(was.value * factor, was.half * factor)}
-        return Row(converted, self.bytes_columns, self.scales).bytes_agree(way) is True
+        converted = {**self.figures, column: PrintedFigure(was.value * factor, was.half * factor)}
+        return PrintedRow(converted, self.bytes_columns, self.scales).bytes_agree(way) is True
 
     def require_agreement(self, where: str, *, is_interval: bool = True) -> None:
         """:class:`InputError` where figures contradict each other. A queue is judged for intervals only: its counter overflows."""
@@ -91,17 +91,17 @@ class Row:
 
     def bytes_agree(self, way: str) -> bool | None:
         """Whether requests times their size are the bytes; ``None`` where a column is missing."""
-        found = self._product(way)
-        if found is None:
+        product = self._product(way)
+        if product is None:
             return None
-        rates, size, totals = found
+        rates, size, totals = product
         low = sum(rate.low for rate in rates) * size.low * (1 - SLACK)
         high = sum(rate.high for rate in rates) * size.high * (1 + SLACK)
         least = sum(total.low for total in totals)
         most = sum(total.high for total in totals)
         return low <= most and least <= high
 
-    def _product(self, way: str) -> tuple[list[Figure], Figure, list[Figure]] | None:
+    def _product(self, way: str) -> tuple[list[PrintedFigure], PrintedFigure, list[PrintedFigure]] | None:
         """Requests, their mean size, and the bytes that they must be."""
         if way != "all":
             names = (*_RATES[way], _KIB_SIZES[way], self.bytes_columns.get(way, ""))
@@ -121,7 +121,7 @@ class Row:
             return []
         return [self.bytes_columns[way] for way in ("read", "write", "discard") if way in self.bytes_columns]
 
-    def _requests(self) -> list[Figure]:
+    def _requests(self) -> list[PrintedFigure]:
         """All requests per second, as one figure or as several."""
         if "tps" in self.figures:
             return [self.figures["tps"]]
@@ -130,11 +130,11 @@ class Row:
         return [self.figures[name] for name in ("r/s", "w/s", "d/s") if name in self.figures]
 
     def _bytes_refused(self, way: str, where: str) -> InputError:
-        found = self._product(way)
-        assert found is not None, "only what was compared is refused"
-        rates, size, totals = found
+        product = self._product(way)
+        assert product is not None, "only what was compared is refused"
+        rates, size, totals = product
         column = " + ".join(
-            self.bytes_columns[one] for one in ([way] if way in self.bytes_columns else ("read", "write"))
+            self.bytes_columns[text] for text in ([way] if way in self.bytes_columns else ("read", "write"))
         )
         scale = self.scales[self.bytes_columns.get(way) or self.bytes_columns["read"]]
         printed = sum(total.value for total in totals) / scale
@@ -148,7 +148,7 @@ class Row:
             f"{requests:,.2f} requests of {size.value / 1024:,.2f} KiB make {computed:,.2f}",
         )
 
-    def _require_service_time(self, busy: Figure, where: str) -> None:
+    def _require_service_time(self, busy: PrintedFigure, where: str) -> None:
         """``svctm`` is the busy share of the time over the requests in it."""
         service, rates = self.figures.get("svctm"), self._requests()
         if service is None or not rates:
@@ -174,7 +174,7 @@ class Row:
             why = f"by Little's law the requests and the time that each took make {value:,.2f}"
             raise _refused(where, "aqu-sz" if "aqu-sz" in self.figures else "avgqu-sz", queue.value, value, why)
 
-    def _held(self) -> Iterator[tuple[Figure, Figure]]:
+    def _held(self) -> Iterator[tuple[PrintedFigure, PrintedFigure]]:
         """Requests per second of each kind, and the milliseconds that one takes; nothing where one of them is unknown."""
         if "await" in self.figures:
             for rate in self._requests():
@@ -195,22 +195,22 @@ def _refused(where: str, column: str, printed: float, computed: float, why: str)
     )
 
 
-def figure_of(word: object, scale: float, decimals: int) -> Figure | None:
+def figure_of(word: object, scale: float, decimals: int) -> PrintedFigure | None:
     """A cell as a figure, in bytes where ``scale`` is bytes of the column's unit; ``None`` where it is not a number.
 
     ``decimals`` is how many digits a number of a JSON document had, which the number itself does not say.
     """
     if isinstance(word, int | float) and not isinstance(word, bool):
         digits = 0 if isinstance(word, int) else decimals
-        return Figure(float(word) * scale, 0.5 * 10.0**-digits * scale)
-    found = _NUMBER.fullmatch(word) if isinstance(word, str) else None
-    if found is None:
+        return PrintedFigure(float(word) * scale, 0.5 * 10.0**-digits * scale)
+    result = _NUMBER.fullmatch(word) if isinstance(word, str) else None
+    if result is None:
         return None
-    part = found["part"] or ""
-    own = found["unit"] if found["unit"] in _UNIT and found["unit"] else None
+    part = result["part"] or ""
+    own = result["unit"] if result["unit"] in _UNIT and result["unit"] else None
     if own is not None and scale != 1:
         scale = _UNIT[own]
-    return Figure(float(f"{found['whole']}.{part or 0}") * scale, 0.5 * 10.0 ** -len(part) * scale)
+    return PrintedFigure(float(f"{result['whole']}.{part or 0}") * scale, 0.5 * 10.0 ** -len(part) * scale)
 
 
 def decimals_of(words: Sequence[object]) -> int:

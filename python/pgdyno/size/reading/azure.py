@@ -17,23 +17,23 @@ from typing import Any
 
 from pgdyno.errors import InputError
 from pgdyno.size.reading.points import by_time
-from pgdyno.size.reading.series import AVERAGE, RATE, Family, Metric, Series
+from pgdyno.size.reading.series import AVERAGE, RATE, MetricSeries, SeriesMetric, ServiceMetrics
 
 _TYPES = ("azure-*",)
-DISK = Family(
+DISK = ServiceMetrics(
     "Azure Monitor",
     'ask for all four at once: az monitor metrics list --resource DISK --interval PT1M --aggregation Average --metrics "Composite Disk Read'
     ' Operations/sec" "Composite Disk Write Operations/sec" "Composite Disk Read Bytes/sec" "Composite Disk Write Bytes/sec" --output json',
     _TYPES,
 )
-MACHINE = Family(
+MACHINE = ServiceMetrics(
     "Azure Monitor",
     'ask for all four at once, split by disk: az monitor metrics list --resource VM --interval PT1M --aggregation Average --filter "LUN eq'
     ' \'*\'" --metrics "Data Disk Read Operations/Sec" "Data Disk Write Operations/Sec" "Data Disk Read Bytes/sec" "Data Disk Write'
     ' Bytes/sec" --output json',
     _TYPES,
 )
-SERVER = Family(
+SERVER = ServiceMetrics(
     "Azure Monitor",
     "ask for all four at once: az monitor metrics list --resource SERVER --interval PT1M --aggregation Average --metrics read_iops write_iops"
     " read_throughput write_throughput disk_queue_depth --output json",
@@ -41,28 +41,33 @@ SERVER = Family(
 )
 
 
-def _of(family: Family, prefix: str, *, queue: str = "Queue Depth") -> dict[str, tuple[Metric, Family]]:
+def _of(
+    family: ServiceMetrics, prefix: str, *, queue: str = "Queue Depth"
+) -> dict[str, tuple[SeriesMetric, ServiceMetrics]]:
     figures = (("Operations/sec", "ops"), ("Bytes/sec", "bytes"))
-    found = {
-        f"{prefix} {way} {unit}".lower(): (Metric(f"{prefix} {way} {unit}", f"{way.lower()}_{figure}", RATE), family)
+    metrics = {
+        f"{prefix} {way} {unit}".lower(): (
+            SeriesMetric(f"{prefix} {way} {unit}", f"{way.lower()}_{figure}", RATE),
+            family,
+        )
         for way in ("Read", "Write")
         for unit, figure in figures
     }
-    found[f"{prefix} {queue}".lower()] = (Metric(f"{prefix} {queue}", "queue", AVERAGE), family)
-    return found
+    metrics[f"{prefix} {queue}".lower()] = (SeriesMetric(f"{prefix} {queue}", "queue", AVERAGE), family)
+    return metrics
 
 
-_METRICS: dict[str, tuple[Metric, Family]] = {
+_METRICS: dict[str, tuple[SeriesMetric, ServiceMetrics]] = {
     **_of(DISK, "Composite Disk"),
     **_of(MACHINE, "Data Disk"),
     **_of(MACHINE, "OS Disk"),
-    "data disk latency": (Metric("Data Disk Latency", "any_ms", AVERAGE), MACHINE),
-    "os disk latency": (Metric("OS Disk Latency", "any_ms", AVERAGE), MACHINE),
-    "read_iops": (Metric("read_iops", "read_ops", RATE), SERVER),
-    "write_iops": (Metric("write_iops", "write_ops", RATE), SERVER),
-    "read_throughput": (Metric("read_throughput", "read_bytes", RATE), SERVER),
-    "write_throughput": (Metric("write_throughput", "write_bytes", RATE), SERVER),
-    "disk_queue_depth": (Metric("disk_queue_depth", "queue", AVERAGE), SERVER),
+    "data disk latency": (SeriesMetric("Data Disk Latency", "any_ms", AVERAGE), MACHINE),
+    "os disk latency": (SeriesMetric("OS Disk Latency", "any_ms", AVERAGE), MACHINE),
+    "read_iops": (SeriesMetric("read_iops", "read_ops", RATE), SERVER),
+    "write_iops": (SeriesMetric("write_iops", "write_ops", RATE), SERVER),
+    "read_throughput": (SeriesMetric("read_throughput", "read_bytes", RATE), SERVER),
+    "write_throughput": (SeriesMetric("write_throughput", "write_bytes", RATE), SERVER),
+    "disk_queue_depth": (SeriesMetric("disk_queue_depth", "queue", AVERAGE), SERVER),
 }
 """By the name of the REST API in lower case: what it means, and whose it is."""
 _RESOURCE = re.compile(
@@ -90,29 +95,31 @@ def is_azure(document: object) -> bool:
 
 
 def _is_list(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(one, dict) and "timeseries" in one for one in value)
+    return isinstance(value, list) and any(isinstance(item, dict) and "timeseries" in item for item in value)
 
 
-def of_documents(documents: Sequence[Any], path: str) -> list[Series]:
+def of_documents(documents: Sequence[Any], path: str) -> list[MetricSeries]:
     """The metrics of answers. :class:`InputError` where there is none of a disk, or no average."""
-    found, labels = list[Series](), list[str]()
+    result, labels = list[MetricSeries](), list[str]()
     for document in documents:
         metrics = document.get("value", [document]) if isinstance(document, dict) else []
-        for one in metrics if isinstance(metrics, list) else []:
-            if not isinstance(one, dict):
+        for metric in metrics if isinstance(metrics, list) else []:
+            if not isinstance(metric, dict):
                 continue
-            label = _name(one.get("name"))
+            label = _name(metric.get("name"))
             known = metric_of(label)
             if known is None:
                 labels.append(label)
             else:
-                found += _of_metric(one, *known, path)
-    if not found:
+                result += _of_metric(metric, *known, path)
+    if not result:
         raise _unknown(path, labels)
-    return found
+    return result
 
 
-def _of_metric(document: Mapping[str, Any], metric: Metric, family: Family, path: str) -> Iterator[Series]:
+def _of_metric(
+    document: Mapping[str, Any], metric: SeriesMetric, family: ServiceMetrics, path: str
+) -> Iterator[MetricSeries]:
     resource = _RESOURCE.search(str(document.get("id", "")))
     name = resource[1] if resource else "disk"
     for part in document.get("timeseries") or []:
@@ -125,10 +132,10 @@ def _of_metric(document: Mapping[str, Any], metric: Metric, family: Family, path
             if family is not MACHINE
             else f"{name} {f'LUN {lun}' if lun is not None else ' '.join(metric.name.split()[:2])}"
         )
-        points = [one for one in part.get("data") or [] if isinstance(one, dict)]
-        pairs = [(one.get("timeStamp"), one["average"]) for one in points if one.get("average") is not None]
+        points = [item for item in part.get("data") or [] if isinstance(item, dict)]
+        pairs = [(point.get("timeStamp"), point["average"]) for point in points if point.get("average") is not None]
         others = sorted(
-            {key for one in points for key, value in one.items() if value is not None} - {"timeStamp", "average"}
+            {key for point in points for key, value in point.items() if value is not None} - {"timeStamp", "average"}
         )
         if points and not pairs and others:
             raise InputError(
@@ -137,7 +144,7 @@ def _of_metric(document: Mapping[str, Any], metric: Metric, family: Family, path
                 code="size.metrics.statistic",
                 data={"metric": metric.name, "statistic": ", ".join(others)},
             )
-        yield Series(
+        yield MetricSeries(
             owner, metric, family, AVERAGE, by_time(pairs, f"{path}: {metric.name}"), UNSPLIT if unsplit else ""
         )
 
@@ -148,13 +155,13 @@ def _name(name: object) -> str:
 
 def _lun(values: object) -> str | None:
     """The disk of a machine, if the metric was split by it."""
-    for one in values if isinstance(values, list) else []:
-        if isinstance(one, dict) and _name(one.get("name")).lower() in ("lun", "slotid"):
-            return str(one.get("value"))
+    for value in values if isinstance(values, list) else []:
+        if isinstance(value, dict) and _name(value.get("name")).lower() in ("lun", "slotid"):
+            return str(value.get("value"))
     return None
 
 
-def metric_of(label: str) -> tuple[Metric, Family] | None:
+def metric_of(label: str) -> tuple[SeriesMetric, ServiceMetrics] | None:
     """What a name means, as the service or the portal writes it; ``None`` if it is none of a disk."""
     bare = _DECORATION.sub("", _DECORATION.sub("", label.strip())).strip().lower()
     known = _METRICS.get(bare)
@@ -163,7 +170,7 @@ def metric_of(label: str) -> tuple[Metric, Family] | None:
     return known
 
 
-def of_table(text: str, path: str) -> list[Series]:
+def of_table(text: str, path: str) -> list[MetricSeries]:
     """The metrics of a table: a column for each, as the portal downloads, or a row for each value, as ``--output table`` prints."""
     rows = _rows(text)
     place = next((place for place, row in enumerate(rows) if _is_header(row)), None)
@@ -173,18 +180,18 @@ def of_table(text: str, path: str) -> list[Series]:
     lower = [name.lower() for name in header]
     if "name" in lower and "average" in lower:
         return _of_long(lower, body, path)
-    found = []
+    table = []
     for column, label in enumerate(header):
         known = metric_of(label)
         if known is not None:
             pairs = [(row[0], row[column]) for row in body if len(row) > column and row[column].strip()]
-            found.append(_series(known, pairs, path))
-    if not found:
+            table.append(_series(known, pairs, path))
+    if not table:
         raise _unknown(path, header[1:])
-    return found
+    return table
 
 
-def _of_long(header: Sequence[str], rows: Sequence[Sequence[str]], path: str) -> list[Series]:
+def _of_long(header: Sequence[str], rows: Sequence[Sequence[str]], path: str) -> list[MetricSeries]:
     time, name, value = (
         next(place for place, label in enumerate(header) if _TIME_COLUMN.fullmatch(label)),
         header.index("name"),
@@ -195,13 +202,13 @@ def _of_long(header: Sequence[str], rows: Sequence[Sequence[str]], path: str) ->
         if len(row) > max(time, name, value) and row[value].strip():
             pairs.setdefault(row[name].strip(), []).append((row[time], row[value]))
     known = {label: metric_of(label) for label in pairs}
-    found = [_series(one, pairs[label], path) for label, one in known.items() if one is not None]
-    if not found:
+    series = [_series(item, pairs[label], path) for label, item in known.items() if item is not None]
+    if not series:
         raise _unknown(path, list(pairs))
-    return found
+    return series
 
 
-def _series(known: tuple[Metric, Family], pairs: Sequence[tuple[str, str]], path: str) -> Series:
+def _series(known: tuple[SeriesMetric, ServiceMetrics], pairs: Sequence[tuple[str, str]], path: str) -> MetricSeries:
     metric, family = known
     values = []
     for at, text in pairs:
@@ -213,7 +220,7 @@ def _series(known: tuple[Metric, Family], pairs: Sequence[tuple[str, str]], path
                 remedy="give the table as Azure wrote it, without thousands or decimal commas",
                 code="size.metrics.not_a_number",
             ) from None
-    return Series("disk", metric, family, AVERAGE, by_time(values, f"{path}: {metric.name}"))
+    return MetricSeries("disk", metric, family, AVERAGE, by_time(values, f"{path}: {metric.name}"))
 
 
 def _rows(text: str) -> list[list[str]]:

@@ -26,10 +26,10 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import Measured
+from pgdyno.size.measured import DeviceSamples
 from pgdyno.size.reading import azure, console, names, rds_os
 from pgdyno.size.reading.points import by_time, shown
-from pgdyno.size.reading.series import AVERAGE, ONE_VALUE, SUM, Series, volumes
+from pgdyno.size.reading.series import AVERAGE, ONE_VALUE, SUM, MetricSeries, volumes
 
 __all__ = ["ONE_VALUE", "read"]
 
@@ -46,38 +46,40 @@ _OTHER_FORMS = (
 """What a file may be instead, by its first lines."""
 
 
-def read(text: str, path: str, interval_s: float | None = None, wanted: Collection[str] = ()) -> dict[str, Measured]:
+def read(
+    text: str, path: str, interval_s: float | None = None, wanted: Collection[str] = ()
+) -> dict[str, DeviceSamples]:
     """The volumes of a file by their identifier, or one called ``volume``.
 
     ``interval_s`` is the period if it does not follow from the distance of the values. Where all of ``wanted`` are there,
     others are not looked at. :class:`InputError` when figures are absent or of another statistic.
     """
-    found = list(_series(text, path))
-    if not found:
+    series = list(_series(text, path))
+    if not series:
         raise InputError(
             f"{path} has no metric of a volume that is known here",
             remedy=names.VOLUME.remedy,
             code="size.metrics.none",
         )
-    return volumes(found, path, interval_s, wanted)
+    return volumes(series, path, interval_s, wanted)
 
 
-def _series(text: str, path: str) -> Iterator[Series]:
+def _series(text: str, path: str) -> Iterator[MetricSeries]:
     if text.lstrip()[:1] not in ("{", "["):
         yield from _of_text(text, path)
         return
     documents = list(_documents(text, path))
-    if any(azure.is_azure(one) for one in documents):
+    if any(azure.is_azure(document) for document in documents):
         yield from azure.of_documents(documents, path)
-    elif any(rds_os.is_of_system(one) for one in documents):
+    elif any(rds_os.is_of_system(document) for document in documents):
         yield from rds_os.of_documents(documents, path)
-    elif all(isinstance(one, dict) and one.keys() >= _STREAM_KEYS for one in documents) and documents:
+    elif all(isinstance(document, dict) and document.keys() >= _STREAM_KEYS for document in documents) and documents:
         yield from _of_stream(documents, path)
     else:
         yield from _of_answers(documents, path)
 
 
-def _of_text(text: str, path: str) -> Iterator[Series]:
+def _of_text(text: str, path: str) -> Iterator[MetricSeries]:
     """CSV of a console; other texts are named and refused."""
     for pattern, what, option in _OTHER_FORMS:
         if pattern.search(text[:4096]):
@@ -87,32 +89,32 @@ def _of_text(text: str, path: str) -> Iterator[Series]:
                 code="size.metrics.form",
                 data={"form": what},
             )
-    found = console.series(text, path) or azure.of_table(text, path)
-    if not found:
+    series = console.series(text, path) or azure.of_table(text, path)
+    if not series:
         raise InputError(
             f"{path} is neither JSON of a provider's metrics nor a table of its console",
             remedy="write it with `aws cloudwatch get-metric-data --output json`, with the console's *Download as .csv*,"
             " or with `az monitor metrics list --output json`",
             code="size.metrics.form",
         )
-    yield from found
+    yield from series
 
 
-def _of_answers(documents: list[Any], path: str) -> Iterator[Series]:
+def _of_answers(documents: list[Any], path: str) -> Iterator[MetricSeries]:
     """The metrics that mean something here."""
     labels = []
     known = False
     for label, identifier, statistic, pairs, note in _results(documents, path):
         # A label is the caller's to choose; where it does not name the metric the query's own name may.
-        found = names.find(label) or names.find(identifier)
-        if found is None:
+        result = names.find(label) or names.find(identifier)
+        if result is None:
             labels.append(label or identifier)
             continue
         known = True
-        metric, family, place = found
+        metric, family, place = result
         points = by_time(pairs, f"{path}: {label or identifier}")
         owner = names.owner(label, place if place.string is label else None)
-        yield Series(owner, metric, family, statistic, points, note)
+        yield MetricSeries(owner, metric, family, statistic, points, note)
     if labels and not known:
         listed = ", ".join(labels[:LABELS_MAX])
         raise InputError(
@@ -171,44 +173,44 @@ def _of_statistics(
     """The output of the older call: the statistic that the metric's figure is made of, else the one that is there."""
     label = str(document.get("Label", ""))
     points = _list(document, "Datapoints", path, label or "the answer")
-    found = names.find(label)
-    fitting = SUM if found is not None and found[0].kind == SUM else AVERAGE
+    result = names.find(label)
+    fitting = SUM if result is not None and result[0].kind == SUM else AVERAGE
     present = [statistic for statistic in (SUM, AVERAGE) if any(statistic in point for point in points)]
     for statistic in [fitting] if fitting in present else present:
-        pairs = [(one.get("Timestamp"), one[statistic]) for one in points if statistic in one]
+        pairs = [(point.get("Timestamp"), point[statistic]) for point in points if statistic in point]
         yield label, "", statistic, pairs, ""
     if points and not present:
         others = sorted({key for point in points for key in point} - {"Timestamp", "Unit"})
         raise InputError(
             f"{path}: {label} has {', '.join(others) or 'no statistic'}, from which no rate follows",
-            remedy=found[1].remedy if found is not None else names.VOLUME.remedy,
+            remedy=result[1].remedy if result is not None else names.VOLUME.remedy,
             code="size.metrics.statistic",
             data={"metric": label, "statistic": ", ".join(others)},
         )
 
 
-def _of_stream(documents: list[dict[str, Any]], path: str) -> Iterator[Series]:
+def _of_stream(documents: list[dict[str, Any]], path: str) -> Iterator[MetricSeries]:
     """A metric stream: a value for each minute, with its sum and its count."""
-    for one in documents:
-        name, value, dimensions = str(one["metric_name"]), one["value"], one.get("dimensions")
-        found = names.find(name)
-        if found is None or not isinstance(value, dict):
+    for document in documents:
+        name, value, dimensions = str(document["metric_name"]), document["value"], document.get("dimensions")
+        result = names.find(name)
+        if result is None or not isinstance(value, dict):
             continue
-        metric, family, _ = found
+        metric, family, _ = result
         total, count = value.get("sum"), value.get("count")
         if metric.kind != SUM and isinstance(total, int | float) and isinstance(count, int | float) and count:
             total = total / count
         owner = names.owner_of(dimensions if isinstance(dimensions, dict) else {})
-        points = by_time([(one["timestamp"], total)], f"{path}: {name}")
-        yield Series(owner, metric, family, SUM if metric.kind == SUM else AVERAGE, points, period_s=60.0)
+        points = by_time([(document["timestamp"], total)], f"{path}: {name}")
+        yield MetricSeries(owner, metric, family, SUM if metric.kind == SUM else AVERAGE, points, period_s=60.0)
 
 
 def _list(document: dict[str, Any], key: str, path: str, where: str) -> list[dict[str, Any]]:
     """The objects below a key; none when it is not there."""
-    found = document.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    result = document.get(key, [])
+    if not isinstance(result, list) or not all(isinstance(item, dict) for item in result):
         raise _not_an_answer(path, f"{key} of {where} is not a list of objects")
-    return found
+    return result
 
 
 def _not_an_answer(path: str, why: str) -> InputError:

@@ -23,8 +23,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import Sample, shared_out
-from pgdyno.size.reading.agreement import Figure, Row, decimals_of, figure_of
+from pgdyno.size.measured import IntervalSample, shared_out
+from pgdyno.size.reading.agreement import PrintedFigure, PrintedRow, decimals_of, figure_of
 from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, NOT_A_NUMBER, possible
 
 SECTOR_BYTES = 512
@@ -73,10 +73,10 @@ def number(text: str, name: str) -> float:
 
     :class:`ValueError` if it is not a number.
     """
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    return float(found[1].replace(",", ".")) * _scale(name, found[2])
+    return float(match[1].replace(",", ".")) * _scale(name, match[2])
 
 
 def _scale(name: str, unit: str) -> float:
@@ -94,7 +94,7 @@ def row(names: Sequence[str], words: Sequence[object], where: str) -> dict[str, 
     Words are text as :func:`number` reads it, or the values of a JSON document. :class:`InputError` when a column that is
     used is not a number, or is impossible for a disk.
     """
-    found = {}
+    row = {}
     for name, word in zip(names, words, strict=True):
         try:
             value = number(word, name) if isinstance(word, str) else _of_json(word, name)
@@ -108,8 +108,8 @@ def row(names: Sequence[str], words: Sequence[object], where: str) -> dict[str, 
             continue
         if _is_used(name):
             value = possible(value, f"{where}: {name}", BYTES_MAX if _BYTES_COLUMN.fullmatch(name) else COUNT_MAX)
-        found[name] = value
-    return found
+        row[name] = value
+    return row
 
 
 def has_numbers(words: Sequence[str]) -> bool:
@@ -117,10 +117,10 @@ def has_numbers(words: Sequence[str]) -> bool:
     return any(_NUMBER.fullmatch(word) for word in words)
 
 
-def figures_of(names: Sequence[str], words: Sequence[object]) -> Row:
+def figures_of(names: Sequence[str], words: Sequence[object]) -> PrintedRow:
     """The same cells with the precision that they were printed with, to be compared with each other."""
     decimals = decimals_of(words)
-    figures, ways, scales = dict[str, Figure](), dict[str, str](), dict[str, float]()
+    figures, ways, scales = dict[str, PrintedFigure](), dict[str, str](), dict[str, float]()
     for name, word in zip(names, words, strict=True):
         column = _BYTES_COLUMN.fullmatch(name)
         scale = _SIZE_BYTES.get(name, 1.0) if column is None else _scale(name, "")
@@ -131,7 +131,7 @@ def figures_of(names: Sequence[str], words: Sequence[object]) -> Row:
         if column is not None:
             ways.setdefault(_way(column), name)
             scales[name] = scale
-    return Row(figures, ways, scales)
+    return PrintedRow(figures, ways, scales)
 
 
 def _is_used(name: str) -> bool:
@@ -169,7 +169,7 @@ def length_s(cells: Mapping[str, float]) -> float | None:
     return total / rate if total >= _TOTAL_MIN and rate > 0 else None
 
 
-def sample_of(cells: Mapping[str, float], seconds: float) -> tuple[Sample, bool] | None:
+def sample_of(cells: Mapping[str, float], seconds: float) -> tuple[IntervalSample, bool] | None:
     """The sample of one row, and whether reads and writes were apart. ``None`` when the row has no requests or no bytes.
 
     ``cells`` are :func:`number` by column. Discards count neither as reads nor as writes: providers publish no limit to
@@ -188,7 +188,9 @@ def sample_of(cells: Mapping[str, float], seconds: float) -> tuple[Sample, bool]
     else:
         return None
     queue = cells.get("aqu-sz", cells.get("avgqu-sz"))
-    return Sample(seconds, reads, writes, read_bytes, write_bytes, queue, _latency_ms(cells, reads, writes)), split
+    return IntervalSample(
+        seconds, reads, writes, read_bytes, write_bytes, queue, _latency_ms(cells, reads, writes)
+    ), split
 
 
 def _bytes_of(cells: Mapping[str, float], way: str) -> float | None:

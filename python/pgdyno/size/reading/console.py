@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pgdyno.errors import InputError
 from pgdyno.size.reading import names
 from pgdyno.size.reading.points import by_time
-from pgdyno.size.reading.series import AVERAGE, SUM, Series
+from pgdyno.size.reading.series import AVERAGE, SUM, MetricSeries
 
 _TIME = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[ T]\d{1,2}:\d{2}.*")
 _YEAR_FIRST = re.compile(
@@ -47,7 +47,7 @@ class Head:
         return {name: self.cell(name, column) for name in self.rows}
 
 
-def series(text: str, path: str) -> list[Series]:
+def series(text: str, path: str) -> list[MetricSeries]:
     """The metrics of a download; none where it is something else. :class:`InputError` where it has no metric of a volume."""
     rows = list(csv.reader(text.splitlines(), delimiter=_delimiter(text)))
     begin = next((place for place, row in enumerate(rows[:HEAD_MAX]) if row and _TIME.fullmatch(row[0].strip())), None)
@@ -59,8 +59,12 @@ def series(text: str, path: str) -> list[Series]:
             head.rows.setdefault(row[0].strip().lower().replace(" ", ""), row)
     width = max(len(row) for row in rows[:begin])
     columns = range(1, width)
-    found = [one for column in columns if (one := _column(head, column, rows[begin:], begin, path)) is not None]
-    if not found and ("fulllabel" in head.rows or "label" in head.rows):
+    series = [
+        metric_series
+        for column in columns
+        if (metric_series := _column(head, column, rows[begin:], begin, path)) is not None
+    ]
+    if not series and ("fulllabel" in head.rows or "label" in head.rows):
         labels = [head.cell("label", column) or head.cell("fulllabel", column) for column in columns]
         raise InputError(
             f"{path} has no metric of a volume that is known here: it has {', '.join(labels[:LABELS_MAX])}",
@@ -68,7 +72,7 @@ def series(text: str, path: str) -> list[Series]:
             code="size.metrics.aurora" if any(names.is_aurora(label) for label in labels) else "size.metrics.none",
             data={"labels": labels[:LABELS_MAX]},
         )
-    return found
+    return series
 
 
 def _delimiter(text: str) -> str:
@@ -77,14 +81,14 @@ def _delimiter(text: str) -> str:
     return ";" if line.count(";") > line.count(",") else ","
 
 
-def _column(head: Head, column: int, rows: Sequence[Sequence[str]], begin: int, path: str) -> Series | None:
+def _column(head: Head, column: int, rows: Sequence[Sequence[str]], begin: int, path: str) -> MetricSeries | None:
     """The metric of a column; ``None`` where it is none of a volume."""
     cells = head.cells(column)
     preferred = [cells.get(name, "") for name in ("metricname", "label", "fulllabel")]
-    found = next((one for cell in (*preferred, *cells.values()) if (one := names.find(cell)) is not None), None)
-    if found is None:
+    result = next((one for cell in (*preferred, *cells.values()) if (one := names.find(cell)) is not None), None)
+    if result is None:
         return None
-    metric, family, _ = found
+    metric, family, _ = result
     owner = names.owner_of(cells)
     if owner == "volume":
         label = next((cell for cell in preferred if names.find(cell) is not None), "")
@@ -98,7 +102,9 @@ def _column(head: Head, column: int, rows: Sequence[Sequence[str]], begin: int, 
     ]
     statistic = cells.get("statistic") or cells.get("stat") or ""
     statistic = _STATISTICS.get(statistic.lower(), statistic)
-    return Series(owner, metric, family, statistic, by_time(pairs, what), LOCAL, _period_s(cells.get("period", "")))
+    return MetricSeries(
+        owner, metric, family, statistic, by_time(pairs, what), LOCAL, _period_s(cells.get("period", ""))
+    )
 
 
 def _value(text: str, where: str) -> float:
@@ -114,18 +120,18 @@ def _value(text: str, where: str) -> float:
 
 def _iso(text: str, where: str) -> str:
     """The time as ISO 8601 writes it. :class:`InputError` where the year does not come first, which leaves the day open."""
-    found = _YEAR_FIRST.fullmatch(text.strip())
-    if found is None:
+    match = _YEAR_FIRST.fullmatch(text.strip())
+    if match is None:
         raise InputError(
             f"{where}: the time is `{text.strip()}`, and the console writes 2026/11/25 09:00:00",
             remedy="give the file as the console wrote it: a spreadsheet may have changed it",
             code="size.metrics.time",
         )
-    year, month, day, hour, minute, second, zone = found.groups()
+    year, month, day, hour, minute, second, zone = match.groups()
     zone = "+00:00" if zone in (None, "Z") else zone
     return f"{year}-{int(month):02d}-{int(day):02d}T{int(hour):02d}:{minute}:{second or '00'}{zone}"
 
 
 def _period_s(text: str) -> float | None:
-    found = _PERIOD.fullmatch(text)
-    return None if found is None else float(found[1]) * _SECONDS[(found[2] or "s")[0].lower()]
+    match = _PERIOD.fullmatch(text)
+    return None if match is None else float(match[1]) * _SECONDS[(match[2] or "s")[0].lower()]

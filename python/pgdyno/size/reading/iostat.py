@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Any
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import FirstReport, Measured, Sample
+from pgdyno.size.measured import DeviceSamples, FirstReport, IntervalSample
 from pgdyno.size.reading import columns, mended
-from pgdyno.size.reading.judge import Judge, Table
+from pgdyno.size.reading.judge import IntervalTable, Judge
 from pgdyno.size.reading.times import SET_BACK, elapsed_s, plain, seconds_of_day, unix_s, without_set_back
 
 _STAMP = re.compile(r"\d{1,4}[-/.] ?\d{1,2}[-/.] ?\d{1,4}\.?[ T].*|[^\W\d]+ ?: \d.*|\d{9,11}")
@@ -38,7 +38,7 @@ _WRITTEN = ("wkB/s", "wMB/s")
 
 
 @dataclass
-class Report(Table):
+class Report(IntervalTable):
     """One report."""
 
     at_s: float | None = None
@@ -62,7 +62,7 @@ def read(
     keep_first: bool | None = None,
     near_s: float | None = None,
     wanted: Collection[str] = (),
-) -> dict[str, Measured]:
+) -> dict[str, DeviceSamples]:
     """The devices of a file by name. ``interval_s`` is what the caller knows of an interval's length, ``near_s`` the instant, in
     seconds since 1970, near which it expects the file's. Rows of devices that are not among ``wanted``, if there are any, are not
     judged.
@@ -94,22 +94,22 @@ def read(
         notes.append(DROPPED)
     notes += judge.notes()
     names = dict.fromkeys(name for report in reports for name in report.cells)
-    found = {name: _measured(name, reports, notes) for name in names}
-    return {name: one for name, one in found.items() if one.samples}
+    samples = {name: _measured(name, reports, notes) for name in names}
+    return {name: sample for name, sample in samples.items() if sample.samples}
 
 
-def _measured(name: str, reports: list[Report], notes: list[str]) -> Measured:
-    samples, first_reports, apart, incomplete = list[Sample](), list[FirstReport](), True, 0
+def _measured(name: str, reports: list[Report], notes: list[str]) -> DeviceSamples:
+    samples, first_reports, apart, incomplete = list[IntervalSample](), list[FirstReport](), True, 0
     for report in reports:
         if name in report.cells:
-            one = columns.sample_of(report.cells[name], report.seconds)
-            if one is None:
+            results = columns.sample_of(report.cells[name], report.seconds)
+            if results is None:
                 incomplete += 1
                 continue
-            apart = apart and one[1]
-            sample = one[0]
+            apart = apart and results[1]
+            sample = results[0]
         else:  # `-z` leaves out a device that did nothing
-            sample = Sample.idle(report.seconds)
+            sample = IntervalSample.idle(report.seconds)
         if report.end_s is not None:
             sample = replace(sample, at_s=report.end_s - report.seconds)
         if report.counts is None:
@@ -119,7 +119,7 @@ def _measured(name: str, reports: list[Report], notes: list[str]) -> Measured:
     notes = notes if apart else [*notes, SHARED_OUT]
     if incomplete and samples:
         notes = [*notes, f"{incomplete} of {len(reports)} reports lack columns of {name}, and are left out"]
-    return Measured("iostat", name, tuple(samples), apart, None, tuple(notes), tuple(first_reports))
+    return DeviceSamples("iostat", name, tuple(samples), apart, None, tuple(notes), tuple(first_reports))
 
 
 def _with_lengths(reports: list[Report], path: str, interval_s: float | None) -> list[str]:
@@ -169,10 +169,12 @@ def _of_text(text: str, path: str, judge: Judge) -> list[Report]:
                 reports.append(report)
             report, names, seen = Report(is_first=True), [], set()
         elif _STAMP.fullmatch(line.strip()) and seconds_of_day(line) is not None:
-            told = bool(report.cells or seen)  # names of columns alone: no device did anything, and `-z` leaves all out
-            if told:
+            output = bool(
+                report.cells or seen
+            )  # names of columns alone: no device did anything, and `-z` leaves all out
+            if output:
                 reports.append(report)
-            report = Report(at_s=seconds_of_day(line), stamp=line.strip(), is_first=report.is_first and not told)
+            report = Report(at_s=seconds_of_day(line), stamp=line.strip(), is_first=report.is_first and not output)
             names, seen = [], set()
         elif columns.is_header(words):
             if seen & set(words) - {"Device", "Device:"}:  # a column again: the next report begins
@@ -184,9 +186,9 @@ def _of_text(text: str, path: str, judge: Judge) -> list[Report]:
         elif names:
             where = f"{path}, line {place + 1}"
             may_be_cut = columns.is_cut(lines, place)
-            found = judge.text_row(names, words, where, may_be_cut=may_be_cut, is_interval=not report.is_first)
-            if found is not None:
-                report.add(judge, *found, where)
+            text_row = judge.text_row(names, words, where, may_be_cut=may_be_cut, is_interval=not report.is_first)
+            if text_row is not None:
+                report.add(judge, *text_row, where)
     if report.cells:  # without a device it may have been cut off
         reports.append(report)
     return reports
@@ -196,18 +198,24 @@ def _of_json(text: str, path: str, judge: Judge) -> tuple[list[Report], list[str
     """The reports, and notes of what was put right."""
     remedy = "end iostat by a count, `iostat -dxt -o JSON 1 60`, so that it closes its document"
     runs, notes = mended.reports(text, f"{path} is not JSON of iostat", remedy)
-    disks = [disk for run in runs for one in run for disk in one["disk"] if judge.counts(str(disk.get("disk_device")))]
+    disks = [
+        disk
+        for run in runs
+        for document in run
+        for disk in document["disk"]
+        if judge.counts(str(disk.get("disk_device")))
+    ]
     if any(_is_in_sectors(disk) for disk in disks):
         notes.append(IN_SECTORS)
         for disk in disks:
             _convert_sectors(disk)
     reports = list[Report]()
     for run in runs:
-        for place, one in enumerate(run):
-            at = one.get("timestamp")
+        for place, document in enumerate(run):
+            at = document.get("timestamp")
             stamp = plain(at) if isinstance(at, str) else ""
             report = Report(at_s=seconds_of_day(stamp), stamp=stamp, is_first=place == 0)
-            for disk in one["disk"]:
+            for disk in document["disk"]:
                 if "disk_device" in disk:  # sadf, whose first interval is none since boot, writes `disk-device`
                     name = str(disk["disk_device"])
                     where = f"{path}, report {len(reports) + 1}, {name}"

@@ -75,10 +75,8 @@ class Judge:
             )
         pairs = [pair for at, pair in enumerate(zip(names, words, strict=True)) if at != place]
         device = words[place]
-        found = self.row(
-            device, [name for name, _ in pairs], [word for _, word in pairs], where, is_interval=is_interval
-        )
-        return device, found
+        row = self.row(device, [name for name, _ in pairs], [word for _, word in pairs], where, is_interval=is_interval)
+        return device, row
 
     def repeated(self, device: str, where: str) -> None:
         """Remember that an interval has a device twice, with the same figures."""
@@ -103,7 +101,7 @@ class Judge:
 
 
 @dataclass
-class Table:
+class IntervalTable:
     """What one interval says of each device."""
 
     cells: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.errors import HostError, InputError
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.measured import DeviceSamples, IntervalSample
 from pgdyno.size.reading.columns import SECTOR_BYTES
 
 SYSFS = Path("/sys/class/block")
@@ -23,7 +23,7 @@ MS_END = 1 << 32
 
 
 @dataclass(frozen=True)
-class Counters:
+class DiskCounters:
     """Since the device is there."""
 
     at_s: float
@@ -45,7 +45,7 @@ def watch(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
     tell: Callable[[float], None] | None = None,
-) -> Measured:
+) -> DeviceSamples:
     """Watch ``device`` (``nvme1n1``, ``/dev/sdb``, ``/dev/disk/by-id/...``) for ``seconds``, in steps of one.
 
     ``tell`` hears how many seconds are left. :class:`InputError` when there is no such device, or no time to watch it;
@@ -59,7 +59,7 @@ def watch(
     if seconds < 2 * STEP_S:
         raise InputError(f"{seconds:g} s are too few to see a load", remedy="watch for minutes: --for 10min")
     begin = clock()
-    before, samples = _counters(node, begin), list[Sample]()
+    before, samples = _counters(node, begin), list[IntervalSample]()
     while before.at_s - begin < seconds - STEP_S / 2:
         if tell is not None:
             tell(seconds - (before.at_s - begin))
@@ -70,24 +70,24 @@ def watch(
         samples.append(_between(name, before, now))
         before = now
     size_bytes = int((node / "size").read_text()) * SECTOR_BYTES
-    return Measured("live", name, tuple(samples), True, size_bytes)
+    return DeviceSamples("live", name, tuple(samples), True, size_bytes)
 
 
-def _counters(node: Path, at_s: float) -> Counters:
+def _counters(node: Path, at_s: float) -> DiskCounters:
     try:
         fields = [int(field) for field in (node / "stat").read_text().split()]
     except OSError as error:
         raise HostError(f"{node.name} went away while it was watched", remedy="watch a device that stays") from error
-    return Counters(at_s, fields[0], fields[2], fields[4], fields[6], fields[3] + fields[7], fields[10])
+    return DiskCounters(at_s, fields[0], fields[2], fields[4], fields[6], fields[3] + fields[7], fields[10])
 
 
-def _between(name: str, before: Counters, now: Counters) -> Sample:
+def _between(name: str, before: DiskCounters, now: DiskCounters) -> IntervalSample:
     seconds = now.at_s - before.at_s
     reads, writes = now.reads - before.reads, now.writes - before.writes
     requests = reads + writes
     if reads < 0 or writes < 0:
         raise HostError(f"{name} was replaced while it was watched", remedy="watch a device that stays")
-    return Sample(
+    return IntervalSample(
         seconds,
         reads / seconds,
         writes / seconds,

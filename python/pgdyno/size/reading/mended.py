@@ -59,17 +59,17 @@ def documents(text: str, what: str, remedy: str) -> tuple[list[Any], list[str]]:
 
 
 def _parsed(text: str) -> list[Any]:
-    decoder, at, found = json.JSONDecoder(), 0, []
+    decoder, at, results = json.JSONDecoder(), 0, []
     text = text.strip()
     while at < len(text):
         try:
             document, at = decoder.raw_decode(text, at)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
-        found.append(document)
+        results.append(document)
         while at < len(text) and text[at].isspace():
             at += 1
-    return found
+    return results
 
 
 def reports(text: str, what: str, remedy: str) -> tuple[list[list[dict[str, Any]]], list[str]]:
@@ -78,12 +78,16 @@ def reports(text: str, what: str, remedy: str) -> tuple[list[list[dict[str, Any]
     runs = []
     for page in pages:
         try:
-            found = page["sysstat"]["hosts"][0]["statistics"]
+            statistics = page["sysstat"]["hosts"][0]["statistics"]
         except (KeyError, IndexError, TypeError) as error:
             raise InputError(f"{what}: {type(error).__name__} {error}", remedy=remedy) from error
-        run = [one for one in found if isinstance(one, dict) and "disk" in one] if isinstance(found, list) else None
+        run = (
+            [statistic for statistic in statistics if isinstance(statistic, dict) and "disk" in statistic]
+            if isinstance(statistics, list)
+            else None
+        )
         if run is None or not all(
-            isinstance(one["disk"], list) and all(isinstance(disk, dict) for disk in one["disk"]) for one in run
+            isinstance(item["disk"], list) and all(isinstance(disk, dict) for disk in item["disk"]) for item in run
         ):
             raise InputError(f"{what}: its statistics are not lists of disks", remedy=remedy)
         runs.append(run)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pgdyno.size.reading.series import AVERAGE, RATE, SUM, Family, Metric
+from pgdyno.size.reading.series import AVERAGE, RATE, SUM, SeriesMetric, ServiceMetrics
 
-VOLUME = Family(
+VOLUME = ServiceMetrics(
     "CloudWatch",
     "ask for VolumeReadOps, VolumeWriteOps, VolumeReadBytes and VolumeWriteBytes with Stat Sum, at a Period of 60",
 )
-INSTANCE = Family(
+INSTANCE = ServiceMetrics(
     "CloudWatch",
     "ask for EBSReadOps, EBSWriteOps, EBSReadBytes and EBSWriteBytes of the instance with Stat Sum, or for those of its volumes"
     " (VolumeReadOps, ...), at a Period of 60",
 )
-DATABASE = Family(
+DATABASE = ServiceMetrics(
     "CloudWatch",
     "ask for ReadIOPS, WriteIOPS, ReadThroughput and WriteThroughput of the database with Stat Average, at a Period of 60; DiskQueueDepth,"
     " ReadLatency and WriteLatency tell more",
@@ -24,39 +24,39 @@ DATABASE = Family(
 )
 _METRICS = {
     VOLUME: (
-        Metric("VolumeReadOps", "read_ops", SUM),
-        Metric("VolumeWriteOps", "write_ops", SUM),
-        Metric("VolumeReadBytes", "read_bytes", SUM),
-        Metric("VolumeWriteBytes", "write_bytes", SUM),
-        Metric("VolumeTotalReadTime", "busy_s", SUM),
-        Metric("VolumeTotalWriteTime", "busy_s", SUM),
-        Metric("VolumeQueueLength", "queue", AVERAGE),
-        Metric("VolumeAvgReadLatency", "read_ms", AVERAGE),
-        Metric("VolumeAvgWriteLatency", "write_ms", AVERAGE),
-        Metric("VolumeIOPSExceededCheck", "exceeded iops", AVERAGE),
-        Metric("VolumeThroughputExceededCheck", "exceeded throughput", AVERAGE),
-        Metric("BurstBalance", "balance burst", AVERAGE, 0.01),
-        Metric("VolumeAvgIOPS", "ops", RATE),
-        Metric("VolumeAvgThroughput", "bytes", RATE, 1024),
+        SeriesMetric("VolumeReadOps", "read_ops", SUM),
+        SeriesMetric("VolumeWriteOps", "write_ops", SUM),
+        SeriesMetric("VolumeReadBytes", "read_bytes", SUM),
+        SeriesMetric("VolumeWriteBytes", "write_bytes", SUM),
+        SeriesMetric("VolumeTotalReadTime", "busy_s", SUM),
+        SeriesMetric("VolumeTotalWriteTime", "busy_s", SUM),
+        SeriesMetric("VolumeQueueLength", "queue", AVERAGE),
+        SeriesMetric("VolumeAvgReadLatency", "read_ms", AVERAGE),
+        SeriesMetric("VolumeAvgWriteLatency", "write_ms", AVERAGE),
+        SeriesMetric("VolumeIOPSExceededCheck", "exceeded iops", AVERAGE),
+        SeriesMetric("VolumeThroughputExceededCheck", "exceeded throughput", AVERAGE),
+        SeriesMetric("BurstBalance", "balance burst", AVERAGE, 0.01),
+        SeriesMetric("VolumeAvgIOPS", "ops", RATE),
+        SeriesMetric("VolumeAvgThroughput", "bytes", RATE, 1024),
     ),
     INSTANCE: (
-        Metric("EBSReadOps", "read_ops", SUM),
-        Metric("EBSWriteOps", "write_ops", SUM),
-        Metric("EBSReadBytes", "read_bytes", SUM),
-        Metric("EBSWriteBytes", "write_bytes", SUM),
-        Metric("InstanceEBSIOPSExceededCheck", "exceeded instance_iops", AVERAGE),
-        Metric("InstanceEBSThroughputExceededCheck", "exceeded instance_throughput", AVERAGE),
-        Metric("EBSIOBalance%", "balance instance_iops", AVERAGE, 0.01),
-        Metric("EBSByteBalance%", "balance instance_throughput", AVERAGE, 0.01),
+        SeriesMetric("EBSReadOps", "read_ops", SUM),
+        SeriesMetric("EBSWriteOps", "write_ops", SUM),
+        SeriesMetric("EBSReadBytes", "read_bytes", SUM),
+        SeriesMetric("EBSWriteBytes", "write_bytes", SUM),
+        SeriesMetric("InstanceEBSIOPSExceededCheck", "exceeded instance_iops", AVERAGE),
+        SeriesMetric("InstanceEBSThroughputExceededCheck", "exceeded instance_throughput", AVERAGE),
+        SeriesMetric("EBSIOBalance%", "balance instance_iops", AVERAGE, 0.01),
+        SeriesMetric("EBSByteBalance%", "balance instance_throughput", AVERAGE, 0.01),
     ),
     DATABASE: (
-        Metric("ReadIOPS", "read_ops", RATE),
-        Metric("WriteIOPS", "write_ops", RATE),
-        Metric("ReadThroughput", "read_bytes", RATE),
-        Metric("WriteThroughput", "write_bytes", RATE),
-        Metric("ReadLatency", "read_ms", AVERAGE, 1000),
-        Metric("WriteLatency", "write_ms", AVERAGE, 1000),
-        Metric("DiskQueueDepth", "queue", AVERAGE),
+        SeriesMetric("ReadIOPS", "read_ops", RATE),
+        SeriesMetric("WriteIOPS", "write_ops", RATE),
+        SeriesMetric("ReadThroughput", "read_bytes", RATE),
+        SeriesMetric("WriteThroughput", "write_bytes", RATE),
+        SeriesMetric("ReadLatency", "read_ms", AVERAGE, 1000),
+        SeriesMetric("WriteLatency", "write_ms", AVERAGE, 1000),
+        SeriesMetric("DiskQueueDepth", "queue", AVERAGE),
     ),
 }
 """What each metric is for: the figure, how its values are to be taken, and their unit."""
@@ -71,18 +71,18 @@ _OF_DATABASE = re.compile(r"CPUUtilization|FreeStorageSpace|FreeableMemory|Datab
 """Other metrics of a database, by which a file without any of its volume is one of RDS."""
 
 
-def find(label: str) -> tuple[Metric, Family, re.Match[str]] | None:
+def find(label: str) -> tuple[SeriesMetric, ServiceMetrics, re.Match[str]] | None:
     """The metric that a text names, and where; ``None`` if it names none."""
-    found = _NAME.search(label)
-    return None if found is None else (*_KNOWN[found[0].lower()], found)
+    match = _NAME.search(label)
+    return None if match is None else (*_KNOWN[match[0].lower()], match)
 
 
-def owner(label: str, found: re.Match[str] | None) -> str:
+def owner(label: str, match: re.Match[str] | None) -> str:
     """Whose metric it is: of ``vol-0a1b VolumeReadOps`` the volume, of ``orders ReadIOPS`` the database."""
     volume = _VOLUME_ID.search(label)
     if volume:
         return volume[0]
-    return ("" if found is None else label[: found.start()].strip()) or "volume"
+    return ("" if match is None else label[: match.start()].strip()) or "volume"
 
 
 def owner_of(dimensions: Mapping[str, object]) -> str:

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import Check, Measured, Sample
+from pgdyno.size.measured import Check, DeviceSamples, IntervalSample
 from pgdyno.size.reading.times import unix_s
 
 CHECKS: dict[str, Check] = {
@@ -60,7 +60,7 @@ _REMEDY = "write `date -Is` before each reading: (date -Is; ebsnvme stats --json
 
 
 @dataclass
-class Reading:
+class NvmeCounters:
     """The counters once, or what they grew by."""
 
     path: str
@@ -76,46 +76,48 @@ class Reading:
         return all(name in self.counters for name in LOCAL_CHECKS)
 
 
-def read(files: Sequence[tuple[str, str, float]], near_s: float | None = None) -> Measured:
+def read(files: Sequence[tuple[str, str, float]], near_s: float | None = None) -> DeviceSamples:
     """One volume, from the readings of all files: (text, path, time of its last change in seconds since 1970) of each.
 
     A reading without a time is as old as its file, where the file has no other one. :class:`InputError` where there are fewer
     than two, their times are not known, or a counter fell.
     """
-    found = [reading for text, path, changed_s in files for reading in _dated(text, path, changed_s, near_s)]
+    counters = [reading for text, path, changed_s in files for reading in _dated(text, path, changed_s, near_s)]
     names = ", ".join(dict.fromkeys(path for _, path, _ in files))
-    if not found:
+    if not counters:
         raise InputError(
             f"{names} is not output of ebsnvme",
             remedy="write it with `ebsnvme stats --json /dev/nvme1n1`",
             code="size.nvme.none",
         )
-    totals = sorted((one for one in found if one.grew_for_s is None), key=lambda one: one.at_s or 0.0)
-    differences = [one for one in found if one.grew_for_s is not None]
+    totals = sorted((counter for counter in counters if counter.grew_for_s is None), key=lambda item: item.at_s or 0.0)
+    differences = [counter for counter in counters if counter.grew_for_s is not None]
     if len(totals) < 2 and not differences:
         raise InputError(
             f"{names} has one reading, and only the growth of counters says what was exceeded when",
             code="size.nvme.one_reading",
             remedy="take a second reading after the watch, and name both files or append it to the first",
         )
-    samples = [_between(*pair) for pair in pairwise(totals)] + [_sample(one, one.counters) for one in differences]
-    samples.sort(key=lambda one: one.at_s or 0.0)
-    local = [one.is_local for one in found]
+    samples = [_between(*pair) for pair in pairwise(totals)] + [
+        _sample(difference, difference.counters) for difference in differences
+    ]
+    samples.sort(key=lambda sample: sample.at_s or 0.0)
+    local = [counter.is_local for counter in counters]
     if any(local) and not all(local):
         raise InputError(
             f"{names} has readings of an EBS volume and of an instance store",
             remedy="name one file for each disk",
             code="size.nvme.two_disks",
         )
-    return Measured("NVMe", names, tuple(samples), notes=(LOCAL,) if all(local) else ())
+    return DeviceSamples("NVMe", names, tuple(samples), notes=(LOCAL,) if all(local) else ())
 
 
-def _dated(text: str, path: str, changed_s: float, near_s: float | None) -> list[Reading]:
+def _dated(text: str, path: str, changed_s: float, near_s: float | None) -> list[NvmeCounters]:
     readings = list(_readings(text, path, near_s))
     polled = _POLLING.search(text)
     if polled:
         return _polled(readings, float(polled[1]), changed_s)
-    undated = [one for one in readings if one.at_s is None]
+    undated = [reading for reading in readings if reading.at_s is None]
     if len(undated) == 1 == len(readings):
         undated[0].at_s = changed_s
     elif undated:
@@ -125,19 +127,19 @@ def _dated(text: str, path: str, changed_s: float, near_s: float | None) -> list
     return readings
 
 
-def _polled(readings: list[Reading], interval_s: float, changed_s: float) -> list[Reading]:
+def _polled(readings: list[NvmeCounters], interval_s: float, changed_s: float) -> list[NvmeCounters]:
     """Of ``--interval``: the first counts since attach, the others are differences; the last was written when the file changed."""
     begin_s = readings[0].at_s if readings else None
     if begin_s is None:
         begin_s = changed_s - interval_s * (len(readings) - 1)
-    for place, one in enumerate(readings):
-        one.at_s, one.grew_for_s = begin_s + place * interval_s, interval_s
+    for place, reading in enumerate(readings):
+        reading.at_s, reading.grew_for_s = begin_s + place * interval_s, interval_s
     return readings[1:]
 
 
-def _readings(text: str, path: str, near_s: float | None) -> Iterator[Reading]:
+def _readings(text: str, path: str, near_s: float | None) -> Iterator[NvmeCounters]:
     decoder, at, pending_s = json.JSONDecoder(), 0, None
-    reading, names = Reading(path), tuple[str, ...]()
+    reading, names = NvmeCounters(path), tuple[str, ...]()
     while at < len(text):
         end = text.find("\n", at)
         line = text[at : end if end >= 0 else len(text)]
@@ -146,7 +148,7 @@ def _readings(text: str, path: str, near_s: float | None) -> Iterator[Reading]:
                 page, at = decoder.raw_decode(text, at + len(line) - len(line.lstrip()))
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{path} is not JSON: {error}", remedy=_REMEDY) from error
-            yield Reading(path, _counters(page, path), pending_s)
+            yield NvmeCounters(path, _counters(page, path), pending_s)
             pending_s = None
             continue
         at += len(line) + 1
@@ -157,7 +159,7 @@ def _readings(text: str, path: str, near_s: float | None) -> Iterator[Reading]:
         elif title in _HEADINGS:
             if title == "total ops":
                 yield from _whole(reading)
-                reading, pending_s = Reading(path, at_s=pending_s), None
+                reading, pending_s = NvmeCounters(path, at_s=pending_s), None
             names = _HEADINGS[title]
         elif line.strip():
             names = ()
@@ -165,7 +167,7 @@ def _readings(text: str, path: str, near_s: float | None) -> Iterator[Reading]:
     yield from _whole(reading)
 
 
-def _whole(reading: Reading) -> Iterator[Reading]:
+def _whole(reading: NvmeCounters) -> Iterator[NvmeCounters]:
     """The reading of a text, once it has something."""
     if reading.counters:
         reading.counters = _counters(reading.counters, reading.path)
@@ -190,7 +192,7 @@ def _counters(page: object, path: str) -> dict[str, int]:
     return {name: known[name] for name in needed}
 
 
-def _between(before: Reading, after: Reading) -> Sample:
+def _between(before: NvmeCounters, after: NvmeCounters) -> IntervalSample:
     """What happened between two readings since attach."""
     grown = {name: value - before.counters.get(name, 0) for name, value in after.counters.items()}
     fell = next((name for name, value in grown.items() if value < 0), None)
@@ -207,7 +209,7 @@ def _between(before: Reading, after: Reading) -> Sample:
     return _sample(after, grown)
 
 
-def _sample(reading: Reading, grown: Mapping[str, int]) -> Sample:
+def _sample(reading: NvmeCounters, grown: Mapping[str, int]) -> IntervalSample:
     seconds = reading.grew_for_s or 0.0
     rates = {name: value / seconds for name, value in grown.items()}
     shares = {check: rates[name] / 1e6 for name, check in (LOCAL_CHECKS if reading.is_local else CHECKS).items()}
@@ -222,7 +224,7 @@ def _sample(reading: Reading, grown: Mapping[str, int]) -> Sample:
         rates["total_read_ops"] + rates["total_write_ops"],
         rates["total_read_time"] + rates["total_write_time"],
     )
-    return Sample(
+    return IntervalSample(
         seconds,
         rates["total_read_ops"],
         rates["total_write_ops"],

@@ -31,14 +31,14 @@ def by_time(pairs: Iterable[tuple[object, object]], what: str) -> dict[float, fl
                 remedy="ask again, or remove the value",
                 code="size.metrics.not_a_number",
             )
-        one = possible(math.inf if value > FLOAT_MAX else float(value), where, FLOAT_MAX)
-        if points.get(at, one) != one:
+        result = possible(math.inf if value > FLOAT_MAX else float(value), where, FLOAT_MAX)
+        if points.get(at, result) != result:
             raise InputError(
                 f"{where} has two values",
                 remedy="ask again, and keep each answer in a file of its own",
                 code="size.metrics.two_values",
             )
-        points[at] = one
+        points[at] = result
     return points
 
 
@@ -50,17 +50,17 @@ def shown(value: object) -> str:
 
 def unix_s(at: object, what: str) -> float:
     """Seconds since 1970; a time without a zone is UTC's. :class:`InputError` if it is not a time, or one before the service existed."""
-    found = math.nan
+    unix_s = math.nan
     with contextlib.suppress(ValueError, OverflowError):
         if isinstance(at, str):
             moment = datetime.fromisoformat(at.replace("/", "-").strip())
-            found = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            unix_s = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         elif isinstance(at, int | float) and not isinstance(at, bool):
-            found = float(at) / (1000 if at > MILLISECONDS_MIN else 1)
-    if not 0 < found < YEAR_2100_S:
+            unix_s = float(at) / (1000 if at > MILLISECONDS_MIN else 1)
+    if not 0 < unix_s < YEAR_2100_S:
         raise InputError(
             f"{what} has a value at {shown(at)}, which is not a time of a metric",
             remedy="write the answer with `aws cloudwatch get-metric-data --output json`, and leave it as it is",
             code="size.metrics.time",
         )
-    return found
+    return unix_s

@@ -17,25 +17,25 @@ from typing import Any
 
 from pgdyno.errors import InputError
 from pgdyno.size.reading.points import by_time
-from pgdyno.size.reading.series import AVERAGE, RATE, Family, Metric, Series
+from pgdyno.size.reading.series import AVERAGE, RATE, MetricSeries, SeriesMetric, ServiceMetrics
 
-SYSTEM = Family(
+SYSTEM = ServiceMetrics(
     "Enhanced Monitoring",
     "write them with `aws logs get-log-events --log-group-name RDSOSMetrics --log-stream-name RESOURCE_ID --output json`",
     ("rds-*",),
 )
-INSIGHTS = Family(
+INSIGHTS = ServiceMetrics(
     "Performance Insights",
     "ask for os.diskIO.rdsdev.readIOsPS.avg, .writeIOsPS.avg, .readKbPS.avg and .writeKbPS.avg, with avgQueueLen.avg and await.avg",
     ("rds-*",),
 )
 _METRICS = {
-    "readIOsPS": Metric("readIOsPS", "read_ops", RATE),
-    "writeIOsPS": Metric("writeIOsPS", "write_ops", RATE),
-    "readKbPS": Metric("readKbPS", "read_bytes", RATE, 1024),
-    "writeKbPS": Metric("writeKbPS", "write_bytes", RATE, 1024),
-    "avgQueueLen": Metric("avgQueueLen", "queue", AVERAGE),
-    "await": Metric("await", "any_ms", AVERAGE),
+    "readIOsPS": SeriesMetric("readIOsPS", "read_ops", RATE),
+    "writeIOsPS": SeriesMetric("writeIOsPS", "write_ops", RATE),
+    "readKbPS": SeriesMetric("readKbPS", "read_bytes", RATE, 1024),
+    "writeKbPS": SeriesMetric("writeKbPS", "write_bytes", RATE, 1024),
+    "avgQueueLen": SeriesMetric("avgQueueLen", "queue", AVERAGE),
+    "await": SeriesMetric("await", "any_ms", AVERAGE),
 }
 _SERIES = re.compile(rf"os\.diskIO\.(?:(?P<device>[^.]+)\.)?(?P<name>{'|'.join(_METRICS)})\.avg")
 _SAME_ONCE_MORE = "filesystem"
@@ -48,45 +48,47 @@ def is_of_system(document: object) -> bool:
         return False
     events = document.get("events")
     is_log = (
-        isinstance(events, list) and bool(events) and all(isinstance(one, dict) and "message" in one for one in events)
+        isinstance(events, list)
+        and bool(events)
+        and all(isinstance(event, dict) and "message" in event for event in events)
     )
     return "diskIO" in document or "MetricList" in document or is_log
 
 
-def of_documents(documents: Sequence[Any], path: str) -> list[Series]:
+def of_documents(documents: Sequence[Any], path: str) -> list[MetricSeries]:
     """The metrics of all documents. :class:`InputError` where no disk is in them."""
-    found = list[Series]()
+    result = list[MetricSeries]()
     for document in documents:
         if isinstance(document, dict) and "MetricList" in document:
-            found += _of_insights(document, path)
+            result += _of_insights(document, path)
         else:
-            found += _of_monitoring(document, path)
-    if not found:
+            result += _of_monitoring(document, path)
+    if not result:
         raise InputError(
             f"{path} has figures of an operating system and none of its disks",
             remedy=f"{SYSTEM.remedy}, of a database that is not Aurora",
             code="size.metrics.none",
         )
-    return found
+    return result
 
 
-def _of_insights(document: dict[str, Any], path: str) -> Iterator[Series]:
+def _of_insights(document: dict[str, Any], path: str) -> Iterator[MetricSeries]:
     note = "Performance Insights has more pages than this file (NextToken)" if document.get("NextToken") else ""
-    for one in document["MetricList"] if isinstance(document["MetricList"], list) else []:
-        key = one.get("Key") if isinstance(one, dict) else None
+    for item in document["MetricList"] if isinstance(document["MetricList"], list) else []:
+        key = item.get("Key") if isinstance(item, dict) else None
         name = str(key.get("Metric", "")) if isinstance(key, dict) else ""
-        found = _SERIES.fullmatch(name)
-        if found is None or found["device"] == _SAME_ONCE_MORE:
+        match = _SERIES.fullmatch(name)
+        if match is None or match["device"] == _SAME_ONCE_MORE:
             continue
-        points = [point for point in one.get("DataPoints") or [] if isinstance(point, dict)]
+        points = [point for point in item.get("DataPoints") or [] if isinstance(point, dict)]
         pairs = [(point.get("Timestamp"), point["Value"]) for point in points if point.get("Value") is not None]
         owner = str(document.get("Identifier") or "database")
-        yield Series(owner, _METRICS[found["name"]], INSIGHTS, AVERAGE, by_time(pairs, f"{path}: {name}"), note)
+        yield MetricSeries(owner, _METRICS[match["name"]], INSIGHTS, AVERAGE, by_time(pairs, f"{path}: {name}"), note)
 
 
-def _of_monitoring(document: object, path: str) -> Iterator[Series]:
-    for one in _moments(document, path):
-        disks = one.get("diskIO")
+def _of_monitoring(document: object, path: str) -> Iterator[MetricSeries]:
+    for moment in _moments(document, path):
+        disks = moment.get("diskIO")
         for disk in disks if isinstance(disks, list) else []:
             if not isinstance(disk, dict):
                 continue
@@ -99,11 +101,11 @@ def _of_monitoring(document: object, path: str) -> Iterator[Series]:
                 )
             if device == _SAME_ONCE_MORE:
                 continue
-            owner = f"{one.get('instanceID') or 'database'} {device}"
+            owner = f"{moment.get('instanceID') or 'database'} {device}"
             for name, metric in _METRICS.items():
                 if disk.get(name) is not None:
-                    points = by_time([(one.get("timestamp"), disk[name])], f"{path}: {name}")
-                    yield Series(owner, metric, SYSTEM, AVERAGE, points)
+                    points = by_time([(moment.get("timestamp"), disk[name])], f"{path}: {name}")
+                    yield MetricSeries(owner, metric, SYSTEM, AVERAGE, points)
 
 
 def _moments(document: object, path: str) -> Iterator[dict[str, Any]]:

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import Measured, Sample
+from pgdyno.size.measured import DeviceSamples, IntervalSample
 from pgdyno.size.reading import columns, mended
 from pgdyno.size.reading.iostat import SHARED_OUT
-from pgdyno.size.reading.judge import Judge, Table
+from pgdyno.size.reading.judge import IntervalTable, Judge
 from pgdyno.size.reading.possible import SECONDS_MAX, possible
 from pgdyno.size.reading.times import (
     DAY_S,
@@ -31,7 +31,7 @@ _LEAD_MAX = 4
 
 
 @dataclass
-class Interval(Table):
+class SarInterval(IntervalTable):
     """One interval: how long it was, and the cells of each device by column."""
 
     seconds: float = 0.0
@@ -39,7 +39,7 @@ class Interval(Table):
     """When it ended, in seconds since 1970; ``None`` where the file does not tell."""
 
 
-def read(text: str, path: str, near_s: float | None = None, wanted: Collection[str] = ()) -> dict[str, Measured]:
+def read(text: str, path: str, near_s: float | None = None, wanted: Collection[str] = ()) -> dict[str, DeviceSamples]:
     """The devices of a file by name; ``near_s`` is the instant near which the caller expects the file's, in seconds since 1970.
 
     Rows of devices that are not among ``wanted``, if there are any, are not judged.
@@ -53,10 +53,10 @@ def read(text: str, path: str, near_s: float | None = None, wanted: Collection[s
         intervals = list(_of_database(text, path, judge))
     else:
         intervals = list(_of_text(text, path, near_s, judge))
-        lengths, set_back = without_set_back([one.seconds for one in intervals])
-        intervals = [replace(one, seconds=seconds) for one, seconds in zip(intervals, lengths, strict=True)]
+        lengths, set_back = without_set_back([interval.seconds for interval in intervals])
+        intervals = [replace(interval, seconds=seconds) for interval, seconds in zip(intervals, lengths, strict=True)]
         notes += [SET_BACK] if set_back else []
-    samples = _samples([one for one in intervals if one.seconds > 0])
+    samples = _samples([interval for interval in intervals if interval.seconds > 0])
     if not samples:
         raise InputError(
             f"{path} has no disks of sar",
@@ -64,24 +64,27 @@ def read(text: str, path: str, near_s: float | None = None, wanted: Collection[s
             code="size.sar.none",
         )
     notes += judge.notes()
-    return {name: Measured("sar", name, found, False, None, tuple(notes)) for name, found in samples.items()}
+    return {name: DeviceSamples("sar", name, sample, False, None, tuple(notes)) for name, sample in samples.items()}
 
 
-def _samples(intervals: list[Interval]) -> dict[str, tuple[Sample, ...]]:
+def _samples(intervals: list[SarInterval]) -> dict[str, tuple[IntervalSample, ...]]:
     """One interval of each device for each interval: a missing device was idle, so that devices can be added up."""
-    names = dict.fromkeys(name for one in intervals for name in one.cells)
-    found: dict[str, tuple[Sample, ...]] = {}
+    names = dict.fromkeys(name for interval in intervals for name in interval.cells)
+    samples: dict[str, tuple[IntervalSample, ...]] = {}
     for name in names:
-        known = [columns.sample_of(one.cells[name], one.seconds) if name in one.cells else None for one in intervals]
+        known = [
+            columns.sample_of(interval.cells[name], interval.seconds) if name in interval.cells else None
+            for interval in intervals
+        ]
         if any(known):
-            found[name] = tuple(
-                _dated(one[0] if one else Sample.idle(interval.seconds), interval)
-                for one, interval in zip(known, intervals, strict=True)
+            samples[name] = tuple(
+                _dated(item[0] if item else IntervalSample.idle(interval.seconds), interval)
+                for item, interval in zip(known, intervals, strict=True)
             )
-    return found
+    return samples
 
 
-def _dated(sample: Sample, interval: Interval) -> Sample:
+def _dated(sample: IntervalSample, interval: SarInterval) -> IntervalSample:
     return sample if interval.end_s is None else replace(sample, at_s=interval.end_s - interval.seconds)
 
 
@@ -106,11 +109,11 @@ class _Calendar:
         return None if self.midnight_s is None else self.midnight_s + of_day_s
 
 
-def _of_text(text: str, path: str, near_s: float | None, judge: Judge) -> Iterator[Interval]:
+def _of_text(text: str, path: str, near_s: float | None, judge: Judge) -> Iterator[SarInterval]:
     lines = text.splitlines()
     names: list[str] = []
     stamp, calendar, lead = 0.0, _Calendar(near_s), 1
-    interval = Interval()
+    interval = SarInterval()
     for place, line in enumerate(map(plain, lines)):
         words = line.split()
         at = _time_of(words)
@@ -125,12 +128,12 @@ def _of_text(text: str, path: str, near_s: float | None, judge: Judge) -> Iterat
             lead, names, stamp = header, words[header:], at
         elif names:
             where = f"{path}, line {place + 1}"
-            found = judge.text_row(names, words[lead:], where, may_be_cut=columns.is_cut(lines, place))
-            if found is not None:
+            text_row = judge.text_row(names, words[lead:], where, may_be_cut=columns.is_cut(lines, place))
+            if text_row is not None:
                 if at != stamp:
                     yield from _whole(interval)
-                    interval, stamp = Interval(seconds=elapsed_s(stamp, at), end_s=instant_s), at
-                interval.add(judge, *found, where)
+                    interval, stamp = SarInterval(seconds=elapsed_s(stamp, at), end_s=instant_s), at
+                interval.add(judge, *text_row, where)
     yield from _whole(interval)
 
 
@@ -149,28 +152,28 @@ def _lead(words: list[str]) -> int | None:
     return None
 
 
-def _of_database(text: str, path: str, judge: Judge) -> Iterator[Interval]:
+def _of_database(text: str, path: str, judge: Judge) -> Iterator[SarInterval]:
     """``sadf -d``: one line of names after ``#``, then semicolons; the interval is the second field, its end the third."""
     lines = text.splitlines()
     names: list[str] = []
     end = ""
-    interval = Interval()
+    interval = SarInterval()
     for place, line in enumerate(lines):
         fields = line.removeprefix("# ").split(";")
         where = f"{path}, line {place + 1}"
         if line.startswith("#"):
             names = fields[3:] if columns.is_header(fields) else []
         elif names and line.strip() and "RESTART" not in line and "COMMENT" not in line:
-            found = judge.text_row(names, fields[3:], where, may_be_cut=columns.is_cut(lines, place))
-            if found is not None:
+            text_row = judge.text_row(names, fields[3:], where, may_be_cut=columns.is_cut(lines, place))
+            if text_row is not None:
                 if fields[2] != end:
                     yield from _whole(interval)
-                    interval, end = Interval(seconds=_seconds(fields[1], where), end_s=unix_s(fields[2])), fields[2]
-                interval.add(judge, *found, where)
+                    interval, end = SarInterval(seconds=_seconds(fields[1], where), end_s=unix_s(fields[2])), fields[2]
+                interval.add(judge, *text_row, where)
     yield from _whole(interval)
 
 
-def _whole(interval: Interval) -> Iterator[Interval]:
+def _whole(interval: SarInterval) -> Iterator[SarInterval]:
     """The interval, when a row of it could be read."""
     if interval.cells:
         yield interval
@@ -187,22 +190,22 @@ def _seconds(value: object, where: str) -> float:
     return possible(seconds, f"{where}: the interval", SECONDS_MAX)
 
 
-def _of_json(text: str, path: str, judge: Judge) -> tuple[list[Interval], list[str]]:
+def _of_json(text: str, path: str, judge: Judge) -> tuple[list[SarInterval], list[str]]:
     """The intervals, and notes of what was put right."""
     remedy = "write it with `LC_ALL=C sadf -j -- -d > FILE`"
     runs, notes = mended.reports(text, f"{path} is not JSON of sadf", remedy)
-    intervals = list[Interval]()
-    for place, one in enumerate(one for run in runs for one in run):
+    intervals = list[SarInterval]()
+    for place, document in enumerate(document for run in runs for document in run):
         # iostat's own JSON has a time alone there: its reports are not intervals that say how long they are.
-        stamp = one.get("timestamp")
+        stamp = document.get("timestamp")
         where = f"{path}, interval {place + 1}"
         stamp = stamp if isinstance(stamp, dict) else {}
         zone = " UTC" if stamp.get("utc") else ""
-        interval = Interval(
+        interval = SarInterval(
             seconds=_seconds(stamp.get("interval", 0), where),
             end_s=unix_s(f"{stamp.get('date')} {stamp.get('time')}{zone}"),
         )
-        for disk in one["disk"]:
+        for disk in document["disk"]:
             name = str(disk.get("disk-device"))
             row = judge.row(name, list(disk), list(disk.values()), f"{where}, {name}")
             interval.add(judge, name, row, f"{where}, {name}")

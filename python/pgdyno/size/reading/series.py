@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import cast
 
 from pgdyno.errors import InputError
-from pgdyno.size.measured import Check, Measured, Reserve, Sample
+from pgdyno.size.measured import Check, DeviceSamples, IntervalSample, Reserve
 from pgdyno.size.reading.possible import BYTES_MAX, COUNT_MAX, possible
 
 SUM, RATE, AVERAGE = "Sum", "Rate", "Average"
@@ -30,7 +30,7 @@ SPLIT, TOGETHER = ("read_ops", "write_ops", "read_bytes", "write_bytes"), ("ops"
 
 
 @dataclass(frozen=True)
-class Metric:
+class SeriesMetric:
     """What a metric means."""
 
     name: str
@@ -43,7 +43,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Family:
+class ServiceMetrics:
     """The metrics of one service, and what to ask it for."""
 
     origin: str
@@ -55,13 +55,13 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Series:
+class MetricSeries:
     """Values of one metric."""
 
     owner: str
     """Whose: a volume, a database, an instance."""
-    metric: Metric
-    family: Family
+    metric: SeriesMetric
+    family: ServiceMetrics
     statistic: str
     """Empty where it is not said."""
     points: dict[float, float]
@@ -73,24 +73,24 @@ class Series:
 
 
 def volumes(
-    found: Sequence[Series], path: str, interval_s: float | None = None, wanted: Collection[str] = ()
-) -> dict[str, Measured]:
+    series: Sequence[MetricSeries], path: str, interval_s: float | None = None, wanted: Collection[str] = ()
+) -> dict[str, DeviceSamples]:
     """The volumes of a file by their identifier.
 
     ``interval_s`` is the period if it does not follow from the distance of the values. Where all of ``wanted`` are there,
     others are not looked at. :class:`InputError` when figures are absent or of another statistic.
     """
-    owners = {one.owner for one in found}
+    owners = {metric_series.owner for metric_series in series}
     chosen = owners.intersection(wanted) if owners.issuperset(wanted) and wanted else owners
-    known = [one for one in found if one.owner in chosen]
-    merged: dict[str, dict[str, Series]] = defaultdict(dict)
-    for one in known:
-        _refuse_statistic(one, path)
-        kept = merged[one.owner].setdefault(one.metric.name, replace(one, points={}))
-        _add(kept, one, path)
-    notes = [one.note for one in known if one.note]
+    known = [metric_series for metric_series in series if metric_series.owner in chosen]
+    merged: dict[str, dict[str, MetricSeries]] = defaultdict(dict)
+    for metric_series in known:
+        _refuse_statistic(metric_series, path)
+        kept = merged[metric_series.owner].setdefault(metric_series.metric.name, replace(metric_series, points={}))
+        _add(kept, metric_series, path)
+    notes = [metric_series.note for metric_series in known if metric_series.note]
     measured = {name: list(metrics.values()) for name, metrics in merged.items()}
-    measured = {name: metrics for name, metrics in measured.items() if any(one.points for one in metrics)}
+    measured = {name: metrics for name, metrics in measured.items() if any(metric.points for metric in metrics)}
     if not measured:
         raise InputError(
             f"{path} has metrics without a value",
@@ -101,7 +101,7 @@ def volumes(
     return {name: _measured(name, metrics, path, interval_s, notes) for name, metrics in measured.items()}
 
 
-def _add(kept: Series, more: Series, path: str) -> None:
+def _add(kept: MetricSeries, more: MetricSeries, path: str) -> None:
     """The older call's label is the metric alone: a second volume's values would take the first one's place.
 
     Pages of an answer have other times, and what was asked for twice has the same values.
@@ -115,10 +115,12 @@ def _add(kept: Series, more: Series, path: str) -> None:
     kept.points.update(more.points)
 
 
-def _with_instance(owners: dict[str, list[Series]]) -> dict[str, list[Series]]:
+def _with_instance(owners: dict[str, list[MetricSeries]]) -> dict[str, list[MetricSeries]]:
     """Checks and reserves of an instance, which are its volumes' too where both are in one file."""
     of_instance = {
-        name: metrics for name, metrics in owners.items() if all(OF_INSTANCE in one.metric.figure for one in metrics)
+        name: metrics
+        for name, metrics in owners.items()
+        if all(OF_INSTANCE in metric.metric.figure for metric in metrics)
     }
     if len(of_instance) != 1 or len(owners) == 1:
         return owners
@@ -126,7 +128,7 @@ def _with_instance(owners: dict[str, list[Series]]) -> dict[str, list[Series]]:
     return {name: [*shared, *metrics] for name, metrics in owners.items() if name != instance}
 
 
-def _refuse_statistic(series: Series, path: str) -> None:
+def _refuse_statistic(series: MetricSeries, path: str) -> None:
     """A sum of operations or bytes is a whole number. One that is not is an average of something else.
 
     A sum of a rate grows with the samples of a period; of a check it says no more and no less than an average.
@@ -151,10 +153,10 @@ def _refuse_statistic(series: Series, path: str) -> None:
         )
 
 
-def _refuse_twice(name: str, metrics: Sequence[Series], path: str) -> None:
+def _refuse_twice(name: str, metrics: Sequence[MetricSeries], path: str) -> None:
     """What a volume and its instance or database count are the same requests: their sum would be twice the load."""
     for figure in (*SPLIT, *TOGETHER):
-        several = sorted(one.metric.name for one in metrics if one.metric.figure == figure)
+        several = sorted(metric.metric.name for metric in metrics if metric.metric.figure == figure)
         if len(several) > 1:
             raise InputError(
                 f"{path}: {' and '.join(several)} of {name} count the same requests",
@@ -163,17 +165,19 @@ def _refuse_twice(name: str, metrics: Sequence[Series], path: str) -> None:
             )
 
 
-def _measured(name: str, metrics: Sequence[Series], path: str, interval_s: float | None, notes: list[str]) -> Measured:
+def _measured(
+    name: str, metrics: Sequence[MetricSeries], path: str, interval_s: float | None, notes: list[str]
+) -> DeviceSamples:
     _refuse_twice(name, metrics, path)
     period_s = interval_s or _period_s(metrics, path)
     _refuse_other_periods(metrics, period_s, path, interval_s is not None)
     figures: dict[str, dict[float, float]] = {}
-    for one in metrics:
-        scale = one.metric.unit / period_s if one.metric.kind == SUM else one.metric.unit
-        into = figures.setdefault(one.metric.figure, {})
-        most = BYTES_MAX if one.metric.figure.endswith("bytes") else COUNT_MAX
-        for at, value in one.points.items():
-            what = f"{path}: {one.metric.name} of {name} at {utc(at)}, per second,"
+    for metric in metrics:
+        scale = metric.metric.unit / period_s if metric.metric.kind == SUM else metric.metric.unit
+        into = figures.setdefault(metric.metric.figure, {})
+        most = BYTES_MAX if metric.metric.figure.endswith("bytes") else COUNT_MAX
+        for at, value in metric.points.items():
+            what = f"{path}: {metric.metric.name} of {name} at {utc(at)}, per second,"
             into[at] = into.get(at, 0.0) + possible(value * scale, what, most)
     split = set(SPLIT) <= set(figures)
     if not split and not set(TOGETHER) <= set(figures):
@@ -190,39 +194,41 @@ def _measured(name: str, metrics: Sequence[Series], path: str, interval_s: float
     notes = notes + _left_out(metrics, needed, set.union(*valued.values()), times, period_s)
     samples = tuple(_sample(figures, at, period_s, split) for at in times)
     family = _family(metrics)
-    return Measured(family.origin, name, samples, split, None, tuple(dict.fromkeys(notes)), among=family.among)
+    return DeviceSamples(family.origin, name, samples, split, None, tuple(dict.fromkeys(notes)), among=family.among)
 
 
-def _family(metrics: Sequence[Series]) -> Family:
+def _family(metrics: Sequence[MetricSeries]) -> ServiceMetrics:
     """The family of the metrics that make the load; of the first metric where there are none."""
-    return next((one.family for one in metrics if one.metric.figure in (*SPLIT, *TOGETHER)), metrics[0].family)
+    return next((metric.family for metric in metrics if metric.metric.figure in (*SPLIT, *TOGETHER)), metrics[0].family)
 
 
-def _lacking(name: str, metrics: Sequence[Series], path: str) -> InputError:
+def _lacking(name: str, metrics: Sequence[MetricSeries], path: str) -> InputError:
     """Names what there is, and what is asked for in the words of the service that counted it."""
     return InputError(
-        f"{path} lacks metrics of {name}: it has {', '.join(sorted({one.metric.name for one in metrics}))}",
+        f"{path} lacks metrics of {name}: it has {', '.join(sorted({metric.metric.name for metric in metrics}))}",
         remedy=_family(metrics).remedy,
         code="size.metrics.lacking",
-        data={"owner": name, "metrics": sorted({one.metric.name for one in metrics})},
+        data={"owner": name, "metrics": sorted({metric.metric.name for metric in metrics})},
     )
 
 
 def _left_out(
-    metrics: Sequence[Series], needed: Collection[str], every: set[float], used: Sequence[float], period_s: float
+    metrics: Sequence[MetricSeries], needed: Collection[str], every: set[float], used: Sequence[float], period_s: float
 ) -> list[str]:
     """The note of periods, from the first of any metric that is needed to the last of any, in which one has no value."""
     periods = round((max(every) - min(every)) / period_s) + 1
     if periods <= len(used):
         return []
-    wanted = sorted((one for one in metrics if one.metric.figure in needed), key=lambda one: one.metric.name)
-    lacking = [one for one in wanted if every - set(one.points)]
+    wanted = sorted(
+        (metric for metric in metrics if metric.metric.figure in needed), key=lambda series: series.metric.name
+    )
+    lacking = [series for series in wanted if every - set(series.points)]
     left_out = f"{periods - len(used)} of {periods} periods are left out"
-    short = [one for one in lacking if one.points and max(one.points) < max(every)]
+    short = [item for item in lacking if item.points and max(item.points) < max(every)]
     if short and len(short) < len(wanted):
-        ends = ", ".join(f"{one.metric.name} ends at {utc(max(one.points))}" for one in short)
+        ends = ", ".join(f"{item.metric.name} ends at {utc(max(item.points))}" for item in short)
         return [f"{left_out}: {ends}, and the other metrics at {utc(max(every))}; ask again for the whole time"]
-    names = [one.metric.name for one in lacking]
+    names = [item.metric.name for item in lacking]
     whose = f"{' and '.join(names) or 'the metrics'} {'has' if len(names) == 1 else 'have'} no value there"
     return [f"{left_out}: {whose}, as when a volume is not attached"]
 
@@ -232,7 +238,7 @@ def utc(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _sample(figures: dict[str, dict[float, float]], at: float, period_s: float, split: bool) -> Sample:
+def _sample(figures: dict[str, dict[float, float]], at: float, period_s: float, split: bool) -> IntervalSample:
     if split:
         reads, writes = figures["read_ops"][at], figures["write_ops"][at]
         read_bytes, write_bytes = figures["read_bytes"][at], figures["write_bytes"][at]
@@ -247,7 +253,7 @@ def _sample(figures: dict[str, dict[float, float]], at: float, period_s: float, 
         }
         for kind in (EXCEEDED, BALANCE)
     )
-    return Sample(
+    return IntervalSample(
         period_s,
         reads,
         writes,
@@ -277,35 +283,35 @@ def _latency_ms(figures: dict[str, dict[float, float]], at: float, reads: float,
     return (read_ms * reads + write_ms * writes) / (reads + writes)
 
 
-def _refuse_other_periods(metrics: Sequence[Series], period_s: float, path: str, was_said: bool) -> None:
+def _refuse_other_periods(metrics: Sequence[MetricSeries], period_s: float, path: str, was_said: bool) -> None:
     """A sum over five minutes that is divided by one is five times the load; where a period was said, the other way round."""
-    for one in sorted(metrics, key=lambda each: each.metric.name):
-        times = sorted(one.points)
+    for metric in sorted(metrics, key=lambda each: each.metric.name):
+        times = sorted(metric.points)
         least_s = min((end - begin for begin, end in pairwise(times)), default=period_s)
         if least_s < period_s and was_said:
             raise InputError(
-                f"{path}: values of {one.metric.name} are {least_s:g} s apart, and --interval says {period_s:g} s",
+                f"{path}: values of {metric.metric.name} are {least_s:g} s apart, and --interval says {period_s:g} s",
                 remedy=f"omit --interval, or use --interval {least_s:g}s",
                 code="size.metrics.interval",
             )
-        if least_s > period_s and len(times) >= SPARSE_MIN and not was_said and one.metric.kind == SUM:
+        if least_s > period_s and len(times) >= SPARSE_MIN and not was_said and metric.metric.kind == SUM:
             raise InputError(
-                f"{path}: {one.metric.name} has a period of {least_s:g} s, and other metrics one of {period_s:g} s",
+                f"{path}: {metric.metric.name} has a period of {least_s:g} s, and other metrics one of {period_s:g} s",
                 remedy="ask for all of them with one Period",
                 code="size.metrics.periods",
             )
 
 
-def _period_s(metrics: Sequence[Series], path: str) -> float:
+def _period_s(metrics: Sequence[MetricSeries], path: str) -> float:
     """The usual distance of two values: periods that are missing make a few of them longer. Of too few, what the file says.
 
     What it says is not always right: a volume that is counted each five minutes has sums of five when each minute is asked for.
     """
     distances: Counter[float] = Counter()
-    for one in metrics:
-        distances.update(end - begin for begin, end in pairwise(sorted(one.points)))
-    stated = {one.period_s for one in metrics if one.period_s is not None}
-    if len(stated) == 1 and (len(distances) != 1 or all(len(one.points) <= SPARSE_MIN for one in metrics)):
+    for metric in metrics:
+        distances.update(end - begin for begin, end in pairwise(sorted(metric.points)))
+    stated = {metric.period_s for metric in metrics if metric.period_s is not None}
+    if len(stated) == 1 and (len(distances) != 1 or all(len(metric.points) <= SPARSE_MIN for metric in metrics)):
         return stated.pop()
     if not distances:
         raise InputError(

@@ -43,23 +43,23 @@ def seconds_of_day(text: str, *, dotted: bool = False) -> float | None:
 
     ``dotted``: a text that begins with ``10.00.01`` begins with a time and not with a date.
     """
-    found = _TIME.search(text)
-    if found is None:
+    match = _TIME.search(text)
+    if match is None:
         epoch = _EPOCH.fullmatch(text)
         if epoch:
             return float(epoch[1]) % DAY_S
         return _dotted_seconds(text, dotted)
-    hour = int(found[1])
-    if found[4]:
-        hour = hour % 12 + (12 if found[4] in "Pp" else 0)
-    return hour * 3600.0 + int(found[2]) * 60.0 + int(found[3])
+    hour = int(match[1])
+    if match[4]:
+        hour = hour % 12 + (12 if match[4] in "Pp" else 0)
+    return hour * 3600.0 + int(match[2]) * 60.0 + int(match[3])
 
 
 def _dotted_seconds(text: str, alone: bool) -> float | None:
-    found = next((one for one in _DOTTED.finditer(text) if alone or one.start() > 0), None)
-    if found is None:
+    result = next((match for match in _DOTTED.finditer(text) if alone or match.start() > 0), None)
+    if result is None:
         return None
-    hour, minute, second = (int(found[place]) for place in (1, 2, 3))
+    hour, minute, second = (int(result[place]) for place in (1, 2, 3))
     return hour * 3600.0 + minute * 60.0 + second if hour < _HOURS_MAX and minute < 60 and second < 60 else None
 
 
@@ -93,20 +93,20 @@ def unix_s(text: str, near_s: float | None = None) -> float | None:
     if of_day is None or date is None:
         return None
     zone = _zone(text)
-    found = [(day.replace(tzinfo=zone) + timedelta(seconds=of_day)).timestamp() for day in _days(date)]
+    results = [(day.replace(tzinfo=zone) + timedelta(seconds=of_day)).timestamp() for day in _days(date)]
     if near_s is not None:
-        return min(found, key=lambda one: abs(one - near_s), default=None)
-    return found[0] if found else None
+        return min(results, key=lambda result: abs(result - near_s), default=None)
+    return results[0] if results else None
 
 
 def _zone(text: str) -> timezone | None:
-    found = _ZONE.search(text)
-    if found is None:
+    match = _ZONE.search(text)
+    if match is None:
         return None
-    if found[2] is None:
+    if match[2] is None:
         return UTC
-    offset = timedelta(hours=int(found[3]), minutes=int(found[4]))
-    return timezone(-offset if found[2] == "-" else offset)
+    offset = timedelta(hours=int(match[3]), minutes=int(match[4]))
+    return timezone(-offset if match[2] == "-" else offset)
 
 
 def _days(date: re.Match[str]) -> Iterator[datetime]:

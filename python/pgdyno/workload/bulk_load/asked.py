@@ -26,7 +26,7 @@ _UNPACKED_RATIO = 4.0
 """Bytes that a compressed one becomes, about: text of this kind under gzip becomes 2.5 to 5 times as long. For estimates."""
 _MAGIC = frozenset("*?[")
 _OF_GENERATED = ("scale", "gzip", "tables")
-_SETS: dict[str, GeneratedSet] = {one.name: one for one in (imdb.SET, tpch.SET)}
+_SETS: dict[str, GeneratedSet] = {item.name: item for item in (imdb.SET, tpch.SET)}
 _CONNECTIONS_LIMIT = 256
 """Sessions that `pgdyno load` takes at most."""
 
@@ -116,7 +116,7 @@ class BulkTable(BaseModel):
         """Bytes of all files before any compression, about; :class:`InputError` as :meth:`sources`."""
         if self.generated is not None:
             return self.generated.input_bytes(self.names, self.scale)
-        paths = [path for found in self.sources().values() for path in found]
+        paths = [path for source in self.sources().values() for path in source]
         return round(sum(path.stat().st_size * _ratio(path) for path in paths))
 
     def record(self) -> dict[str, Any]:
@@ -143,13 +143,13 @@ def paths_of(pattern: str) -> list[Path]:
     path = Path(pattern)
     if path.is_file():
         return [path]
-    found = []
+    paths = []
     if _MAGIC & set(pattern):
         below, rest = (Path(path.anchor), path.relative_to(path.anchor)) if path.is_absolute() else (Path(), path)
-        found = sorted(one for one in below.glob(str(rest)) if one.is_file())
-    if not found:
+        paths = sorted(path for path in below.glob(str(rest)) if path.is_file())
+    if not paths:
         raise InputError(f"no file matches {pattern}", remedy="name existing files, relative to the experiment file")
-    return found
+    return paths
 
 
 def _split(entry: str) -> tuple[str, str]:

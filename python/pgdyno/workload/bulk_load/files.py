@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno import _engine
 from pgdyno.host import paths, preflight
-from pgdyno.host.journal import Journal
+from pgdyno.host.journal import HostJournal
 from pgdyno.workload.generated import GZIP_SHARE
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ def generated(bulk: BulkTable, seed: int, progress: Progress) -> Iterator[tuple[
     preflight.require_memory(needed + made.memory_bytes, "making files to load")
     folder = paths.image_dir() / f"files-{secrets.token_hex(3)}"
     files = [made.files[table] for table in bulk.names]
-    asked = [*made.arguments(bulk.scale, folder, files, seed=seed, gzip=bulk.gzip), *made.engine_options]
+    texts = [*made.arguments(bulk.scale, folder, files, seed=seed, gzip=bulk.gzip), *made.engine_options]
     summary: dict[str, Any] = {}
-    with Journal(paths.state_dir()).directory(folder):
-        with contextlib.closing(_engine.lines(["generate", made.name, *asked], {})) as lines:
+    with HostJournal(paths.state_dir()).directory(folder):
+        with contextlib.closing(_engine.lines(["generate", made.name, *texts], {})) as lines:
             for line in lines:
                 if "progress" in line:
                     progress(line["progress"]["share"], "generate files")
                 summary = line.get("summary", summary)
-        found = {one["name"]: one for one in summary["files"]}
-        of_tables = [(table, found[made.files[table]]) for table in bulk.names]
-        yield tuple(Files(table, (Path(one["path"]),), int(one["rows"])) for table, one in of_tables)
+        document = {file["name"]: file for file in summary["files"]}
+        of_tables = [(table, document[made.files[table]]) for table in bulk.names]
+        yield tuple(Files(table, (Path(item["path"]),), int(item["rows"])) for table, item in of_tables)

@@ -21,7 +21,7 @@ _SECOND_NS = 1_000_000_000
 
 
 @dataclass
-class _Course:
+class _TableProgress:
     """One table, as it was heard of. Instants are the host's."""
 
     begin_ns: int = 0
@@ -31,24 +31,24 @@ class _Course:
 
     def points(self) -> list[tuple[int, int]]:
         """(instant, rows that had come in) from its begin to the end of its transfer."""
-        found = [(self.begin_ns, 0)]
+        points = [(self.begin_ns, 0)]
         for t_ns, event in self.moments:
-            if t_ns > found[-1][0]:
-                found.append((t_ns, max(found[-1][1], int(event["rows_loaded"]))))
+            if t_ns > points[-1][0]:
+                points.append((t_ns, max(points[-1][1], int(event["rows_loaded"]))))
         if self.end_ns is not None:
             later_s = sum(seconds for step, seconds in self.loaded["steps_s"].items() if step != "transfer")
-            last_ns = max(found[-1][0] + 1, self.end_ns - round(later_s * 1e9))
-            found.append((last_ns, int(self.loaded["rows_loaded"])))
-        return found
+            last_ns = max(points[-1][0] + 1, self.end_ns - round(later_s * 1e9))
+            points.append((last_ns, int(self.loaded["rows_loaded"])))
+        return points
 
 
-class Heard:
+class LoaderOutput:
     """What the loader's process has said."""
 
     def __init__(self, files: Sequence[Files]) -> None:
-        self._files = {one.table: one for one in files}
-        self._sizes = {one.table: one.stored_bytes for one in files}
-        self._courses = {one.table: _Course() for one in files}
+        self._files = {file.table: file for file in files}
+        self._sizes = {file.table: file.stored_bytes for file in files}
+        self._courses = {file.table: _TableProgress() for file in files}
         self._shares = dict.fromkeys(self._files, 0.0)
         self._checkpoint: dict[str, int] | None = None
         self.end_ns: int | None = None
@@ -88,7 +88,7 @@ class Heard:
         done = {table: course.loaded for table, course in self._courses.items()}
         rows = sum(int(loaded["rows_loaded"]) for loaded in done.values())
         account = record.Account(scheduled=rows, skipped=0, succeeded=rows, failed=0)
-        phase = record.Phase(name="measure", begin_ns=clock.instant_ns(begin_ns), end_ns=clock.instant_ns(end_ns))
+        phase = record.RunPhase(name="measure", begin_ns=clock.instant_ns(begin_ns), end_ns=clock.instant_ns(end_ns))
         cpu_s = sum(float(loaded["client_cpu_s"]) for loaded in done.values())
         return Outcome(
             phases=(phase,),
@@ -113,7 +113,7 @@ class Heard:
             moments=tables.from_rows("workload/bulk_load", self._moments(clock)),
         )
 
-    def _throughput(self, phase: record.Phase, clock: SubjectClock) -> list[dict[str, Any]]:
+    def _throughput(self, phase: record.RunPhase, clock: SubjectClock) -> list[dict[str, Any]]:
         """Rows of all tables that came in by the second; between two lines of a table they are taken to come evenly."""
         import numpy as np
 
@@ -153,7 +153,7 @@ class Heard:
 
     def _checks(self) -> Iterator[record.Check]:
         """That every row of a file that was made here came in; the loader itself has held its ledger against the files."""
-        known = {table: one.rows for table, one in self._files.items() if one.rows is not None}
+        known = {table: file.rows for table, file in self._files.items() if file.rows is not None}
         loaded = {table: int(course.loaded["rows_loaded"]) for table, course in self._courses.items()}
         wrong = [f"{table}: {loaded[table]:,} of {rows:,}" for table, rows in known.items() if loaded[table] != rows]
         detail = ", ".join(wrong) or f"{sum(loaded.values()):,} rows of {len(loaded)} tables"

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.workload.bulk_load.heard import Heard
+from pgdyno.workload.bulk_load.heard import LoaderOutput
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.watch import now_ns
 
@@ -21,7 +21,7 @@ WORDS = Words("the loader", "the load", "raise workload.bulk.timeout")
 
 
 @dataclass(frozen=True)
-class Loading:
+class BulkLoadRunner:
     """Runs a load; it is a :class:`pgdyno.workload.outcome.Runner`."""
 
     bulk: BulkTable
@@ -32,7 +32,7 @@ class Loading:
 
         Raises what the loader ends with; :class:`PgdynoError` when it takes longer than it may.
         """
-        own, heard = request.clock, Heard(self.files)
+        own, output = request.clock, LoaderOutput(self.files)
         limit_s = self.bulk.timeout_s * own.dilation
         command = [*request.prefix, sys.executable, "-m", "pgdyno.loader.several"]
         with HelperProcess(command, request.out_dir / "load.log", environment(request.env), WORDS) as process:
@@ -42,27 +42,27 @@ class Loading:
             begin_ns = now_ns()
             with contextlib.closing(process.go(limit_s)) as lines:
                 for line in lines:
-                    heard.take(line)
-                    request.progress(heard.share, heard.words)
+                    output.take(line)
+                    request.progress(output.share, output.words)
             request.on_measure_end()
-        if heard.end_ns is None:
+        if output.end_ns is None:
             raise process.failure(limit_s)
-        return heard.outcome(self.bulk, begin_ns, heard.end_ns, own)
+        return output.outcome(self.bulk, begin_ns, output.end_ns, own)
 
     def _document(self, server: Server) -> dict[str, Any]:
         """The input of the process."""
         return {
             "parallel": self.bulk.order == "parallel",
-            "loads": [self._asked(one, server.dsn) for one in self.files],
+            "loads": [self._asked(file, server.dsn) for file in self.files],
         }
 
-    def _asked(self, one: Files, dsn: str) -> dict[str, Any]:
+    def _asked(self, files: Files, dsn: str) -> dict[str, Any]:
         """The fields of :class:`pgdyno.loader.Asked` for one table. What is not said is as in `pgdyno load`."""
         bulk = self.bulk
-        asked: dict[str, Any] = {
-            "sources": [str(path) for path in one.paths],
+        document: dict[str, Any] = {
+            "sources": [str(path) for path in files.paths],
             "into": dsn,
-            "table": one.table,
+            "table": files.table,
             "create": bulk.generate is None and bulk.definitions is None,
             "vacuum": bulk.vacuum,
             "checkpoint": False,
@@ -72,5 +72,5 @@ class Loading:
             **({} if bulk.generated is None else bulk.generated.loaded_as),
         }
         if bulk.connections is not None:
-            asked |= {"connections": bulk.connections, "connections_max": bulk.connections}
-        return asked if bulk.chunk_bytes is None else asked | {"chunk_bytes": bulk.chunk_bytes}
+            document |= {"connections": bulk.connections, "connections_max": bulk.connections}
+        return document if bulk.chunk_bytes is None else document | {"chunk_bytes": bulk.chunk_bytes}

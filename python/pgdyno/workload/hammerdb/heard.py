@@ -35,7 +35,7 @@ _TYPES: Final = {
 
 
 @dataclass
-class Heard:
+class HammerdbOutput:
     """All that a run has said so far; instants are CLOCK_MONOTONIC of the host, when a line arrived."""
 
     hide: Callable[[str], str] = str
@@ -84,20 +84,20 @@ class Heard:
 
     def take(self, line: str, t_ns: int) -> None:
         """One line, without its end."""
-        if found := _COUNTER.match(line):
-            self.counters.append((t_ns, int(found[1])))
-        elif found := _FAILED.search(line):
-            self.failed[_TYPES[found[1]]] += 1
+        if match := _COUNTER.match(line):
+            self.counters.append((t_ns, int(match[1])))
+        elif match := _FAILED.search(line):
+            self.failed[_TYPES[match[1]]] += 1
             if self.begin_ns and not self.end_ns:
-                self.failed_measured[_TYPES[found[1]]] += 1
-        elif found := _ENDED.search(line):
-            self.finished[found[2]] += 1
+                self.failed_measured[_TYPES[match[1]]] += 1
+        elif match := _ENDED.search(line):
+            self.finished[match[2]] += 1
         elif _BROKEN.search(line) or _SWITCHED.search(line) or line.startswith("Error"):
             self.wrong.append(self.hide(" ".join(line.split())))
-        elif found := _NOPM_FIRST.search(line):
-            self.nopm, self.tpm = int(found[1]), int(found[2])
-        elif found := _TPM_FIRST.search(line):
-            self.tpm, self.nopm = int(found[1]), int(found[2])
+        elif match := _NOPM_FIRST.search(line):
+            self.nopm, self.tpm = int(match[1]), int(match[2])
+        elif match := _TPM_FIRST.search(line):
+            self.tpm, self.nopm = int(match[1]), int(match[2])
         else:
             self._take_phase(line, t_ns)
 
@@ -108,7 +108,7 @@ class Heard:
             self.begin_ns = t_ns
         elif _MEASURED in line:
             self.end_ns = t_ns
-        elif found := _USERS.search(line):
-            self.users = int(found[1])
-        elif self.version is None and (found := VERSION.search(line)):
-            self.version = found[1]
+        elif match := _USERS.search(line):
+            self.users = int(match[1])
+        elif self.version is None and (match := VERSION.search(line)):
+            self.version = match[1]

@@ -35,7 +35,7 @@ _SHOWN: Final = 3
 _END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s AND usename = current_user"
 
 
-class Hearing(Protocol):
+class LineParser(Protocol):
     """What is made of the lines of a run; instants are CLOCK_MONOTONIC of the host."""
 
     begin_ns: int
@@ -105,11 +105,11 @@ def _end_sessions(server: Server, name: str) -> None:
         connection.execute(_END.encode(), [name])
 
 
-class Listening:
+class HammerdbMonitor:
     """Hears HammerDB, keeps what it says without the password, and calls when what is measured begins and ends."""
 
-    def __init__(self, request: RunRequest, login: Login, heard: Hearing) -> None:
-        self._heard, self._request, self._login = heard, request, login
+    def __init__(self, request: RunRequest, login: Login, parser: LineParser) -> None:
+        self._heard, self._request, self._login = parser, request, login
         self._rest = b""
         self._kept: list[str] = []
         self._told_ns = 0

@@ -35,7 +35,7 @@ _PERCENTILES: Final = {"P25": 0.25, "P50": 0.50, "P75": 0.75, "P95": 0.95, "P99"
 
 
 @dataclass(frozen=True)
-class Times:
+class TransactionTimes:
     """One type of transaction."""
 
     calls: int
@@ -56,14 +56,14 @@ class Times:
         high_ms = math.fsum(many * upper for many, _, upper in steps)
         asked_ms = self.mean_ms * count
         above = 1.0 if high_ms <= low_ms else min(1.0, max(0.0, (asked_ms - low_ms) / (high_ms - low_ms)))
-        found: dict[int, int] = {}
+        buckets_us: dict[int, int] = {}
         for many, lower, upper in steps:
             at_upper = max(1, round(many * above))
             for value_ms, number in ((upper, at_upper), (lower, many - at_upper)):
                 if number:
                     value_us = round(value_ms * 1e3)
-                    found[value_us] = found.get(value_us, 0) + number
-        return found
+                    buckets_us[value_us] = buckets_us.get(value_us, 0) + number
+        return buckets_us
 
     def _steps(self, count: int) -> Iterator[tuple[int, float, float]]:
         """(How many, more than this, at most that) between neighbouring marks."""
@@ -80,7 +80,7 @@ class Profile:
 
     users: int
     """That reported their times."""
-    times: Mapping[str, Times]
+    times: Mapping[str, TransactionTimes]
     """By type of transaction."""
 
     @property
@@ -98,14 +98,15 @@ def read(text: str) -> Profile | None:
     calls, total_ms = defaultdict[str, int](int), defaultdict[str, float](float)
     parts = _SECTION.split(text)
     for user, summary, section in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        told = _figures(section)
+        values = _figures(section)
         if user is not None:
-            for name, figures in told.items():
+            for name, figures in values.items():
                 calls[name] += round(figures["CALLS"])
                 total_ms[name] += figures["CALLS"] * figures["AVG"]
         if summary is not None:
             return Profile(
-                int(summary), {name: _times(told[name], calls[name], total_ms[name]) for name in told if calls[name]}
+                int(summary),
+                {name: _times(values[name], calls[name], total_ms[name]) for name in values if calls[name]},
             )
     return None
 
@@ -113,22 +114,22 @@ def read(text: str) -> Profile | None:
 def _figures(section: str) -> dict[str, dict[str, float]]:
     """By type, what a section says of it; without those that lack a figure."""
     parts = _PROCEDURE.split(section)
-    found = {}
+    document = {}
     for name, figures in zip(parts[1::2], parts[2::2], strict=True):
-        told = {key: float(value) for key, value in _FIGURE.findall(figures)}
-        if name in PROCEDURES and {"CALLS", "MIN", "AVG", "MAX", "P50"} <= told.keys():
-            found[PROCEDURES[name]] = told
-    return found
+        values = {key: float(value) for key, value in _FIGURE.findall(figures)}
+        if name in PROCEDURES and {"CALLS", "MIN", "AVG", "MAX", "P50"} <= values.keys():
+            document[PROCEDURES[name]] = values
+    return document
 
 
-def _times(told: Mapping[str, float], calls: int, total_ms: float) -> Times:
-    marks = [(share, told[key]) for key, share in _PERCENTILES.items() if key in told]
-    return Times(calls, total_ms / calls, _rising([(0.0, told["MIN"]), *marks, (1.0, told["MAX"])]))
+def _times(values: Mapping[str, float], calls: int, total_ms: float) -> TransactionTimes:
+    marks = [(share, values[key]) for key, share in _PERCENTILES.items() if key in values]
+    return TransactionTimes(calls, total_ms / calls, _rising([(0.0, values["MIN"]), *marks, (1.0, values["MAX"])]))
 
 
 def _rising(marks: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
     """The marks with no value below the one before: its percentiles are of a sample, its least and greatest of all calls."""
-    found: list[tuple[float, float]] = []
+    results: list[tuple[float, float]] = []
     for share, value in marks:
-        found.append((share, max([value, *(one for _, one in found[-1:])])))
-    return tuple(found)
+        results.append((share, max([value, *(value for _, value in results[-1:])])))
+    return tuple(results)

@@ -28,7 +28,7 @@ MS_NS: Final = 1_000_000
 
 
 @dataclass
-class Asked:
+class RunningQuery:
     """A query, from when HammerDB said that it asks it."""
 
     user: int
@@ -44,7 +44,7 @@ class Asked:
 
 
 @dataclass
-class Refreshed:
+class RefreshTiming:
     """A refresh function."""
 
     function: Literal["insert", "delete"]
@@ -65,7 +65,7 @@ class Mean:
 
 
 @dataclass
-class QueriesHeard:
+class QueriesOutput:
     """All that a run has said so far; instants are CLOCK_MONOTONIC of the host, when a line arrived."""
 
     hide: Callable[[str], str] = str
@@ -80,8 +80,8 @@ class QueriesHeard:
     """When the last user had ended."""
     closed_ns: int = 0
     """When its output ended, or it was ended."""
-    queries: list[Asked] = field(default_factory=list)
-    refreshed: list[Refreshed] = field(default_factory=list)
+    queries: list[RunningQuery] = field(default_factory=list)
+    refreshed: list[RefreshTiming] = field(default_factory=list)
     means: list[Mean] = field(default_factory=list)
     finished: Counter[str] = field(default_factory=Counter)
     """Users by SUCCESS and FAILED."""
@@ -89,7 +89,7 @@ class QueriesHeard:
     """What ended users early, or made it run something else than it was asked for."""
     _sets: Counter[int] = field(default_factory=Counter)
     """User -> sets of queries that it completed."""
-    _asking: dict[int, Asked] = field(default_factory=dict)
+    _asking: dict[int, RunningQuery] = field(default_factory=dict)
     _functions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     @property
@@ -97,72 +97,72 @@ class QueriesHeard:
         """What it does; empty before it began."""
         if not self.begin_ns:
             return ""
-        done = [one for one in self.queries if one.end_ns]
+        done = [query for query in self.queries if query.end_ns]
         last = f", Q{done[-1].query} took {done[-1].seconds:.2f} s" if done else ""
         return f"{len(done):,} of {self.planned:,} queries{last}"
 
     def share(self, t_ns: int) -> float:
         """How far it is, by the number of queries."""
         del t_ns
-        return min(1.0, sum(one.end_ns > 0 for one in self.queries) / max(1, self.planned))
+        return min(1.0, sum(query.end_ns > 0 for query in self.queries) / max(1, self.planned))
 
     def take(self, line: str, t_ns: int) -> None:
         """One line, without its end."""
         if _BROKEN.search(line) or line.startswith("Error"):
             self.wrong.append(self.hide(" ".join(line.split())))
-        elif found := _USER.search(line):
-            self._take_of_user(int(found[1]), found[2], t_ns)
-        elif self.version is None and (found := VERSION.search(line)):
-            self.version = found[1]
+        elif match := _USER.search(line):
+            self._take_of_user(int(match[1]), match[2], t_ns)
+        elif self.version is None and (match := VERSION.search(line)):
+            self.version = match[1]
 
     def _take_of_user(self, user: int, text: str, t_ns: int) -> None:
-        if found := _ASKS.search(text):
+        if match := _ASKS.search(text):
             if (before := self._asking.get(user)) is not None:
                 before.end_ns, before.error = t_ns, before.error or "its end was not said"
-            one = Asked(user, self._sets[user] + 1, int(found[2]), int(found[1]), t_ns)
+            query = RunningQuery(user, self._sets[user] + 1, int(match[2]), int(match[1]), t_ns)
             self.begin_ns = self.begin_ns or t_ns
-            self.queries.append(one)
-            self._asking[user] = one
-        elif found := _ANSWERED.search(text):
-            self._answered(user, int(found[1]), float(found[2]), t_ns)
-        elif found := _FAILED.search(text):
-            self._failed(user, self.hide((found[1] or found[2]).strip()))
-        elif found := _SET.search(text):
-            self._sets[user] = int(found[1])
-        elif found := _MEAN.search(text):
-            self.means.append(Mean(user, self._sets[user], int(found[1]), float(found[2])))
-        elif found := _REFRESHES.search(text):
-            self._refreshes("insert" if found[1] == "New" else "delete", found[2], t_ns)
-        elif found := _ENDED.search(text):
-            self.finished[found[1]] += 1
+            self.queries.append(query)
+            self._asking[user] = query
+        elif match := _ANSWERED.search(text):
+            self._answered(user, int(match[1]), float(match[2]), t_ns)
+        elif match := _FAILED.search(text):
+            self._failed(user, self.hide((match[1] or match[2]).strip()))
+        elif match := _SET.search(text):
+            self._sets[user] = int(match[1])
+        elif match := _MEAN.search(text):
+            self.means.append(Mean(user, self._sets[user], int(match[1]), float(match[2])))
+        elif match := _REFRESHES.search(text):
+            self._refreshes("insert" if match[1] == "New" else "delete", match[2], t_ns)
+        elif match := _ENDED.search(text):
+            self.finished[match[1]] += 1
             if self.finished.total() == self.users:
                 self.end_ns = t_ns
         elif _OTHER_SCALE in text:
             self.wrong.append(" ".join(text.split()))
 
     def _answered(self, user: int, query: int, seconds: float, t_ns: int) -> None:
-        one = self._asking.pop(user, None)
-        if one is None or one.query != query:
+        running_query = self._asking.pop(user, None)
+        if running_query is None or running_query.query != query:
             self.wrong.append(f"user {user} completed query {query}, which it had not begun")
             return
-        one.seconds, one.end_ns = seconds, t_ns
+        running_query.seconds, running_query.end_ns = seconds, t_ns
         # Its time is the one that it printed; its end is when that was heard.
-        one.begin_ns = t_ns - max(round(seconds * 1e9), MS_NS // 2)
+        running_query.begin_ns = t_ns - max(round(seconds * 1e9), MS_NS // 2)
 
     def _failed(self, user: int, error: str) -> None:
-        one = self._asking.get(user)
-        if one is None:
+        query = self._asking.get(user)
+        if query is None:
             # The view of query 15 is dropped after its time was printed.
             self.wrong.append(f"user {user}: {error}")
         else:
-            one.error = one.error or error
+            query.error = query.error or error
 
     def _refreshes(self, function: Literal["insert", "delete"], seconds: str | None, t_ns: int) -> None:
         if seconds is None:
             self.begin_ns = self.begin_ns or t_ns
             self._functions[function] += 1
-            self.refreshed.append(Refreshed(function, self._functions[function], t_ns))
+            self.refreshed.append(RefreshTiming(function, self._functions[function], t_ns))
             return
-        begun = next((one for one in reversed(self.refreshed) if one.function == function), None)
+        begun = next((timing for timing in reversed(self.refreshed) if timing.function == function), None)
         if begun is not None:
             begun.begin_ns, begun.end_ns = t_ns - max(round(float(seconds) * 1e9), MS_NS // 2), t_ns

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.errors import PgdynoError
 from pgdyno.workload.hammerdb import queries_recorded, query_script
-from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, Listening, scripted, started
-from pgdyno.workload.hammerdb.queries_heard import QueriesHeard
+from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, HammerdbMonitor, scripted, started
+from pgdyno.workload.hammerdb.queries_heard import QueriesOutput
 from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.watch import SECOND_NS, now_ns
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class QueriesRunning:
+class HammerdbQueriesRunner:
     """Runs streams of queries by HammerDB; it is a :class:`pgdyno.workload.outcome.Runner`."""
 
     streams: Streams
@@ -29,29 +29,29 @@ class QueriesRunning:
 
         :class:`PgdynoError` when not a single query brought its rows. ``request.out_dir`` receives ``hammerdb.log``, what it printed.
         """
-        asked, login = self.streams, Login.of(server)
-        if asked.functions is not None and not asked.functions.are_fresh(server):
+        streams, login = self.streams, Login.of(server)
+        if streams.functions is not None and not streams.functions.are_fresh(server):
             raise PgdynoError(
                 "the tables were refreshed before: their orders are not those of the load",
                 remedy="build them with HammerDB again",
             )
-        users = query_script.users_of(asked)
-        heard = QueriesHeard(login.hidden, asked.planned, users)
-        with scripted(request, query_script.text(asked, login)) as path:
-            listening, begun_ns = Listening(request, login, heard), now_ns()
+        users = query_script.users_of(streams)
+        output = QueriesOutput(login.hidden, streams.planned, users)
+        with scripted(request, query_script.text(streams, login)) as path:
+            listening, begun_ns = HammerdbMonitor(request, login, output), now_ns()
             start_ns = int((START_S + START_OF_USER_S * users) * SECOND_NS)
             limit_ns = int(request.duration_s * SECOND_NS)
 
             def give_up_ns() -> int:
-                return heard.begin_ns + limit_ns if heard.begin_ns else begun_ns + start_ns
+                return output.begin_ns + limit_ns if output.begin_ns else begun_ns + start_ns
 
             with started(server, request, path) as process:
                 request.on_start(process.pid)
                 ended = listening.until_the_end(process, give_up_ns)
-        if not any(one.end_ns and not one.error for one in heard.queries):
-            failed = next((f"query {one.query}: {one.error}" for one in heard.queries if one.error), "")
+        if not any(query.end_ns and not query.error for query in output.queries):
+            failed = next((f"query {query.query}: {query.error}" for query in output.queries if query.error), "")
             raise PgdynoError(
                 f"HammerDB ended before a query brought its rows: {failed or listening.last_words}",
                 remedy="hammerdb.log in the run's directory has all that it printed",
             )
-        return queries_recorded.outcome(asked, heard, late=not ended)
+        return queries_recorded.outcome(streams, output, late=not ended)

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pgdyno.workload.tpch.streams import Streams
 
 
-def users_of(asked: Streams) -> int:
+def users_of(streams: Streams) -> int:
     """Its virtual users: one for each stream, and where rows are refreshed beside them the first one does that."""
-    return asked.clients + (asked.refresh == "stream")
+    return streams.clients + (streams.refresh == "stream")
 
 
-def text(asked: Streams, login: Login) -> str:
+def text(streams: Streams, login: Login) -> str:
     """The script of a run."""
-    return "".join(f"{line}\n" for line in _lines(asked, login))
+    return "".join(f"{line}\n" for line in _lines(streams, login))
 
 
-def _lines(asked: Streams, login: Login) -> Iterator[str]:
+def _lines(streams: Streams, login: Login) -> Iterator[str]:
     yield from opening("TPC-H", login)
     for key, value in (
         ("pg_tpch_user", login.user),
@@ -31,11 +31,11 @@ def _lines(asked: Streams, login: Login) -> Iterator[str]:
         ("pg_tpch_dbase", login.dbname),
     ):
         yield f"diset tpch {key} {{{value}}}"
-    functions = asked.functions
+    functions = streams.functions
     settings: dict[str, object] = {
-        "pg_scale_fact": round(asked.scale_factor),
-        "pg_total_querysets": asked.query_sets,
-        "pg_degree_of_parallel": asked.degree,
+        "pg_scale_fact": round(streams.scale_factor),
+        "pg_total_querysets": streams.query_sets,
+        "pg_degree_of_parallel": streams.degree,
         "pg_raise_query_error": False,
         "pg_verbose": False,
         "pg_refresh_on": functions is not None,
@@ -48,7 +48,7 @@ def _lines(asked: Streams, login: Login) -> Iterator[str]:
     for key, chosen in settings.items():
         yield setting("tpch", key, chosen)
     # All streams begin at once.
-    yield from virtual_users(users_of(asked), 0)
+    yield from virtual_users(users_of(streams), 0)
     yield "vurun"
     yield "vudestroy"
     yield "exit"

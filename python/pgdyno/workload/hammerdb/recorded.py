@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from pgdyno.store import tables
-from pgdyno.store.record import Account, Check, DriverRecord, Phase
+from pgdyno.store.record import Account, Check, DriverRecord, RunPhase
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
 from pgdyno.workload.tpcc_audit import MIX
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.workload.hammerdb.heard import Heard
+    from pgdyno.workload.hammerdb.heard import HammerdbOutput
     from pgdyno.workload.hammerdb.profile import Profile
-    from pgdyno.workload.hammerdb.script import Asked
+    from pgdyno.workload.hammerdb.script import ScriptOptions
 
 SECOND_NS: Final = 1_000_000_000
 LATE_MAX: Final = 0.02
@@ -34,32 +34,34 @@ _LATE_S: Final = 0.5
 _NAMES: Final = tuple(name for name, _ in MIX)
 
 
-def outcome(spec: Asked, heard: Heard, profile: Profile | None, minutes: int, minute_s: float) -> Outcome:
+def outcome(
+    spec: ScriptOptions, output: HammerdbOutput, profile: Profile | None, minutes: int, minute_s: float
+) -> Outcome:
     """The run. One that came to no result has nothing measured, and a check that failed."""
-    begin_ns, end_ns = heard.begin_ns, heard.end_ns or max(heard.begin_ns, heard.closed_ns)
+    begin_ns, end_ns = output.begin_ns, output.end_ns or max(output.begin_ns, output.closed_ns)
     calls = {name: 0 if profile is None or name not in profile.times else profile.times[name].calls for name in _NAMES}
-    done = {name: max(0, calls[name] - heard.failed[name]) for name in _NAMES}
-    measured = _measured(done, (heard.nopm or 0) * minutes if heard.whole else 0)
-    failed, failed_all = sum(heard.failed_measured.values()) if heard.whole else 0, sum(heard.failed.values())
+    done = {name: max(0, calls[name] - output.failed[name]) for name in _NAMES}
+    measured = _measured(done, (output.nopm or 0) * minutes if output.whole else 0)
+    failed, failed_all = sum(output.failed_measured.values()) if output.whole else 0, sum(output.failed.values())
     latency = _latency(profile, measured, begin_ns, end_ns)
     return Outcome(
         phases=(
-            Phase(name="warmup", begin_ns=heard.bench_ns, end_ns=begin_ns),
-            Phase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
+            RunPhase(name="warmup", begin_ns=output.bench_ns, end_ns=begin_ns),
+            RunPhase(name="measure", begin_ns=begin_ns, end_ns=end_ns),
         ),
         account=_account(sum(measured.values()), failed),
         account_total=_account(sum(done.values()), failed_all),
         writes_total=done["payment"],
         uncounted_max=0,
         latency=latency,
-        throughput=_throughput(heard, done, measured),
+        throughput=_throughput(output, done, measured),
         service=None,
         statement=None,
         histograms=histogram.document(latency, begin_ns, end_ns),
         checks=tuple(
-            _checks(spec, heard, profile, minutes * minute_s, counted=(measured["new_order"], done["new_order"]))
+            _checks(spec, output, profile, minutes * minute_s, counted=(measured["new_order"], done["new_order"]))
         ),
-        driver=DriverRecord(engine="hammerdb", version=heard.version, threads=spec.clients),
+        driver=DriverRecord(engine="hammerdb", version=output.version, threads=spec.clients),
         succeeded_by_type=measured,
         succeeded_by_type_total=done,
     )
@@ -94,17 +96,17 @@ def _latency(profile: Profile | None, measured: Mapping[str, int], begin_ns: int
     return tables.from_rows("workload/latency", rows)
 
 
-def _throughput(heard: Heard, done: Mapping[str, int], measured: Mapping[str, int]) -> pa.Table:
+def _throughput(output: HammerdbOutput, done: Mapping[str, int], measured: Mapping[str, int]) -> pa.Table:
     """Both phases in the bins of the transaction counter, whose sums are those of the account."""
-    if not heard.whole:
+    if not output.whole:
         return tables.empty("workload/throughput")
     before = {name: max(0, done[name] - measured[name]) for name in _NAMES}
     rows: list[dict[str, Any]] = []
     for begin_ns, end_ns, counts, failed in (
-        (heard.bench_ns, heard.begin_ns, before, heard.failed - heard.failed_measured),
-        (heard.begin_ns, heard.end_ns, measured, heard.failed_measured),
+        (output.bench_ns, output.begin_ns, before, output.failed - output.failed_measured),
+        (output.begin_ns, output.end_ns, measured, output.failed_measured),
     ):
-        edges, weights = _bins(heard.counters, begin_ns, end_ns)
+        edges, weights = _bins(output.counters, begin_ns, end_ns)
         for name in _NAMES:
             each = zip(_spread(counts[name], weights), _spread(failed[name], weights), strict=True)
             rows += [
@@ -131,27 +133,27 @@ def _spread(count: int, weights: Sequence[float]) -> list[int]:
     whole = math.fsum(weights)
     if whole <= 0:
         return [count, *[0] * (len(weights) - 1)]
-    found, sofar, given = [], 0.0, 0
+    spread, sofar, given = [], 0.0, 0
     for weight in weights:
         sofar += weight
         upto = round(count * sofar / whole)
-        found.append(upto - given)
+        spread.append(upto - given)
         given = upto
-    return found
+    return spread
 
 
 def _checks(
-    spec: Asked, heard: Heard, profile: Profile | None, planned_s: float, *, counted: tuple[int, int]
+    spec: ScriptOptions, output: HammerdbOutput, profile: Profile | None, planned_s: float, *, counted: tuple[int, int]
 ) -> Iterator[Check]:
-    yield _result(heard, *counted)
-    yield _users(spec, heard)
-    lasted_s = (heard.end_ns - heard.begin_ns) / SECOND_NS if heard.end_ns else 0.0
+    yield _result(output, *counted)
+    yield _users(spec, output)
+    lasted_s = (output.end_ns - output.begin_ns) / SECOND_NS if output.end_ns else 0.0
     yield Check(
         name="measured_under_load",
-        ok=heard.whole and abs(lasted_s - planned_s) <= max(_LATE_S, LATE_MAX * planned_s),
+        ok=output.whole and abs(lasted_s - planned_s) <= max(_LATE_S, LATE_MAX * planned_s),
         detail=f"measured {lasted_s:.3f} s of {planned_s:g} s; HammerDB divides by these, so {LATE_MAX:.0%} are allowed",
     )
-    told = (
+    text = (
         "it wrote none"
         if profile is None
         else f"{profile.users} of {spec.clients} users, {len(profile.times)} of 5 types"
@@ -159,29 +161,29 @@ def _checks(
     yield Check(
         name="hammerdb_time_profile",
         ok=profile is not None and profile.complete and profile.users == spec.clients,
-        detail=f"time profile: {told}",
+        detail=f"time profile: {text}",
     )
 
 
-def _result(heard: Heard, measured: int, whole: int) -> Check:
+def _result(output: HammerdbOutput, measured: int, whole: int) -> Check:
     """It came to one, and measured no more New-Orders than its users made in the whole run."""
-    if not heard.whole or heard.nopm is None or heard.tpm is None:
+    if not output.whole or output.nopm is None or output.tpm is None:
         return Check(name="hammerdb_result", ok=False, detail="HammerDB ended without a TEST RESULT")
     return Check(
         name="hammerdb_result",
         ok=measured <= whole,
-        detail=f"HammerDB printed {heard.nopm:,} NOPM and {heard.tpm:,} TPM: {measured:,} New-Orders, of {whole:,} in the whole run",
-        figures={"hammerdb_nopm": heard.nopm, "hammerdb_tpm": heard.tpm},
+        detail=f"HammerDB printed {output.nopm:,} NOPM and {output.tpm:,} TPM: {measured:,} New-Orders, of {whole:,} in the whole run",
+        figures={"hammerdb_nopm": output.nopm, "hammerdb_tpm": output.tpm},
     )
 
 
-def _users(spec: Asked, heard: Heard) -> Check:
+def _users(spec: ScriptOptions, output: HammerdbOutput) -> Check:
     """All of them, and the monitor, worked to the end at what they were asked for."""
-    wrong = list(heard.wrong)
-    if heard.users is not None and heard.users != spec.clients:
-        wrong.append(f"{heard.users} users were configured")
-    lasted = heard.finished["SUCCESS"]
-    if lasted != spec.clients + 1 or heard.finished["FAILED"]:
+    wrong = list(output.wrong)
+    if output.users is not None and output.users != spec.clients:
+        wrong.append(f"{output.users} users were configured")
+    lasted = output.finished["SUCCESS"]
+    if lasted != spec.clients + 1 or output.finished["FAILED"]:
         wrong.append(f"{lasted} of {spec.clients} users and a monitor ended well")
     return Check(
         name="clients_lasted", ok=not wrong, detail="; ".join(wrong) or f"all {spec.clients} users worked to the end"

@@ -8,8 +8,8 @@ from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.host import hammerdb as installed
 from pgdyno.workload.hammerdb import profile as time_profile
 from pgdyno.workload.hammerdb import recorded, script
-from pgdyno.workload.hammerdb.heard import Heard
-from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, Listening, scripted, started
+from pgdyno.workload.hammerdb.heard import HammerdbOutput
+from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, HammerdbMonitor, scripted, started
 from pgdyno.workload.watch import SECOND_NS, now_ns
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ _GRACE_S: Final = 120.0
 """For the last transactions, and for the sums of the time profile."""
 
 
-def run(server: Server, request: RunRequest, spec: script.Asked, *, minute_s: float = script.MINUTE_S) -> Outcome:
+def run(
+    server: Server, request: RunRequest, spec: script.ScriptOptions, *, minute_s: float = script.MINUTE_S
+) -> Outcome:
     """Run ``spec`` by HammerDB. ``request.out_dir`` receives ``hammerdb.log``, what it printed, and ``hammerdb_profile.log``.
 
     A run that began to measure has an outcome, with a failed check where it came to no result; one that did not is an error.
@@ -31,9 +33,9 @@ def run(server: Server, request: RunRequest, spec: script.Asked, *, minute_s: fl
     login = script.Login.of(server)
     ramp_up, measured = (round(seconds / minute_s) for seconds in (request.warmup_s, request.duration_s))
     limit_s = START_S + START_OF_USER_S * spec.clients + minute_s * (ramp_up + measured) + _GRACE_S
-    heard = Heard(login.hidden, minute_s * (ramp_up + measured))
+    output = HammerdbOutput(login.hidden, minute_s * (ramp_up + measured))
     with scripted(request, script.text(spec, login, ramp_up, measured)) as path:
-        listening = Listening(request, login, heard)
+        listening = HammerdbMonitor(request, login, output)
         with started(server, request, path) as process:
             request.on_start(process.pid)
             give_up_ns = now_ns() + int(limit_s * SECOND_NS)
@@ -43,12 +45,12 @@ def run(server: Server, request: RunRequest, spec: script.Asked, *, minute_s: fl
                     remedy="the server may hang: look at its log, and at hammerdb.log in the run's directory",
                 )
         profile = _profile(path.with_name(time_profile.FILE), request.out_dir / "hammerdb_profile.log")
-    if not heard.begin_ns:
+    if not output.begin_ns:
         raise PgdynoError(
             f"HammerDB ended before it measured: {listening.last_words}",
             remedy="hammerdb.log in the run's directory has all that it printed",
         )
-    return recorded.outcome(spec, heard, profile, measured, minute_s)
+    return recorded.outcome(spec, output, profile, measured, minute_s)
 
 
 def require(server: Server) -> None:

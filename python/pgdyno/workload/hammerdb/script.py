@@ -30,7 +30,7 @@ _SAYABLE = re.compile(r"""[^\s"'\\\[\]{}$;#]*""")
 _SETS_PASSWORD = re.compile(r"pg_(tpch_)?(superuser)?pass\b")
 
 
-class Asked(Protocol):
+class ScriptOptions(Protocol):
     """What HammerDB takes of a workload of kind `tpcc`."""
 
     @property
@@ -69,7 +69,7 @@ class Login:
     def of(cls, server: Server) -> Self:
         """As libpq resolved it. :class:`InputError` for a word that HammerDB cannot pass on."""
         document = server.endpoint.document
-        found = cls(
+        result = cls(
             host=str(document["host"]),
             port=int(document["port"]),
             user=str(document["user"]),
@@ -78,13 +78,13 @@ class Login:
             password=str(document["password"] or ""),
         )
         for name in ("host", "user", "dbname", "password"):
-            if not _SAYABLE.fullmatch(getattr(found, name)):
+            if not _SAYABLE.fullmatch(getattr(result, name)):
                 raise InputError(
                     f"HammerDB cannot pass on the {name} of this connection: it has a space, a quote, a bracket or another"
                     " character that Tcl reads",
                     remedy=f'use another {name}, or engine = "native", which takes any',
                 )
-        return found
+        return result
 
     def hidden(self, line: str) -> str:
         """The line without the password; empty if it says what a password was set to."""
@@ -93,9 +93,9 @@ class Login:
         return line.replace(self.password, "***") if self.password else line
 
 
-def text(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> str:
+def text(options: ScriptOptions, login: Login, ramp_up_min: int, measured_min: int) -> str:
     """The script for a run of whole minutes."""
-    return "".join(f"{line}\n" for line in _lines(asked, login, ramp_up_min, measured_min))
+    return "".join(f"{line}\n" for line in _lines(options, login, ramp_up_min, measured_min))
 
 
 def opening(benchmark: str, login: Login) -> Iterator[str]:
@@ -122,7 +122,7 @@ def virtual_users(count: int, delay_ms: int) -> Iterator[str]:
     yield "vucreate"
 
 
-def _lines(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> Iterator[str]:
+def _lines(options: ScriptOptions, login: Login, ramp_up_min: int, measured_min: int) -> Iterator[str]:
     yield from opening("TPC-C", login)
     # Its transaction counter logs in as the superuser, and only reads what every role may read.
     for user, password, database in (
@@ -133,14 +133,14 @@ def _lines(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> I
         yield f"diset tpcc {password} {{{login.password}}}"
         yield f"diset tpcc {database} {{{login.dbname}}}"
     settings: dict[str, object] = {
-        "pg_count_ware": asked.warehouses,
-        "pg_storedprocs": asked.routines == "procedures",
+        "pg_count_ware": options.warehouses,
+        "pg_storedprocs": options.routines == "procedures",
         "pg_driver": "timed",
         "pg_total_iterations": 1_000_000_000,
         "pg_rampup": ramp_up_min,
         "pg_duration": measured_min,
-        "pg_allwarehouse": asked.all_warehouses,
-        "pg_keyandthink": asked.keying,
+        "pg_allwarehouse": options.all_warehouses,
+        "pg_keyandthink": options.keying,
         "pg_timeprofile": True,
         "pg_raiseerror": False,
         "pg_vacuum": False,
@@ -153,7 +153,7 @@ def _lines(asked: Asked, login: Login, ramp_up_min: int, measured_min: int) -> I
         yield setting("tpcc", key, chosen)
     yield f"tcset refreshrate {_COUNTER_S}"
     yield "tcset logtotemp 0"
-    yield from virtual_users(asked.clients, _DELAY_MS)
+    yield from virtual_users(options.clients, _DELAY_MS)
     yield "tcstart"
     yield "vurun"
     yield "tcstop"

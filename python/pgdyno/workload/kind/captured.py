@@ -11,7 +11,7 @@ from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.filled import OnOwnDatabase
 from pgdyno.workload.quantity import Seconds
-from pgdyno.workload.replay.asked import Asked, Clock, Keys, names_of
+from pgdyno.workload.replay.asked import Clock, Keys, ReplaySelection, names_of
 from pgdyno.workload.replay.outside import NAMES, wrong_name
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class OfCapture(OnOwnDatabase):
     """Whether runs are valid although the capture lacks more than 1 % of the statements that its log had: passwords, entries that are cut, lines that are missing. They are in the account all the same."""
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ReplaySelection:
         """What of the capture is sent."""
-        return Asked(
+        return ReplaySelection(
             capture=self.capture,
             users=self.users,
             databases=self.databases,
@@ -170,6 +170,8 @@ class OfCapture(OnOwnDatabase):
 
     def _record_of_capture(self) -> dict[str, Any]:
         """As it stands in ``run.json``: no value of the capture."""
-        found = {key: value for key in _PART if (value := getattr(self, key)) not in (None, ()) and value is not False}
+        document = {
+            key: value for key in _PART if (value := getattr(self, key)) not in (None, ()) and value is not False
+        }
         database = {} if self.database is None else {"database": self.database.record()}
-        return {"capture": self.capture.rpartition("/")[2], "digest": self.asked.digest()} | found | database
+        return {"capture": self.capture.rpartition("/")[2], "digest": self.asked.digest()} | document | database

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.server import Server
 
 
-class Driven(Clients):
+class DrivenKind(Clients):
     """Clients with a driver."""
 
     def runner(self, shared: Any = None) -> Runner:
@@ -71,7 +71,7 @@ def _reaches(server: Server) -> bool:
         return False
 
 
-class Filled(WithTables, Driven):
+class FilledKind(WithTables, DrivenKind):
     """The kinds `pgbench`, `script`, `sysbench` and `tpcc`, whose tables are filled before the first run."""
 
     def refusals(self) -> Iterator[Refusal]:

@@ -50,8 +50,8 @@ class WithTables(Workload):
     def _of_size(self, key: str) -> Iterator[Refusal]:
         """The size is said once: by ``key``, or by the memory."""
         if self.data_to_memory is not None and key in self.model_fields_set:
-            said = f"it sets the amount of data, and so does {key}; omit one of them"
-            yield Refusal("data_to_memory", said)
+            text = f"it sets the amount of data, and so does {key}; omit one of them"
+            yield Refusal("data_to_memory", text)
 
 
 class OnOwnDatabase(WithTables):

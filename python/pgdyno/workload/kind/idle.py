@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pgdyno.workload.kind.base import Refusal
-from pgdyno.workload.kind.driven import Driven
+from pgdyno.workload.kind.driven import DrivenKind
 from pgdyno.workload.tables import PgbenchTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Idle(Driven):
+class Idle(DrivenKind):
     """`idle`: transactions without a statement, which measure the driver."""
 
     without: ClassVar[str] = "idle clients have no tables"

@@ -24,7 +24,7 @@ _BYTES_PER_S = 30 << 20
 """Of files, loaded on two cores with everything that belongs to it; it only feeds estimates."""
 
 
-class Load(Workload):
+class LoadKind(Workload):
     """`load`: files into empty tables, by `pgdyno load`."""
 
     headline: ClassVar[str] = "seconds"
@@ -80,14 +80,14 @@ class Load(Workload):
         key = (bulk.generate, bulk.scale, bulk.gzip, tuple(sorted(bulk.names)))
         if key not in made:
             made[key] = ending.enter_context(files.generated(bulk, seed, progress))
-        of_table = {one.table: one for one in made[key]}
+        of_table = {item.table: item for item in made[key]}
         return tuple(of_table[name] for name in bulk.names)
 
     def runner(self, shared: Any = None) -> Runner:
         """A process of `pgdyno load`."""
-        from pgdyno.workload.bulk_load.loading import Loading
+        from pgdyno.workload.bulk_load.loading import BulkLoadRunner
 
-        return Loading(self.bulk, shared)
+        return BulkLoadRunner(self.bulk, shared)
 
     def refusals(self) -> Iterator[Refusal]:
         """Refuse what is wrong with its files."""
@@ -108,16 +108,16 @@ class Load(Workload):
         """Every table has the rows that the loader says came in."""
         del baseline
         assert outcome.bulk_load is not None
-        told = {one.table: one.rows for one in outcome.bulk_load.tables}
-        if not full and sum(told.values()) > ROWS_COUNTED_MAX:
+        counts = {table.table: table.rows for table in outcome.bulk_load.tables}
+        if not full and sum(counts.values()) > ROWS_COUNTED_MAX:
             return ()
-        counted = row_counts(server, told)
+        counted = row_counts(server, counts)
         wrong = [
             f"{table} has {counted[table]:,} rows, {rows:,} came in"
-            for table, rows in told.items()
+            for table, rows in counts.items()
             if counted[table] != rows
         ]
-        detail = ", ".join(wrong) or f"{len(told)} tables have the {sum(told.values()):,} rows that came in"
+        detail = ", ".join(wrong) or f"{len(counts)} tables have the {sum(counts.values()):,} rows that came in"
         return (Check(name="table_rows", ok=not wrong, detail=detail),)
 
     def record(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from pgdyno.store.record import Check
 from pgdyno.workload.counting import counting
 from pgdyno.workload.kind.clients import Engine
-from pgdyno.workload.kind.driven import Filled
+from pgdyno.workload.kind.driven import FilledKind
 from pgdyno.workload.scripts import READ_ONLY, ScriptName, parse_script
 from pgdyno.workload.tables import ROWS_PER_SCALE, PgbenchTables, scale_for, size_for_memory
 
@@ -40,7 +40,7 @@ SELECT (SELECT count(*) FROM pgbench_branches), (SELECT coalesce(sum(bbalance), 
 _ACCOUNTS = "SELECT count(*), coalesce(sum(abalance), 0) FROM pgbench_accounts"
 
 
-class OnPgbenchTables(Filled):
+class OnPgbenchTables(FilledKind):
     """Keys of the kinds `pgbench` and `script`, which run on pgbench's tables."""
 
     engines: ClassVar[tuple[Engine, ...]] = ("native", "pgbench")
@@ -88,8 +88,8 @@ class OnPgbenchTables(Filled):
     @property
     def tablespaces(self) -> dict[str, str]:
         """See :meth:`Workload.tablespaces`."""
-        asked = {"tablespace": self.tablespace, "index_tablespace": self.index_tablespace}
-        return {key: name for key, name in asked.items() if name is not None}
+        document = {"tablespace": self.tablespace, "index_tablespace": self.index_tablespace}
+        return {key: name for key, name in document.items() if name is not None}
 
     def _of_kind(self) -> Iterator[Refusal]:
         return self._of_size("scale")
@@ -171,9 +171,9 @@ class Pgbench(OnPgbenchTables):
             ]
         return tuple(checks)
 
-    def _rows(self, table: str, found: int) -> Check:
+    def _rows(self, table: str, number: int) -> Check:
         wanted = ROWS_PER_SCALE[table] * self.scale
-        return Check(name=f"{table}_rows", ok=found == wanted, detail=f"{found:,} rows, {wanted:,} were loaded")
+        return Check(name=f"{table}_rows", ok=number == wanted, detail=f"{number:,} rows, {wanted:,} were loaded")
 
     def _balances(self, branches: int, tellers: int, delta: int) -> Check:
         """tpcb-like changes branches and tellers by what it writes to history; the other scripts leave them alone."""

@@ -12,10 +12,10 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from pgdyno.errors import InputError
 from pgdyno.workload.kind.base import Workload, at_key
 from pgdyno.workload.kind.idle import Idle
-from pgdyno.workload.kind.load import Load
+from pgdyno.workload.kind.load import LoadKind
 from pgdyno.workload.kind.pgbench import Pgbench
-from pgdyno.workload.kind.replay import Replay
-from pgdyno.workload.kind.sample import Sample
+from pgdyno.workload.kind.replay import ReplayKind
+from pgdyno.workload.kind.sample import SampleKind
 from pgdyno.workload.kind.script import Script
 from pgdyno.workload.kind.sysbench import Sysbench
 from pgdyno.workload.kind.tpcc import Tpcc
@@ -38,7 +38,7 @@ def register(kind: type[Workload]) -> None:
     KINDS[kind.model_fields["kind"].default] = kind
 
 
-for _kind in (Pgbench, Script, Sysbench, Tpcc, Tpch, Replay, Sample, Idle, Load):
+for _kind in (Pgbench, Script, Sysbench, Tpcc, Tpch, ReplayKind, SampleKind, Idle, LoadKind):
     register(_kind)
 
 
@@ -55,12 +55,12 @@ def keys_of(model: type[BaseModel]) -> list[str]:
 
 def of_kind(table: dict[str, Any], kind: Any, others: Iterable[Any]) -> dict[str, Any]:
     """The table as ``kind``, without keys that only kinds among ``others`` have."""
-    found = {**table, "kind": kind}
-    own, known = kind_of(found), [other for name in others if (other := kind_of({"kind": name})) is not None]
+    document = {**table, "kind": kind}
+    own, known = kind_of(document), [other for name in others if (other := kind_of({"kind": name})) is not None]
     if own is None:
-        return found
+        return document
     foreign = {key for other in known for key in keys_of(other)} - set(keys_of(own))
-    return {key: value for key, value in found.items() if key not in foreign}
+    return {key: value for key, value in document.items() if key not in foreign}
 
 
 def read(table: Any) -> Workload:
@@ -78,8 +78,8 @@ def read(table: Any) -> Workload:
         if kind.without and len(kinds) > len(KINDS) / 2:
             raise at_key(key, f"{kind.without}; omit the key")
         if kinds:
-            said = " or ".join(f'"{name}"' for name in kinds)
-            raise at_key(key, f'it is for kind = {said}, and this is kind = "{kind_name(kind)}"')
+            text = " or ".join(f'"{name}"' for name in kinds)
+            raise at_key(key, f'it is for kind = {text}, and this is kind = "{kind_name(kind)}"')
     return kind.model_validate(table)
 
 
@@ -93,16 +93,16 @@ def workload_of(*, seed: int = 0, **table: Any) -> Workload:
     if not 0 <= seed < SEED_MAX:
         raise InputError(f"workload: seed: it should be from 0 to {SEED_MAX - 1}", remedy="give another seed")
     try:
-        found = read(table)
+        workload = read(table)
     except PydanticCustomError as error:
         key = (error.context or {}).get("key", "")
         raise _refused(str(key), error.message()) from error
     except ValidationError as error:
         first = error.errors()[0]
         raise _refused(".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")) from error
-    if (refusal := next(found.refusals(), None)) is not None:
+    if (refusal := next(workload.refusals(), None)) is not None:
         raise _refused(refusal.key, refusal.message)
-    return found.seeded(seed)
+    return workload.seeded(seed)
 
 
 def _refused(key: str, message: str) -> InputError:

@@ -18,9 +18,9 @@ from pgdyno.workload.database import DIGEST_SHOWN
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import Name, OfCapture
 from pgdyno.workload.quantity import Seconds
-from pgdyno.workload.replay.asked import NEWER, Asked, Pace
+from pgdyno.workload.replay.asked import NEWER, Pace, ReplaySelection
 from pgdyno.workload.replay.copied import Copied
-from pgdyno.workload.replay.likeness import Compared, compared, of_server
+from pgdyno.workload.replay.likeness import ProductionWork, compared, of_server
 from pgdyno.workload.replay.production import digest, production
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def canonical(spec: str) -> str:
     return resolve(spec).spec
 
 
-class Replay(OfCapture):
+class ReplayKind(OfCapture):
     """`replay`: a capture."""
 
     headline: ClassVar[str] = "response_ms"
@@ -61,7 +61,7 @@ class Replay(OfCapture):
     """The longest time that a run may take. What is not sent then is counted, and the run is invalid."""
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ReplaySelection:
         """What of the capture is sent, and how."""
         made = None
         if self.copied == "made" and self.stats is not None:
@@ -70,12 +70,12 @@ class Replay(OfCapture):
 
     def versions(self) -> dict[str, str]:
         """The contents of the capture and of the database's source."""
-        found = super().versions()
+        result = super().versions()
         if self.stats is not None:
-            found |= {f"counters {', '.join(self.stats)}": digest(self.stats)[:DIGEST_SHOWN]}
-        return found
+            result |= {f"counters {', '.join(self.stats)}": digest(self.stats)[:DIGEST_SHOWN]}
+        return result
 
-    def compared(self, user: str, database: str) -> Compared | None:
+    def compared(self, user: str, database: str) -> ProductionWork | None:
         """What its statements are compared with, on a server with this role and database; None where nothing is."""
         if self.stats is None:
             return None
@@ -90,10 +90,10 @@ class Replay(OfCapture):
             return outcome
         own = conninfo_to_dict(server.dsn)
         assert self.database is not None and outcome.replay is not None
-        asked = self.compared(self.database.user, str(own["dbname"]))
-        assert asked is not None
-        found = of_server(asked, server, outcome.replay.left_out_statements)
-        return replace(outcome, replay=outcome.replay.model_copy(update={"likeness": found}))
+        work = self.compared(self.database.user, str(own["dbname"]))
+        assert work is not None
+        result = of_server(work, server, outcome.replay.left_out_statements)
+        return replace(outcome, replay=outcome.replay.model_copy(update={"likeness": result}))
 
     @property
     def driver(self) -> str:
@@ -131,11 +131,11 @@ class Replay(OfCapture):
 
     def runner(self, shared: Any = None) -> Runner:
         """The engine's replay."""
-        from pgdyno.workload.replay.running import Replaying
+        from pgdyno.workload.replay.running import ReplayRunner
 
         del shared
         # A server of one's own may be the captured one; a restored clone is judged with the run.
-        return Replaying(self.asked, self.seed, NEWER if self.database is None else None)
+        return ReplayRunner(self.asked, self.seed, NEWER if self.database is None else None)
 
     @property
     def phases_s(self) -> tuple[float, float]:
@@ -179,6 +179,6 @@ class Replay(OfCapture):
         if self.copied != "left_out":
             own |= {"copy": self.copied}
         if self.stats is not None:
-            own |= {"stats": [one.rpartition("/")[2] for one in self.stats]}
+            own |= {"stats": [name.rpartition("/")[2] for name in self.stats]}
         last = {"seed": self.seed, "driver_cpus": self.driver_cpus}
         return {"kind": self.kind} | self._record_of_capture() | own | last

@@ -13,7 +13,7 @@ from pgdyno.store.record import Check
 from pgdyno.store.work_record import SampleRecord
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import OfCapture
-from pgdyno.workload.kind.driven import Driven
+from pgdyno.workload.kind.driven import DrivenKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ def keys_given(inputs: Mapping[str, int], sent: int) -> Check:
     )
 
 
-class Sample(OfCapture, Driven):
+class SampleKind(OfCapture, DrivenKind):
     """`sample`: transactions that are drawn from a capture."""
 
     command: ClassVar[tuple[str, ...]] = ("capture", "sample")
@@ -80,7 +80,7 @@ class Sample(OfCapture, Driven):
         ):
             if key in self.model_fields_set:
                 yield Refusal(key, f"{why}; omit the key")
-        yield from Driven.refusals(self)
+        yield from DrivenKind.refusals(self)
 
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False

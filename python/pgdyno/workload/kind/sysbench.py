@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pgdyno.store.record import Check
 from pgdyno.workload.counting import ROWS_COUNTED_MAX, row_counts
 from pgdyno.workload.kind.base import Refusal
-from pgdyno.workload.kind.driven import Filled
+from pgdyno.workload.kind.driven import FilledKind
 from pgdyno.workload.options import SysbenchOptions
 from pgdyno.workload.tables import ROWS_EACH_MAX, Keys, SysbenchTables, size_for_memory, sysbench_rows_for
 
@@ -39,7 +39,7 @@ _ON_K = frozenset({"select_random_points", "select_random_ranges"})
 _READ_ONLY = frozenset({"oltp_read_only", "oltp_point_select", "select_random_points", "select_random_ranges"})
 
 
-class Sysbench(Filled):
+class Sysbench(FilledKind):
     """`sysbench`: one of its tests."""
 
     blamed: ClassVar[str] = "test"

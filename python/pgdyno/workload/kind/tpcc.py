@@ -15,7 +15,7 @@ from pgdyno.workload import tpcc_proofs
 from pgdyno.workload.hammerdb.script import MINUTE_S
 from pgdyno.workload.kind.base import LoadManner, Refusal
 from pgdyno.workload.kind.clients import Engine
-from pgdyno.workload.kind.driven import Filled
+from pgdyno.workload.kind.driven import FilledKind
 from pgdyno.workload.tables import (
     TpccRoutines,
     TpccTables,
@@ -24,7 +24,7 @@ from pgdyno.workload.tables import (
 )
 from pgdyno.workload.tpcc_audit import MIX
 from pgdyno.workload.tpcc_conditions import PUBLIC, TPCC_SCHEMA, TpccProfile
-from pgdyno.workload.tpcc_proofs import Grown
+from pgdyno.workload.tpcc_proofs import TableGrowth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ _PACED_PER_MIN = 12.86
 _NATIVE = 'use engine = "native"'
 
 
-class Tpcc(Filled):
+class Tpcc(FilledKind):
     """`tpcc`: derived from TPC-C."""
 
     headline: ClassVar[str] = "nopm"
@@ -120,8 +120,8 @@ class Tpcc(Filled):
         """See :meth:`Workload.sized`."""
         if self.data_to_memory is None:
             return self
-        found = warehouses_for(size_for_memory(memory_bytes, self.data_to_memory))
-        return self.model_copy(update={"warehouses": min(found, WAREHOUSES_MAX)})
+        number = warehouses_for(size_for_memory(memory_bytes, self.data_to_memory))
+        return self.model_copy(update={"warehouses": min(number, WAREHOUSES_MAX)})
 
     def left_by_runs(self, server: Server) -> str:
         """See :meth:`Workload.left_by_runs`: orders beyond those of the load."""
@@ -142,17 +142,17 @@ class Tpcc(Filled):
             new_orders_per_s = min(new_orders_per_s, self.warehouses * _PACED_PER_MIN / 60)
         return round(new_orders_per_s * sum(self.phases_s) * _NEW_ORDER_BYTES)
 
-    def baseline(self, server: Server, *, full: bool = False) -> Grown:
+    def baseline(self, server: Server, *, full: bool = False) -> TableGrowth:
         """See :meth:`Workload.baseline`."""
         del full
-        return Grown.of(server, self.tables_schema)
+        return TableGrowth.of(server, self.tables_schema)
 
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
     ) -> tuple[Check, ...]:
         """What the tables grew by, the conditions, the mix and the inputs: :mod:`pgdyno.workload.tpcc_proofs`."""
         return tpcc_proofs.proofs(
-            self.data_set(), self.seed, server, outcome, baseline or Grown.loaded(self.warehouses), full=full
+            self.data_set(), self.seed, server, outcome, baseline or TableGrowth.loaded(self.warehouses), full=full
         )
 
     def refusals_on_own(self) -> Iterator[Refusal]:

@@ -177,8 +177,8 @@ class Tpch(WithTables, Workload):
         """See :meth:`Workload.sized`."""
         if self.data_to_memory is None:
             return self
-        found = scale_factor_for(size_for_memory(memory_bytes, self.data_to_memory), self.profile)
-        return self.model_copy(update={"scale_factor": min(found, float(SCALE_MOST))})
+        value = scale_factor_for(size_for_memory(memory_bytes, self.data_to_memory), self.profile)
+        return self.model_copy(update={"scale_factor": min(value, float(SCALE_MOST))})
 
     def warnings(self, parameters: Mapping[str, str] | None = None) -> Iterator[str]:
         """Streams that get fewer workers than they ask for measure their wait for these too; of a server that is there a report says it."""
@@ -187,9 +187,9 @@ class Tpch(WithTables, Workload):
             return
         given = (parameters.get(name, "") for name in ("max_parallel_workers", "max_worker_processes"))
         most = min(int(value) if value.isdigit() else _WORKERS for value in given)
-        if (asked := degree * self.clients) > most:
+        if (number := degree * self.clients) > most:
             yield (
-                f"the streams may ask for {asked:,} parallel workers at a time, and the server gives {most:,}: some queries run with fewer;"
+                f"the streams may ask for {number:,} parallel workers at a time, and the server gives {most:,}: some queries run with fewer;"
                 " raise max_parallel_workers and max_worker_processes, or use a smaller degree"
             )
 
@@ -256,12 +256,12 @@ class Tpch(WithTables, Workload):
             )
 
     def runner(self, shared: Any = None) -> Runner:
-        """See :class:`pgdyno.workload.tpch.running.Running`, and that of HammerDB."""
-        from pgdyno.workload.hammerdb.queries_running import QueriesRunning
-        from pgdyno.workload.tpch.running import Running
+        """See :class:`pgdyno.workload.tpch.running.QueryStreamsRunner`, and that of HammerDB."""
+        from pgdyno.workload.hammerdb.queries_running import HammerdbQueriesRunner
+        from pgdyno.workload.tpch.running import QueryStreamsRunner
 
         del shared
-        return QueriesRunning(self.streams) if self.engine == "hammerdb" else Running(self.streams)
+        return HammerdbQueriesRunner(self.streams) if self.engine == "hammerdb" else QueryStreamsRunner(self.streams)
 
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False

@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Planned:
+class ReplayPlan:
     """What a replay would be, by the index of its capture."""
 
     captured_s: float
@@ -70,7 +70,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReplaySelection:
     """A part of a capture, and how it is sent. Its names are ``NAME``, or ``NAME=HERE`` for another one in its place."""
 
     capture: str
@@ -89,7 +89,7 @@ class Asked:
     accept_losses: bool = False
     """Whether what the capture lacks is no reason against its replay."""
 
-    def planned(self) -> Planned:
+    def planned(self) -> ReplayPlan:
         """What it would be. :class:`InputError` when the capture cannot be read, or nothing in it is asked for."""
         every = _planned(self.capture, file_stamp(self.capture), None, None, None)
         users, databases = names_of(self.users), names_of(self.databases)
@@ -100,13 +100,13 @@ class Asked:
             for place in every.places
             if (not users or place.user in users) and (not databases or place.database in databases)
         )
-        found = _planned(self.capture, file_stamp(self.capture), chosen, self.from_s, self.until_s)
-        if not found.places:
+        plan = _planned(self.capture, file_stamp(self.capture), chosen, self.from_s, self.until_s)
+        if not plan.places:
             raise InputError(
                 f"{self.capture}: no session of it is asked for",
                 remedy="choose other users, databases or another time; `pgdyno capture show` lists them",
             )
-        return found
+        return plan
 
     @property
     def reading(self) -> ReadingRecord:
@@ -198,24 +198,28 @@ class Asked:
         if self.made is None:
             return []
         left = copied.texts_of(self.capture, file_stamp(self.capture))
-        found: list[dict[str, Any]] = []
+        copies_document: list[dict[str, Any]] = []
         for connection in connections:
-            found += copied.made(connection, left, self.made)
-            left = {shape: text for shape, text in left.items() if shape not in {one["shape"] for one in found}}
-        return found
+            copies_document += copied.made(connection, left, self.made)
+            left = {
+                shape: text
+                for shape, text in left.items()
+                if shape not in {document["shape"] for document in copies_document}
+            }
+        return copies_document
 
     def keys_document(self, connections: Iterable[psycopg.Connection[Any]], dilation: int = 1) -> dict[str, Any] | None:
         """The part about keys, by what the databases say; None where they are sent as captured."""
         if self.keys == "captured":
             return None
         sessions = self.planned().lanes
-        found = joined([catalogue(connection, sessions) for connection in connections])
-        return {"catalogue": found, "wait_max_ms": round(self.wait_max_s * 1000 * dilation)}
+        result = joined([catalogue(connection, sessions) for connection in connections])
+        return {"catalogue": result, "wait_max_ms": round(self.wait_max_s * 1000 * dilation)}
 
 
 def names_of(written: Sequence[str]) -> dict[str, str]:
     """``NAME`` or ``NAME=HERE`` -> the name here; empty for the same."""
-    return {name: here for name, _, here in (one.partition("=") for one in written)}
+    return {name: here for name, _, here in (text.partition("=") for text in written)}
 
 
 def require_known(named: Mapping[str, str], there: set[str], what: str) -> None:
@@ -224,17 +228,17 @@ def require_known(named: Mapping[str, str], there: set[str], what: str) -> None:
         if name not in there:
             raise InputError(
                 f"the capture has no statement of the {what} {name}",
-                remedy=f"it has those of {', '.join(sorted(one or '(not logged)' for one in there)) or 'none'}",
+                remedy=f"it has those of {', '.join(sorted(text or '(not logged)' for text in there)) or 'none'}",
             )
 
 
 def file_stamp(path: str) -> tuple[int, int]:
     """What changes when the file is another one. A file that is not there is reported by who reads it."""
     try:
-        found = Path(path).stat()
+        stat = Path(path).stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return stat.st_mtime_ns, stat.st_size
 
 
 @functools.lru_cache(maxsize=64)
@@ -244,21 +248,21 @@ def _planned(
     places: tuple[tuple[str, str], ...] | None,
     from_s: float | None,
     until_s: float | None,
-) -> Planned:
+) -> ReplayPlan:
     del stamp
-    found = _engine.run_json(
+    json = _engine.run_json(
         ["capture", "replay", "--check"],
         {"capture": path, "places": places, "from_s": from_s, "until_s": until_s},
     )
-    return Planned(
-        captured_s=found["captured_s"],
-        part_s=found["part_s"],
-        begin_unix_us=found["begin_unix_us"],
-        sessions=found["sessions"],
-        lanes=found["lanes"],
-        places=tuple(Place(**one) for one in found["places"]),
-        reading=ReadingRecord(**found["reading"]),
-        recorded_at=found["recorded_at"],
+    return ReplayPlan(
+        captured_s=json["captured_s"],
+        part_s=json["part_s"],
+        begin_unix_us=json["begin_unix_us"],
+        sessions=json["sessions"],
+        lanes=json["lanes"],
+        places=tuple(Place(**place) for place in json["places"]),
+        reading=ReadingRecord(**json["reading"]),
+        recorded_at=json["recorded_at"],
     )
 
 

@@ -105,8 +105,8 @@ def catalogue(connection: psycopg.Connection[Any], sessions: int) -> dict[str, A
     Where a sequence has a cache, each of ``sessions`` may still have had values below its last one, and values are not given in their
     order.
     """
-    found = connection.execute(_SEQUENCES).fetchall()
-    next_values = _next_values(connection, [str(row[0]) for row in found if row[2] is None and row[-1]])
+    result = connection.execute(_SEQUENCES).fetchall()
+    next_values = _next_values(connection, [str(row[0]) for row in result if row[2] is None and row[-1]])
     sequences = [
         {
             "qualified": name,
@@ -115,9 +115,13 @@ def catalogue(connection: psycopg.Connection[Any], sessions: int) -> dict[str, A
             "cached": int(cached) * sessions,
             "in_order": in_order,
         }
-        for name, bare, last, start, cached, in_order, _ in found
+        for name, bare, last, start, cached, in_order, _ in result
     ]
-    whole = {name: str(one["qualified"]) for one in reversed(sequences) for name in (one["name"], one["qualified"])}
+    whole = {
+        name: str(sequence["qualified"])
+        for sequence in reversed(sequences)
+        for name in (sequence["name"], sequence["qualified"])
+    }
     columns = []
     for schema, table, column, kind, default, owned in connection.execute(_COLUMNS).fetchall():
         named_in = _NEXTVAL.search(default)
@@ -151,12 +155,12 @@ def catalogue(connection: psycopg.Connection[Any], sessions: int) -> dict[str, A
 
 def _next_values(connection: psycopg.Connection[Any], unused: list[str]) -> dict[str, int]:
     """The value before the first one of sequences that have given none: ``RESTART WITH 20`` is in no view of the system."""
-    found = {}
+    next_values = {}
     for begin in range(0, len(unused), _BATCH):
         parts = (f"SELECT last_value - 1 FROM {name}" for name in unused[begin : begin + _BATCH])
         rows = connection.execute(" UNION ALL ".join(parts).encode()).fetchall()
-        found.update({name: int(row[0]) for name, row in zip(unused[begin:], rows, strict=False)})
-    return found
+        next_values.update({name: int(row[0]) for name, row in zip(unused[begin:], rows, strict=False)})
+    return next_values
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:

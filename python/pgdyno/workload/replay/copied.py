@@ -65,7 +65,7 @@ _NUMBERS = ("smallint", "integer", "bigint")
 
 
 @dataclass(frozen=True)
-class Column:
+class CopyColumn:
     """A column that a COPY fills."""
 
     number: int
@@ -87,8 +87,8 @@ def _texts(capture: str, stamp: tuple[int, int]) -> tuple[tuple[str, str], ...]:
     shown = _engine.run_json(
         ["capture", "show"], {"capture": capture, "values": True, "session": None}, timeout_s=_SHOW_S
     )
-    found = ((one["shape"], one["example"]["text"]) for one in shown["statements"])
-    return tuple((shape, text) for shape, text in found if _COPY.fullmatch(text))
+    results = ((statement["shape"], statement["example"]["text"]) for statement in shown["statements"])
+    return tuple((shape, text) for shape, text in results if _COPY.fullmatch(text))
 
 
 def made(connection: Connection, texts: Mapping[str, str], work: Mapping[str, Counts]) -> list[dict[str, Any]]:
@@ -97,15 +97,15 @@ def made(connection: Connection, texts: Mapping[str, str], work: Mapping[str, Co
     ``work`` is what production counted. What is missing here is left out by the engine: formats other than text, tables that are empty or
     not there, unique columns of which no new value can be made, and COPYs that production did not count.
     """
-    found = []
+    results = []
     for shape, text in texts.items():
         counted = work.get(shape_of(without_literals(text)))
         if counted is None or not counted.calls:
             continue
         columns = _columns(connection, text)
         if columns is not None:
-            found.append({"shape": shape, "rows": counted.rows / counted.calls, "columns": columns})
-    return found
+            results.append({"shape": shape, "rows": counted.rows / counted.calls, "columns": columns})
+    return results
 
 
 def _columns(connection: Connection, text: str) -> list[dict[str, Any]] | None:
@@ -118,15 +118,15 @@ def _columns(connection: Connection, text: str) -> list[dict[str, Any]] | None:
     if row is None:
         return None
     oid, qualified, schema, table = map(str, row)
-    there = [Column(*one) for one in connection.execute(_COLUMNS.encode(), (oid,)).fetchall()]
+    there = [CopyColumn(*row) for row in connection.execute(_COLUMNS.encode(), (oid,)).fetchall()]
     wanted = there
     if named["columns"]:
-        by_name = {one.name: one for one in there}
-        names = [_unquoted(one.strip()) for one in named["columns"].split(",")]
-        if any(one not in by_name for one in names):
+        by_name = {column.name: column for column in there}
+        names = [_unquoted(part.strip()) for part in named["columns"].split(",")]
+        if any(name not in by_name for name in names):
             return None
-        wanted = [by_name[one] for one in names]
-    unique = [list(one[0]) for one in connection.execute(_UNIQUE.encode(), (oid,)).fetchall()]
+        wanted = [by_name[name] for name in names]
+    unique = [list(row[0]) for row in connection.execute(_UNIQUE.encode(), (oid,)).fetchall()]
     fresh = _fresh(wanted, unique)
     if fresh is None:
         return None
@@ -143,25 +143,25 @@ def _columns(connection: Connection, text: str) -> list[dict[str, Any]] | None:
     return specs
 
 
-def _fresh(wanted: Sequence[Column], unique: Sequence[Sequence[int]]) -> set[int] | None:
+def _fresh(wanted: Sequence[CopyColumn], unique: Sequence[Sequence[int]]) -> set[int] | None:
     """Columns that need values which no row has, one of each unique index; None if an index has none that can be made.
 
     An index with a column that COPY does not fill is the default's business.
     """
-    by_number = {one.number: one for one in wanted}
-    found: set[int] = set()
+    by_number = {column.number: column for column in wanted}
+    fresh: set[int] = set()
     for index in unique:
         own = [by_number[number] for number in index if number in by_number]
-        if len(own) < len(index) or found & set(index):
+        if len(own) < len(index) or fresh & set(index):
             continue
-        able = [one for one in own if one.kind in (*_NUMBERS, "uuid") and not one.refers]
+        able = [item for item in own if item.kind in (*_NUMBERS, "uuid") and not item.refers]
         if not able:
             return None
-        found.add(able[-1].number)
-    return found
+        fresh.add(able[-1].number)
+    return fresh
 
 
-def _new(connection: Connection, table: str, column: Column) -> dict[str, Any]:
+def _new(connection: Connection, table: str, column: CopyColumn) -> dict[str, Any]:
     if column.kind == "uuid":
         return {"kind": "uuid"}
     quoted = _quoted(column.name)
@@ -170,7 +170,7 @@ def _new(connection: Connection, table: str, column: Column) -> dict[str, Any]:
     return {"kind": "number", "next": max(0, int(row[0])) + 1 + (BESIDE if column.has_sequence else 0)}
 
 
-def _drawn(connection: Connection, table: tuple[str, str, str], column: Column) -> dict[str, Any] | None:
+def _drawn(connection: Connection, table: tuple[str, str, str], column: CopyColumn) -> dict[str, Any] | None:
     """Common values as often as they are, and the bounds of the histogram for all others."""
     qualified, schema, name = table
     row = connection.execute(_STATISTICS.encode(), (schema, name, column.name)).fetchone()
@@ -178,13 +178,13 @@ def _drawn(connection: Connection, table: tuple[str, str, str], column: Column) 
     values = dict(_weighted(common or (), shares or ()))
     if bounds:
         rest = max(0.0, 1.0 - float(nulls) - sum(values.values()))
-        for one in bounds:
-            values[one] = values.get(one, 0.0) + rest / len(bounds)
+        for bound in bounds:
+            values[bound] = values.get(bound, 0.0) + rest / len(bounds)
     if not values and nulls < 1.0:
         quoted = _quoted(column.name)
         query = f"SELECT {quoted}::pg_catalog.text FROM {qualified} WHERE {quoted} IS NOT NULL LIMIT {VALUES_MAX}"
-        for (one,) in connection.execute(query.encode()).fetchall():
-            values[one] = values.get(one, 0.0) + 1.0
+        for (item,) in connection.execute(query.encode()).fetchall():
+            values[item] = values.get(item, 0.0) + 1.0
         if not values:
             return None
     return {"kind": "drawn", "values": list(values), "weights": list(values.values()), "nulls": float(nulls)}

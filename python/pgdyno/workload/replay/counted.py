@@ -64,14 +64,14 @@ def counted(connection: Connection) -> list[dict[str, Any]]:
     """
     import psycopg
 
-    found = connection.execute(_EXTENSION).fetchone()
-    if found is None:
+    result = connection.execute(_EXTENSION).fetchone()
+    if result is None:
         raise InputError(
             f"the database {connection.info.dbname} has no pg_stat_statements",
             remedy="add it to shared_preload_libraries, start the server again, and CREATE EXTENSION pg_stat_statements",
         )
     try:
-        return _statements(connection, str(found[0]), str(found[1]))
+        return _statements(connection, str(result[0]), str(result[1]))
     except (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.InsufficientPrivilege) as error:
         raise InputError(
             f"pg_stat_statements cannot be read: {error.diag.message_primary}",
@@ -93,11 +93,11 @@ def _statements(connection: Connection, schema: str, version: str) -> list[dict[
             remedy="connect as a member of pg_read_all_stats, for example after GRANT pg_read_all_stats TO your role",
         )
     names = ("role", "queryid", "toplevel", "query", *_COLUMNS)
-    found = [dict(zip(names, row, strict=True)) for row in rows]
-    for one in found:
-        one["query"] = without_literals(str(one["query"]))
-        one["wal_bytes"] = int(one["wal_bytes"])
-    return found
+    statements = [dict(zip(names, row, strict=True)) for row in rows]
+    for statement in statements:
+        statement["query"] = without_literals(str(statement["query"]))
+        statement["wal_bytes"] = int(statement["wal_bytes"])
+    return statements
 
 
 def _numbered(version: str) -> tuple[int, int]:
@@ -142,27 +142,27 @@ def without_literals(text: str) -> str:
 def without_comments(text: str) -> str:
     """A statement with a blank in the place of each comment; comments nest, and what looks like one in a literal or a name is none."""
     kept, at = [], 0
-    while (found := _MARK.search(text, at)) is not None:
-        kept.append(text[at : found.start()])
-        if found.group() == "/*":
+    while (match := _MARK.search(text, at)) is not None:
+        kept.append(text[at : match.start()])
+        if match.group() == "/*":
             kept.append(" ")
-            at = _comment_end(text, found.end())
-        elif found.group().startswith("--"):
+            at = _comment_end(text, match.end())
+        elif match.group().startswith("--"):
             kept.append(" ")
-            at = found.end()
+            at = match.end()
         else:
-            kept.append(found.group())
-            at = found.end()
+            kept.append(match.group())
+            at = match.end()
     return "".join([*kept, text[at:]]).strip() if kept else text
 
 
 def _comment_end(text: str, at: int) -> int:
     """Where a comment ends whose inside begins ``at``; the end of a text that is cut."""
     depth = 1
-    for found in _NESTED.finditer(text, at):
-        depth += 1 if found.group() == "/*" else -1
+    for match in _NESTED.finditer(text, at):
+        depth += 1 if match.group() == "/*" else -1
         if depth == 0:
-            return found.end()
+            return match.end()
     return len(text)
 
 
@@ -197,39 +197,39 @@ def grown(
 
     A statement whose counters fell was evicted meanwhile: it counts from zero.
     """
-    first = {_identity(one): one for one in before}
+    first = {_identity(document): document for document in before}
     sums: dict[str, Counter[str]] = {}
-    for one in after:
-        if roles and one["role"] not in roles:
+    for document in after:
+        if roles and document["role"] not in roles:
             continue
-        earlier = first.get(_identity(one))
-        if earlier is not None and earlier["calls"] > one["calls"]:
+        earlier = first.get(_identity(document))
+        if earlier is not None and earlier["calls"] > document["calls"]:
             earlier = None
-        of_shape = sums.setdefault(shape_of(one["query"]), Counter())
+        of_shape = sums.setdefault(shape_of(document["query"]), Counter())
         for name in _COLUMNS:
-            of_shape[name] += one[name] - (0 if earlier is None else earlier[name])
-    return {shape: _counts(found) for shape, found in sums.items() if found["calls"] > 0}
+            of_shape[name] += document[name] - (0 if earlier is None else earlier[name])
+    return {shape: _counts(other) for shape, other in sums.items() if other["calls"] > 0}
 
 
 def fallen(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> float:
     """Share of the calls of the first reading whose counters are smaller in the second, or gone: 1 after a reset."""
-    last = {_identity(one): one["calls"] for one in after}
-    calls = sum(one["calls"] for one in before)
-    lost = sum(one["calls"] for one in before if last.get(_identity(one), 0) < one["calls"])
+    last = {_identity(document): document["calls"] for document in after}
+    calls = sum(document["calls"] for document in before)
+    lost = sum(document["calls"] for document in before if last.get(_identity(document), 0) < document["calls"])
     return lost / calls if calls else 0.0
 
 
-def _identity(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    return one["role"], one["queryid"], one["toplevel"]
+def _identity(document: Mapping[str, Any]) -> tuple[Any, ...]:
+    return document["role"], document["queryid"], document["toplevel"]
 
 
-def _counts(found: Mapping[str, Any]) -> Counts:
+def _counts(document: Mapping[str, Any]) -> Counts:
     return Counts(
-        calls=found["calls"],
-        rows=found["rows"],
-        exec_ms=found["total_exec_time"],
-        wal_records=found["wal_records"],
-        wal_images=found["wal_fpi"],
-        wal_bytes=found["wal_bytes"],
-        blocks=found["shared_blks_hit"] + found["shared_blks_read"],
+        calls=document["calls"],
+        rows=document["rows"],
+        exec_ms=document["total_exec_time"],
+        wal_records=document["wal_records"],
+        wal_images=document["wal_fpi"],
+        wal_bytes=document["wal_bytes"],
+        blocks=document["shared_blks_hit"] + document["shared_blks_read"],
     )

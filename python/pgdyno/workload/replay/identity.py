@@ -44,11 +44,11 @@ def identity(connection: Connection) -> dict[str, Any] | None:
     return None
 
 
-def is_same(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+def is_same(document: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
     """Whether both are the same database, not a copy of it."""
-    if one is None or other is None:
+    if document is None or other is None:
         return False
-    same = {name: one[name] is not None and one[name] == other[name] for name in _NAMES}
+    same = {name: document[name] is not None and document[name] == other[name] for name in _NAMES}
     return (
         same["system_identifier"]
         and same["timeline"]

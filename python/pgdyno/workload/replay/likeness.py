@@ -23,7 +23,7 @@ _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"
 
 
 @dataclass(frozen=True)
-class Compared:
+class ProductionWork:
     """What production's statements are compared with."""
 
     production: Mapping[str, Counts]
@@ -43,34 +43,34 @@ class Compared:
         return likeness_of(self.production, here, left_out, whole=self.whole)
 
 
-def compared(stats: tuple[str, str], destinations: Sequence[tuple[Place, str, str]], *, whole: bool) -> Compared:
+def compared(stats: tuple[str, str], destinations: Sequence[tuple[Place, str, str]], *, whole: bool) -> ProductionWork:
     """What the two documents of ``capture stats`` say of sessions that go to ``destinations``: places, roles here, databases here.
 
     :class:`InputError` when they are of another database than those.
     """
-    found = production(stats)
-    own = [one for one in destinations if one[0].database in (found.database, "")]
+    result = production(stats)
+    own = [destination for destination in destinations if destination[0].database in (result.database, "")]
     if not own:
         names = sorted({place.database for place, _, _ in destinations})
         raise InputError(
-            f"{stats[0]} is of the database {found.database}, and sessions of {', '.join(names)} are replayed",
+            f"{stats[0]} is of the database {result.database}, and sessions of {', '.join(names)} are replayed",
             remedy="name `pgdyno capture stats` of the database that was captured",
         )
     captured = {place.user for place, _, _ in own}
-    return Compared(
+    return ProductionWork(
         # A log that does not name roles is of all.
-        production=found.work(set() if "" in captured else captured),
+        production=result.work(set() if "" in captured else captured),
         database=own[0][2],
         roles=frozenset(user for _, user, _ in own),
         whole=whole,
     )
 
 
-def of_server(asked: Compared, server: Server, left_out: Iterable[str]) -> LikenessRecord:
+def of_server(work: ProductionWork, server: Server, left_out: Iterable[str]) -> LikenessRecord:
     """Beside what ``server`` has counted since it was started. Its superuser reads it, once the load is over."""
     import psycopg
     from psycopg.conninfo import make_conninfo
 
-    with psycopg.connect(make_conninfo(server.dsn, dbname=asked.database), autocommit=True) as connection:
+    with psycopg.connect(make_conninfo(server.dsn, dbname=work.database), autocommit=True) as connection:
         connection.execute(_EXTENSION)
-        return asked.with_rows((), counted(connection), left_out)
+        return work.with_rows((), counted(connection), left_out)

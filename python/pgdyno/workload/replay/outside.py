@@ -187,7 +187,7 @@ _SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE slot_type = 'logical'
 
 
 @dataclass(frozen=True)
-class Way:
+class Exit:
     """A way out of the database."""
 
     name: str
@@ -225,14 +225,14 @@ def require_names(allowed: Iterable[str], key: str) -> None:
         )
 
 
-def require_inside(asked: Iterable[tuple[str, Connection]], allowed: Collection[str]) -> None:
+def require_inside(result: Iterable[tuple[str, Connection]], allowed: Collection[str]) -> None:
     """Refuse to send statements that could leave their databases by a way that is not ``allowed``.
 
     ``asked`` are roles, each with a session of its database.
     :class:`InputError` with code ``replay.outside`` lists every way; nothing has been sent then.
     """
     ways: dict[str, dict[str, Any]] = {}
-    for role, connection in asked:
+    for role, connection in result:
         for way in ways_out(connection, role):
             if way.name not in allowed:
                 place = {"role": role, "database": connection.info.dbname}
@@ -252,30 +252,30 @@ def require_inside(asked: Iterable[tuple[str, Connection]], allowed: Collection[
     )
 
 
-def ways_out(connection: Connection, role: str) -> list[Way]:
+def ways_out(connection: Connection, role: str) -> list[Exit]:
     """Every way that the statements of ``role`` could take out of the database of ``connection``, a session of any role.
 
     What the statements are does not matter. Views and definitions that only a superuser reads are not needed.
     """
     connection.execute(_NO_PUBLIC_SEARCH)
     base = connection.execute(_BASE, {"user": role}).fetchall()
-    found = [*_of_role(role, base)]
+    exits = [*_of_role(role, base)]
     is_superuser = any(is_super for _, _, is_super, _ in base)  # or may become one
     roles = [oid for oid, *_ in base]
     if not is_superuser:
         definers, roles = _definers(connection, roles)
-        found += definers
-    asked = {"roles": roles, "inside": list(_INSIDE), "files": list(_FILES)}
-    found += _servers(connection, asked, with_wrappers=not is_superuser)
-    rows = connection.execute(_FUNCTIONS.encode(), asked).fetchall()
+        exits += definers
+    document = {"roles": roles, "inside": list(_INSIDE), "files": list(_FILES)}
+    exits += _servers(connection, document, with_wrappers=not is_superuser)
+    rows = connection.execute(_FUNCTIONS.encode(), document).fetchall()
     if not is_superuser:
-        rows += connection.execute(_GRANTED.encode(), asked).fetchall()
-    found += _functions(rows)
+        rows += connection.execute(_GRANTED.encode(), document).fetchall()
+    exits += _functions(rows)
     for name in _names(connection, _SUBSCRIPTIONS):
-        found.append(Way(f"subscription:{name}", "an enabled subscription to another server"))
+        exits.append(Exit(f"subscription:{name}", "an enabled subscription to another server"))
     for name in _names(connection, _SLOTS):
-        found.append(Way(f"slot:{name}", "a logical replication slot, whose reader gets every change"))
-    return found
+        exits.append(Exit(f"slot:{name}", "a logical replication slot, whose reader gets every change"))
+    return exits
 
 
 def disarm(connection: Connection, allowed: Collection[str]) -> list[str]:
@@ -336,23 +336,23 @@ def _words(way: dict[str, Any]) -> str:
     return f"{way['name']}, {way['why']}{by}"
 
 
-def _of_role(role: str, base: Sequence[tuple[Any, ...]]) -> Iterator[Way]:
+def _of_role(role: str, base: Sequence[tuple[Any, ...]]) -> Iterator[Exit]:
     """What the role itself may do, or one that it may become."""
     supers = [name for _, name, is_super, _ in base if is_super]
     others = [name for _, name, _, makes_roles in base if name in _ROLES or makes_roles]
     if role in supers:
-        yield Way(f"role:{role}", "a superuser")
+        yield Exit(f"role:{role}", "a superuser")
     elif supers:
-        yield Way(f"role:{role}", "who may become a superuser", tuple(supers))
+        yield Exit(f"role:{role}", "who may become a superuser", tuple(supers))
     elif others:
-        yield Way(f"role:{role}", "who leaves the server, or may become a role that does", tuple(others))
+        yield Exit(f"role:{role}", "who leaves the server, or may become a role that does", tuple(others))
 
 
-def _definers(connection: Connection, roles: list[int]) -> tuple[list[Way], list[int]]:
+def _definers(connection: Connection, roles: list[int]) -> tuple[list[Exit], list[int]]:
     """Functions that run with the rights of more powerful owners, and the roles with those that statements reach by functions of others."""
     while True:
-        asked = {"roles": roles, "inside": list(_INSIDE)}
-        rows = connection.execute(_DEFINERS.encode(), asked).fetchall()
+        document = {"roles": roles, "inside": list(_INSIDE)}
+        rows = connection.execute(_DEFINERS.encode(), document).fetchall()
         further = {oid for *_, oid, _, is_super in rows if not is_super} - set(roles)
         if not further:
             break
@@ -363,7 +363,7 @@ def _definers(connection: Connection, roles: list[int]) -> tuple[list[Way], list
         if is_super or owner in powerful:
             of_owner[owner].append(name)
     return [
-        Way(f"definer:{owner}", f"functions that run with the rights of {owner}", tuple(names))
+        Exit(f"definer:{owner}", f"functions that run with the rights of {owner}", tuple(names))
         for owner, names in sorted(of_owner.items())
     ], roles
 
@@ -374,27 +374,27 @@ JOIN pg_roles AS other ON (other.rolname = ANY (%(roles)s) OR other.rolsuper) AN
 """
 
 
-def _servers(connection: Connection, asked: dict[str, Any], *, with_wrappers: bool) -> Iterator[Way]:
+def _servers(connection: Connection, document: dict[str, Any], *, with_wrappers: bool) -> Iterator[Exit]:
     tables: dict[tuple[str, str], list[str]] = {}
-    for server, wrapper, table in connection.execute(_SERVERS.encode(), asked).fetchall():
+    for server, wrapper, table in connection.execute(_SERVERS.encode(), document).fetchall():
         tables.setdefault((server, wrapper), []).extend([] if table is None else [table])
     for (server, wrapper), names in tables.items():
-        yield Way(f"server:{server}", f"a foreign server of {wrapper}", tuple(names))
+        yield Exit(f"server:{server}", f"a foreign server of {wrapper}", tuple(names))
     if with_wrappers:  # a superuser may use each, and is reported for that
-        for wrapper in _names(connection, _WRAPPERS, asked):
-            yield Way(f"wrapper:{wrapper}", "a foreign data wrapper with which servers can be made")
+        for wrapper in _names(connection, _WRAPPERS, document):
+            yield Exit(f"wrapper:{wrapper}", "a foreign data wrapper with which servers can be made")
 
 
-def _functions(rows: Iterable[tuple[Any, ...]]) -> Iterator[Way]:
+def _functions(rows: Iterable[tuple[Any, ...]]) -> Iterator[Exit]:
     of_extension: defaultdict[str, list[str]] = defaultdict(list)
     for _, name, extension, *_ in rows:
         if extension is None:
-            yield Way(f"function:{name}", "a function that can do what the server's process can")
+            yield Exit(f"function:{name}", "a function that can do what the server's process can")
         else:
             of_extension[extension].append(name)
     for extension, names in sorted(of_extension.items()):
-        yield Way(f"extension:{extension}", "an extension that may leave the server", tuple(names))
+        yield Exit(f"extension:{extension}", "an extension that may leave the server", tuple(names))
 
 
-def _names(connection: Connection, query: str, asked: dict[str, Any] | None = None) -> list[str]:
-    return [str(row[0]) for row in connection.execute(query.encode(), asked).fetchall()]
+def _names(connection: Connection, query: str, document: dict[str, Any] | None = None) -> list[str]:
+    return [str(row[0]) for row in connection.execute(query.encode(), document).fetchall()]

@@ -41,8 +41,8 @@ class Production:
     @property
     def server(self) -> Mapping[str, Any] | None:
         """Which database of which server they are of (:mod:`pgdyno.workload.replay.identity`); None if they do not say it."""
-        found: Mapping[str, Any] | None = self.after.get("server")
-        return found
+        server: Mapping[str, Any] | None = self.after.get("server")
+        return server
 
     def work(self, roles: Collection[str]) -> dict[str, Counts]:
         """Shape -> what its statements did, of some roles; of all if none is named."""
@@ -50,13 +50,13 @@ class Production:
 
     def server_settings(self) -> dict[str, str]:
         """Settings with which another server counts as production did, from zero at its start."""
-        said = {one["name"]: one["setting"] for one in self.after["settings"]}
+        document = {setting["name"]: setting["setting"] for setting in self.after["settings"]}
         track = ("pg_stat_statements.track", "pg_stat_statements.track_utility")
         return {
             "shared_preload_libraries": LIBRARY,
             "pg_stat_statements.save": "off",
             "pg_stat_statements.max": str(PLACES_MIN),
-            **{name: said[name] for name in track if name in said},
+            **{name: document[name] for name in track if name in document},
         }
 
 
@@ -96,9 +96,9 @@ def _bytes(path: str) -> bytes:
 def _read(path: str, stamp: tuple[int, int]) -> dict[str, Any]:
     del stamp
     try:
-        found = parsed_json(_bytes(path))
+        result = parsed_json(_bytes(path))
     except ValueError as error:
         raise InputError(f"{path} is not JSON", remedy=_REMEDY) from error
-    if not isinstance(found, dict) or found.get("stats_version") != VERSION:
+    if not isinstance(result, dict) or result.get("stats_version") != VERSION:
         raise InputError(f"{path} is not a document of `pgdyno capture stats`", remedy=_REMEDY)
-    return found
+    return result

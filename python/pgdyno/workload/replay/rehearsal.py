@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from pgdyno.workload.replay.asked import Asked
+    from pgdyno.workload.replay.asked import ReplaySelection
     from pgdyno.workload.server import Server
 
 
-def rehearse(asked: Asked, server: Server, allowed: Collection[str] = ()) -> None:
+def rehearse(selection: ReplaySelection, server: Server, allowed: Collection[str] = ()) -> None:
     """Open a session of every role in its database. :class:`InputError` lists those that the server refuses, or what their statements could reach."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     own = conninfo_to_dict(server.dsn)
     wrong = {}
-    recorded_at = asked.planned().recorded_at
-    elsewhere = {name: here for name, here in names_of(asked.databases).items() if here}
+    recorded_at = selection.planned().recorded_at
+    elsewhere = {name: here for name, here in names_of(selection.databases).items() if here}
 
     def sessions() -> Iterator[tuple[str, psycopg.Connection[Any]]]:
         """One after the other: a capture may have more roles than the server takes sessions."""
-        for place, user, database in asked.destinations(str(own["user"]), str(own["dbname"])):
+        for place, user, database in selection.destinations(str(own["user"]), str(own["dbname"])):
             try:
                 opened = psycopg.connect(make_conninfo(server.dsn, user=user, dbname=database), autocommit=True)
             except psycopg.Error as error:

@@ -16,8 +16,8 @@ from pgdyno.store.work_record import (
     ReplayedStatement,
     ReplayRecord,
     SequenceFit,
-    Times,
-    Work,
+    StatementWork,
+    TimeDistribution,
 )
 from pgdyno.workload.replay.counted import Counts, shape_of
 
@@ -67,50 +67,51 @@ def record_of(
         behind=_times(summary["behind_us"], dilation),
         keys=_keys(summary["keys"], dilation),
         errors=tuple(
-            ReplayedError(**one) for one in sorted(summary["errors"], key=lambda one: -one["count"])[:STATEMENTS_MAX]
+            ReplayedError(**other)
+            for other in sorted(summary["errors"], key=lambda error: -error["count"])[:STATEMENTS_MAX]
         ),
-        by_statement=tuple(_statement(one, dilation) for one in _most(summary["by_statement"])),
+        by_statement=tuple(_statement(document, dilation) for document in _most(summary["by_statement"])),
     )
 
 
-def _times(figures: Mapping[str, Any], dilation: int) -> Times:
-    told = {f"{name}_ms": figures[name] / 1e3 / dilation for name in ("mean", "p50", "p99", "max")}
-    return Times(count=figures["count"], **told)
+def _times(figures: Mapping[str, Any], dilation: int) -> TimeDistribution:
+    document = {f"{name}_ms": figures[name] / 1e3 / dilation for name in ("mean", "p50", "p99", "max")}
+    return TimeDistribution(count=figures["count"], **document)
 
 
-def _keys(said: Mapping[str, Any] | None, dilation: int) -> ReplayedKeys | None:
-    if said is None:
+def _keys(document: Mapping[str, Any] | None, dilation: int) -> ReplayedKeys | None:
+    if document is None:
         return None
-    counts = {name: count for name, count in said.items() if name not in ("waited_us", "fits", "doubtful_places")}
-    sequences = tuple(SequenceFit(**one) for one in said["fits"])
+    counts = {name: count for name, count in document.items() if name not in ("waited_us", "fits", "doubtful_places")}
+    sequences = tuple(SequenceFit(**fit) for fit in document["fits"])
     return ReplayedKeys(
         **counts,
-        doubtful_places=tuple(DoubtfulPlace(**one) for one in said["doubtful_places"]),
+        doubtful_places=tuple(DoubtfulPlace(**doubtful_place) for doubtful_place in document["doubtful_places"]),
         sequences=sequences,
-        waited_s=said["waited_us"] / 1e6 / dilation,
+        waited_s=document["waited_us"] / 1e6 / dilation,
     )
 
 
-def _statement(one: Mapping[str, Any], dilation: int) -> ReplayedStatement:
-    timed = one["timed"]
+def _statement(document: Mapping[str, Any], dilation: int) -> ReplayedStatement:
+    timed = document["timed"]
     return ReplayedStatement(
-        statement=one["statement"],
-        calls=one["calls"],
-        response_ms=one["response_us"] / one["calls"] / 1e3 / dilation,
+        statement=document["statement"],
+        calls=document["calls"],
+        response_ms=document["response_us"] / document["calls"] / 1e3 / dilation,
         timed=timed,
-        service_ms=one["us"] / timed / 1e3 / dilation if timed else None,
-        recorded_ms=one["recorded_us"] / timed / 1e3 if timed else None,
+        service_ms=document["us"] / timed / 1e3 / dilation if timed else None,
+        recorded_ms=document["recorded_us"] / timed / 1e3 if timed else None,
     )
 
 
 def _most(statements: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Those with the most time, the first the one with the most; the others as one at the end."""
-    ordered = sorted(statements, key=lambda one: -max(one["us"], one["recorded_us"]))
+    ordered = sorted(statements, key=lambda statement: -max(statement["us"], statement["recorded_us"]))
     most, others = ordered[:STATEMENTS_MAX], ordered[STATEMENTS_MAX:]
     if not others:
         return most
     names = ("calls", "response_us", "timed", "us", "recorded_us")
-    return [*most, {"statement": OTHERS} | {name: sum(one[name] for one in others) for name in names}]
+    return [*most, {"statement": OTHERS} | {name: sum(document[name] for document in others) for name in names}]
 
 
 NOTHING = Counts(calls=0, rows=0, exec_ms=0.0, wal_records=0, wal_images=0, wal_bytes=0, blocks=0)
@@ -125,21 +126,23 @@ def likeness_of(
     ``pgdyno capture stats`` are among them.
     """
     not_sent = {shape_of(text) for text in left_out}
-    wanted = (one for one in production if one not in not_sent and _CATALOG not in one)
-    shapes = sorted(wanted, key=lambda one: -production[one].exec_ms)
-    found = [(one, production[one], here.get(one, NOTHING)) for one in shapes[:STATEMENTS_MAX]]
+    wanted = (text for text in production if text not in not_sent and _CATALOG not in text)
+    shapes = sorted(wanted, key=lambda text: -production[text].exec_ms)
+    counts = [(shape, production[shape], here.get(shape, NOTHING)) for shape in shapes[:STATEMENTS_MAX]]
     if others := shapes[STATEMENTS_MAX:]:
-        found.append(
-            (OTHERS, _sum([production[one] for one in others]), _sum([here.get(one, NOTHING) for one in others]))
+        counts.append(
+            (OTHERS, _sum([production[item] for item in others]), _sum([here.get(item, NOTHING) for item in others]))
         )
     return LikenessRecord(
         whole=whole,
         statements=tuple(
-            ComparedStatement(statement=shape, production=Work(**asdict(there)), here=Work(**asdict(own)))
-            for shape, there, own in found
+            ComparedStatement(
+                statement=shape, production=StatementWork(**asdict(there)), here=StatementWork(**asdict(own))
+            )
+            for shape, there, own in counts
         ),
     )
 
 
 def _sum(counts: Sequence[Counts]) -> Counts:
-    return Counts(**{name: sum(getattr(one, name) for one in counts) for name in asdict(NOTHING)})
+    return Counts(**{name: sum(getattr(count, name) for count in counts) for name in asdict(NOTHING)})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.store.work_record import ReplayRecord
-    from pgdyno.workload.replay.asked import Asked
+    from pgdyno.workload.replay.asked import ReplaySelection
     from pgdyno.workload.server import Server
 
 _READY_S = 600.0
@@ -42,10 +42,10 @@ Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Replaying:
+class ReplayRunner:
     """Replays a part of a capture; it is a :class:`pgdyno.workload.outcome.Runner`."""
 
-    asked: Asked
+    asked: ReplaySelection
     seed: int = 0
     """Of what is drawn: made rows."""
     newer: Mapping[str, Any] | None = None
@@ -53,7 +53,7 @@ class Replaying:
 
     def __call__(self, server: Server, request: RunRequest) -> Outcome:
         """Send its statements, for ``request.duration_s`` at most. What is measured is all of it; there is no warm-up."""
-        clock, heard = request.clock, Heard()
+        clock, output = request.clock, ReplayOutput()
         limit_s = clock.host_s(request.duration_s)
         request.out_dir.mkdir(parents=True, exist_ok=True)
         order = self.asked.document() | {
@@ -74,19 +74,19 @@ class Replaying:
             time.sleep(max(0.0, (begin_ns - now_ns()) / 1e9))
             request.on_measure_begin()
             for line in _lines(engine, limit_s + _GRACE_S):
-                heard.take(line)
+                output.take(line)
                 for notice in waits.notices():
-                    heard.note = f"; {notice}"
+                    output.note = f"; {notice}"
                 if "progress" in line:
-                    request.progress(line["progress"]["share"], heard.words + heard.note)
+                    request.progress(line["progress"]["share"], output.words + output.note)
             request.on_measure_end()
-            if heard.summary is None:
+            if output.summary is None:
                 raise engine.failure()
-        return heard.outcome(self.asked, begin_ns, clock)
+        return output.outcome(self.asked, begin_ns, clock)
 
     @staticmethod
     @contextlib.contextmanager
-    def _sending(order: dict[str, Any], request: RunRequest) -> Iterator[_engine.Spawned]:
+    def _sending(order: dict[str, Any], request: RunRequest) -> Iterator[_engine.EngineProcess]:
         """The engine that sends, ended at the end of the block."""
         log = request.out_dir / "replay.err"
         engine = _engine.spawn(["capture", "replay"], order, log=log, timeout_s=_READY_S, prefix=request.prefix)
@@ -105,7 +105,7 @@ def _looking(server: Server) -> psycopg.Connection[tuple[Any, ...]]:
     return psycopg.connect(make_conninfo(server.dsn, password=password or ""), autocommit=True)
 
 
-def _lines(engine: _engine.Spawned, patience_s: float) -> Iterator[Line]:
+def _lines(engine: _engine.EngineProcess, patience_s: float) -> Iterator[Line]:
     """What it says, line by line, until it ends. :class:`EngineError` when it does not end in time."""
     assert engine.process.stdout is not None
     pipe, rest, deadline = engine.process.stdout.fileno(), b"", time.monotonic() + patience_s
@@ -129,7 +129,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-class Heard:
+class ReplayOutput:
     """What the engine has said."""
 
     def __init__(self) -> None:
@@ -142,31 +142,31 @@ class Heard:
     def take(self, line: Mapping[str, Any]) -> None:
         """One line of it."""
         if "second" in line:
-            found = dict(line["second"])
-            self.seconds.append(found)
-            late = found["behind_us"]["max"] / 1e6
-            failed = f", {found['newly_failed']:,} failed newly" if found["newly_failed"] else ""
+            result = dict(line["second"])
+            self.seconds.append(result)
+            late = result["behind_us"]["max"] / 1e6
+            failed = f", {result['newly_failed']:,} failed newly" if result["newly_failed"] else ""
             self.words = f"replay: at most {late:,.2f} s late{failed}"
         elif "progress" in line:
             self.words = f"{line['progress']['answered']:,} statements, {self.words}"
         elif "summary" in line:
             self.summary = dict(line["summary"])
 
-    def outcome(self, asked: Asked, begin_ns: int, clock: SubjectClock) -> Outcome:
+    def outcome(self, selection: ReplaySelection, begin_ns: int, clock: SubjectClock) -> Outcome:
         """What the run came to, in the time of ``clock``."""
         assert self.summary is not None
-        found = record_of(self.summary, asked.speed, clock.dilation, accept_losses=asked.accept_losses)
-        phase = record.Phase(
+        result = record_of(self.summary, selection.speed, clock.dilation, accept_losses=selection.accept_losses)
+        phase = record.RunPhase(
             name="measure",
             begin_ns=clock.instant_ns(begin_ns),
             end_ns=clock.instant_ns(max(begin_ns + 1, int(self.summary["end_ns"]))),
         )
         account = record.Account(
-            scheduled=found.statements,
-            skipped=sum(found.left_out.values()) + found.not_begun,
-            succeeded=found.executed,
-            rolled_back=found.failed_as_recorded,
-            failed=found.newly_failed + found.no_longer_failed,
+            scheduled=result.statements,
+            skipped=sum(result.left_out.values()) + result.not_begun,
+            succeeded=result.executed,
+            rolled_back=result.failed_as_recorded,
+            failed=result.newly_failed + result.no_longer_failed,
         )
         latency = _latency(self.seconds, "response_us", clock)
         return Outcome(
@@ -174,47 +174,47 @@ class Heard:
             account=account,
             account_total=account,
             writes_total=0,
-            uncounted_max=found.connections_lost,
+            uncounted_max=result.connections_lost,
             latency=latency,
             throughput=tables.from_rows("workload/throughput", self._throughput(clock)),
             service=_latency(self.seconds, "service_us", clock),
             statement=None,
             histograms=histogram.document(latency, phase.begin_ns, phase.end_ns),
-            checks=tuple(self._checks(found)),
-            driver=self._driver(found, phase, clock.dilation),
-            replay=found,
+            checks=tuple(self._checks(result)),
+            driver=self._driver(result, phase, clock.dilation),
+            replay=result,
             replay_seconds=tables.from_rows("workload/replay", self._rows(clock)),
         )
 
-    def _checks(self, found: ReplayRecord) -> Iterator[record.Check]:
+    def _checks(self, replay_record: ReplayRecord) -> Iterator[record.Check]:
         assert self.summary is not None
         calls = int(self.summary["calls"])
-        ok = found.statements + found.not_asked == calls
-        detail = (
-            f"{found.statements:,} statements asked for and {found.not_asked:,} others are the {calls:,} of the capture"
-        )
+        ok = replay_record.statements + replay_record.not_asked == calls
+        detail = f"{replay_record.statements:,} statements asked for and {replay_record.not_asked:,} others are the {calls:,} of the capture"
         yield record.Check(name="every_statement", ok=ok, detail=detail if ok else f"not true: {detail}")
-        lost = found.connections_lost
+        lost = replay_record.connections_lost
         detail = (
-            f"{lost:,} of {found.sessions:,} sessions were lost" if lost else f"all {found.sessions:,} sessions lasted"
+            f"{lost:,} of {replay_record.sessions:,} sessions were lost"
+            if lost
+            else f"all {replay_record.sessions:,} sessions lasted"
         )
         yield record.Check(name="sessions", ok=not lost, detail=detail)
 
-    def _driver(self, found: ReplayRecord, phase: record.Phase, dilation: int) -> record.DriverRecord:
+    def _driver(self, replay_record: ReplayRecord, phase: record.RunPhase, dilation: int) -> record.DriverRecord:
         assert self.summary is not None
         errors = Counter[str]()
-        for one in found.errors:
-            errors[one.sqlstate] += one.count
+        for error in replay_record.errors:
+            errors[error.sqlstate] += error.count
         return record.DriverRecord(
             engine="replay",
             threads=max(1, int(self.summary["threads"])),
             cpu_ns=round(self.summary["cpu_s"] * 1e9),
             elapsed_ns=phase.end_ns - phase.begin_ns,
-            transactions=found.executed + found.failed_as_recorded,
+            transactions=replay_record.executed + replay_record.failed_as_recorded,
             wake=_lateness(self.summary["late_us"], dilation),
             lag=_lateness(self.summary["behind_us"], dilation),
             errors=dict(errors),
-            connections_lost=found.connections_lost,
+            connections_lost=replay_record.connections_lost,
         )
 
     def _throughput(self, clock: SubjectClock) -> list[dict[str, Any]]:
@@ -264,5 +264,5 @@ def _latency(seconds: Sequence[Line], which: str, clock: SubjectClock) -> Any:
 def _lateness(figures: Mapping[str, Any], dilation: int) -> record.Lateness | None:
     if not figures["count"]:
         return None
-    told = {f"{name}_us": figures[name] / dilation for name in ("mean", "p50", "p99", "max")}
-    return record.Lateness(count=figures["count"], **told)
+    document = {f"{name}_us": figures[name] / dilation for name in ("mean", "p50", "p99", "max")}
+    return record.Lateness(count=figures["count"], **document)

@@ -47,15 +47,15 @@ class Waits:
             rows = self._connection.execute(_WAITS, [LONG_S]).fetchall()
         except psycopg.Error:
             return []
-        found = []
+        notices = []
         for blocker, waiting, table, role in rows:
             if waiting in self._present or blocker in self._told or not (blocker == 0 or blocker in self._present):
                 continue
             self._told.add(blocker)
             whose = "a prepared transaction" if blocker == 0 else f"session {blocker}{f' of {role}' if role else ''}"
             which = f" on {table}" if table else ""
-            found.append(
+            notices.append(
                 f"{whose} is not the replay's, and has kept its statements waiting for more than {LONG_S:g} s by a lock{which};"
                 " end it: the replay waits for it until its own time is over"
             )
-        return found
+        return notices

@@ -67,13 +67,13 @@ class Stream:
 
     def __init__(
         self,
-        asked: Mapping[str, Any],
+        document: Mapping[str, Any],
         connection: Connection,
         tell: Tell,
         stop: threading.Event,
         refresher: Refresher | None,
     ) -> None:
-        self.asked, self.connection, self._tell, self._stop = asked, connection, tell, stop
+        self.asked, self.connection, self._tell, self._stop = document, connection, tell, stop
         self._refresher = refresher
         self._temp_bytes = 0
         self._works = False
@@ -106,8 +106,8 @@ class Stream:
                 self.connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
 
     def _query(self, step: Mapping[str, Any], *, counts_spill: bool) -> None:
-        told = {key: step[key] for key in ("set", "place", "query", "parameters")}
-        found: dict[str, Any] = {
+        document = {key: step[key] for key in ("set", "place", "query", "parameters")}
+        values: dict[str, Any] = {
             "rows": 0,
             "rows_hash": 0,
             "temp_bytes": None,
@@ -120,17 +120,19 @@ class Stream:
             for statement in step["before"]:
                 self._execute(statement)
             plan = self._execute(f"EXPLAIN (COSTS OFF) {step['text']}")
-            found["plan"] = "\n".join(_text(plan, row, 0) for row in range(plan.ntuples))
+            values["plan"] = "\n".join(_text(plan, row, 0) for row in range(plan.ntuples))
             self._temp_bytes = 0
             begin_ns = now_ns()
             result = self._execute(step["text"])
             end_ns = now_ns()
-            found |= {"rows": result.ntuples, "rows_hash": rows_hash(result)}
-            found["temp_bytes"] = self._temp_bytes if counts_spill else None
+            values |= {"rows": result.ntuples, "rows_hash": rows_hash(result)}
+            values["temp_bytes"] = self._temp_bytes if counts_spill else None
         except psycopg.Error as error:
             end_ns = now_ns()
-            found |= {"error": _words(error), "cancelled": self._stop.is_set()}
-        self._tell({"query": {"stream": self.asked["stream"], **told, "begin_ns": begin_ns, "end_ns": end_ns, **found}})
+            values |= {"error": _words(error), "cancelled": self._stop.is_set()}
+        self._tell(
+            {"query": {"stream": self.asked["stream"], **document, "begin_ns": begin_ns, "end_ns": end_ns, **values}}
+        )
 
     def _execute(self, statement: str) -> PGresult:
         """Bring all rows, as the server's text. By libpq at once: a cursor's loop takes CPU that the queries may need."""
@@ -158,7 +160,7 @@ def rows_hash(result: PGresult) -> int:
         try:
             text = b"\0".join(values)  # type: ignore[arg-type]  # the join fails where one of them is NULL
         except TypeError:
-            text = nulls_begin + b"".join(b"-" if one is None else b"%d:%b" % (len(one), one) for one in values)
+            text = nulls_begin + b"".join(b"-" if value is None else b"%d:%b" % (len(value), value) for value in values)
         total += number(hashed(text, digest_size=8).digest(), "big")
     return (total & (2**64 - 1)) - (2**64 if total & 2**63 else 0)
 
@@ -187,10 +189,10 @@ def drive(document: Mapping[str, Any], tell: Tell, stop: threading.Event, go: Ca
     with contextlib.ExitStack() as stack:
         streams, spill = [], ""
         refresher = Refresher(document["refresh"]) if document["refresh"] else None
-        for number, asked in enumerate(document["streams"]):
+        for number, stream in enumerate(document["streams"]):
             connection = stack.enter_context(contextlib.closing(_connect(document, number)))
             spill = spill or _spill(connection)
-            streams.append(Stream(asked, connection, tell, stop, refresher))
+            streams.append(Stream(stream, connection, tell, stop, refresher))
         if refresher is not None:
             refresher.require_fresh(streams[0].connection)
         tell({"ready": True, "spill": spill or None})
@@ -198,8 +200,10 @@ def drive(document: Mapping[str, Any], tell: Tell, stop: threading.Event, go: Ca
             return
         threading.Thread(target=_stop_with_who_asked, args=(stop,), name="pgdyno-asked", daemon=True).start()
         threads = [
-            threading.Thread(target=one.run, kwargs={"counts_spill": not spill}, name=f"stream-{one.asked['stream']}")
-            for one in streams
+            threading.Thread(
+                target=stream.run, kwargs={"counts_spill": not spill}, name=f"stream-{stream.asked['stream']}"
+            )
+            for stream in streams
         ]
         cpu_ns, deadline = time.process_time_ns(), time.monotonic() + float(document["limit_s"])
         for thread in threads:
@@ -216,8 +220,8 @@ def _wait(threads: list[threading.Thread], streams: list[Stream], stop: threadin
         if not stop.is_set() and time.monotonic() >= deadline:
             late = True
             stop.set()
-        for one in streams if stop.is_set() else ():
-            one.cancel()
+        for stream in streams if stop.is_set() else ():
+            stream.cancel()
         alive[0].join(_CHECK_EVERY_S)
     return late
 

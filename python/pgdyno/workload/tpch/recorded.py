@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def outcome(
-    phase: record.Phase,
+    phase: record.RunPhase,
     rows: Sequence[Row],
     planned: int,
     *,
@@ -74,7 +74,7 @@ def checks_of(rows: Sequence[Row], planned: int, streams: Sequence[int], *, late
 
 def geometric_mean(seconds: Sequence[float]) -> float:
     """Of durations, none of which is zero: the clock's resolution is a nanosecond."""
-    return math.exp(math.fsum(math.log(max(one, 1e-9)) for one in seconds) / len(seconds))
+    return math.exp(math.fsum(math.log(max(value, 1e-9)) for value in seconds) / len(seconds))
 
 
 def seconds_of(row: Mapping[str, Any]) -> float:
@@ -93,7 +93,7 @@ def _streams(good: Sequence[Row], rows: Sequence[Row], spill: str, refresh: Sequ
     for row in rows:
         ends.setdefault(row["stream"], []).extend((row["t_begin_ns"], row["t_end_ns"]))
     return StreamsRecord(
-        geometric_mean_s=geometric_mean([one for each in of_query.values() for one in each]),
+        geometric_mean_s=geometric_mean([value for each in of_query.values() for value in each]),
         query_s={str(query): geometric_mean(each) for query, each in of_query.items()},
         stream_s={str(stream): (max(each) - min(each)) / 1e9 for stream, each in sorted(ends.items())},
         temp_bytes={str(query): count for query, count in temp.items()},
@@ -119,7 +119,7 @@ def _latency(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def _throughput(rows: Sequence[Row], phase: record.Phase) -> list[dict[str, Any]]:
+def _throughput(rows: Sequence[Row], phase: record.RunPhase) -> list[dict[str, Any]]:
     """Queries that ended in each second of the run."""
     seconds = -((phase.begin_ns - phase.end_ns) // SECOND_NS)
     ended, failed = Counter[int](), Counter[int]()

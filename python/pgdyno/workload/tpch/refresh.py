@@ -50,8 +50,8 @@ class RefreshFunctions:
 
     def make(self, folder: Path) -> None:
         """Write the sets' rows into a folder, as a process that refreshes reads them."""
-        asked = [*SET.arguments(self.scale_factor, folder), "--for-copy", f"--updates={self.sets}"]
-        with contextlib.closing(_engine.lines(["generate", SET.name, *asked], {})) as lines:
+        texts = [*SET.arguments(self.scale_factor, folder), "--for-copy", f"--updates={self.sets}"]
+        with contextlib.closing(_engine.lines(["generate", SET.name, *texts], {})) as lines:
             for _ in lines:
                 pass
 
@@ -94,7 +94,7 @@ class RefreshFunctions:
 
     def check(self, server: Server, done: Sequence[RefreshRecord]) -> Check:
         """That both functions of all sets ended, that what was inserted is there, and what was deleted is not."""
-        wrong = [f"{one.function} of set {one.refresh_set}: {one.error}" for one in done if one.error]
+        wrong = [f"{record.function} of set {record.refresh_set}: {record.error}" for record in done if record.error]
         if len(done) < 2 * self.sets:
             wrong.append(f"{2 * self.sets - len(done):,} of {2 * self.sets:,} refresh functions were not run")
         if not wrong:
@@ -106,10 +106,14 @@ class RefreshFunctions:
         with contextlib.closing(psycopg.connect(server.dsn, autocommit=True, **session.OPTIONS)) as connection:
             inserted = _count(connection, self.schema, self._keys(self.inserted))
             deleted = _count(connection, self.schema, self._keys(self.deleted))
-        counted = [one for one in done if one.function == "insert"]
+        counted = [record for record in done if record.function == "insert"]
         # A driver that does not tell the lines is believed those that are there.
-        lines = inserted[1] if any(one.lines is None for one in counted) else sum(one.lines or 0 for one in counted)
-        expected = (sum(one.orders for one in counted), lines)
+        lines = (
+            inserted[1]
+            if any(record.lines is None for record in counted)
+            else sum(record.lines or 0 for record in counted)
+        )
+        expected = (sum(record.orders for record in counted), lines)
         if inserted != expected:
             yield f"{expected[0]:,} orders with {expected[1]:,} lines were inserted, and {inserted[0]:,} with {inserted[1]:,} are there"
         if deleted != (0, 0):
@@ -118,11 +122,11 @@ class RefreshFunctions:
 
 def _count(connection: psycopg.Connection[Any], schema: str, keys: list[int]) -> tuple[int, int]:
     """Orders with these keys, and their lines."""
-    found = [
+    questions = [
         connection.execute(f"SELECT count(*) FROM {schema}.{table} WHERE {column} = ANY(%s)".encode(), [keys])
         for table, column in (("orders", "o_orderkey"), ("lineitem", "l_orderkey"))
     ]
-    orders, lines = (int((cursor.fetchone() or (0,))[0]) for cursor in found)
+    orders, lines = (int((cursor.fetchone() or (0,))[0]) for cursor in questions)
     return orders, lines
 
 

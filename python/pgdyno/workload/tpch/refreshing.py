@@ -49,12 +49,12 @@ class Refresher:
 
     def require_fresh(self, connection: Connection) -> None:
         """Refuse tables that were refreshed before: the keys to insert are taken, or those to delete are gone."""
-        inserted = [row[0] for one in self._sets.values() for row, _ in one.orders]
-        deleted = [key for one in self._sets.values() for key in one.deleted]
+        inserted = [row[0] for other in self._sets.values() for row, _ in other.orders]
+        deleted = [key for other in self._sets.values() for key in other.deleted]
         for keys, expected in ((inserted, 0), (deleted, len(deleted))):
-            asked = "SELECT count(*) FROM orders WHERE o_orderkey = ANY(%s::bigint[])"
-            found = connection.execute(asked.encode(), [keys]).fetchone()
-            if found != (expected,):
+            text = "SELECT count(*) FROM orders WHERE o_orderkey = ANY(%s::bigint[])"
+            result = connection.execute(text.encode(), [keys]).fetchone()
+            if result != (expected,):
                 raise AlreadyRefreshedError("the tables were refreshed before: their orders are not those of the load")
 
     def run(self, step: Mapping[str, Any], connection: Connection, stop: threading.Event) -> dict[str, Any]:
@@ -66,14 +66,14 @@ class Refresher:
         except psycopg.Error as caught:
             error = " ".join(str(caught).split())
         done = {name: counted[name] for name in ("orders", "lines", "transactions")}
-        told = {"function": step["refresh"], "refresh_set": step["set"], "begin_ns": begin_ns, "end_ns": now_ns()}
-        return {**told, **done, "error": "cancelled" if stop.is_set() else error}
+        document = {"function": step["refresh"], "refresh_set": step["set"], "begin_ns": begin_ns, "end_ns": now_ns()}
+        return {**document, **done, "error": "cancelled" if stop.is_set() else error}
 
     def _do(
         self, step: Mapping[str, Any], connection: Connection, stop: threading.Event, counted: Counter[str]
     ) -> None:
-        found = self._sets[int(step["set"])]
-        work = self._inserting(found) if step["refresh"] == "insert" else self._deleting(found)
+        number = self._sets[int(step["set"])]
+        work = self._inserting(number) if step["refresh"] == "insert" else self._deleting(number)
         for statements in work:
             done = Counter(transactions=1)
             with connection.transaction():
@@ -85,19 +85,19 @@ class Refresher:
             if stop.is_set():
                 break
 
-    def _inserting(self, one: RefreshSet) -> Iterator[list[Statement]]:
+    def _inserting(self, refresh_set: RefreshSet) -> Iterator[list[Statement]]:
         """The statements of each transaction."""
         many = int(self._document["orders_per_commit"])
-        for first in range(0, len(one.orders), many):
-            found: list[Statement] = []
-            for order, lines in one.orders[first : first + many]:
+        for first in range(0, len(refresh_set.orders), many):
+            statements: list[Statement] = []
+            for order, lines in refresh_set.orders[first : first + many]:
                 of_lines: list[Statement] = [("lines", self._insert["lineitem"], line) for line in lines]
                 of_order: Statement = ("orders", self._insert["orders"], order)
-                found.extend([*of_lines, of_order] if self._document["deferred"] else [of_order, *of_lines])
-            yield found
+                statements.extend([*of_lines, of_order] if self._document["deferred"] else [of_order, *of_lines])
+            yield statements
 
-    def _deleting(self, one: RefreshSet) -> Iterator[list[Statement]]:
-        for key in one.deleted:
+    def _deleting(self, refresh_set: RefreshSet) -> Iterator[list[Statement]]:
+        for key in refresh_set.deleted:
             both: list[Statement] = [
                 ("lines", "DELETE FROM lineitem WHERE l_orderkey = %s", (key,)),
                 ("orders", "DELETE FROM orders WHERE o_orderkey = %s", (key,)),

@@ -32,7 +32,7 @@ Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Running:
+class QueryStreamsRunner:
     """Runs streams of queries; it is a :class:`pgdyno.workload.outcome.Runner`."""
 
     streams: Streams
@@ -42,7 +42,7 @@ class Running:
 
         :class:`PgdynoError` when not a single query brought its rows. One that failed or was cancelled is a failed check.
         """
-        own, heard = request.clock, Heard(self.streams)
+        own, output = request.clock, StreamOutput(self.streams)
         limit_s = own.host_s(request.duration_s)
         request.out_dir.mkdir(parents=True, exist_ok=True)
         command = [*request.prefix, sys.executable, "-m", "pgdyno.workload.tpch.driving"]
@@ -50,27 +50,27 @@ class Running:
             self._rows(request.out_dir) as folder,
             HelperProcess(command, request.out_dir / "streams.log", environment(request.env), _WORDS) as process,
         ):
-            heard.spill = process.ask(self.streams.document(server.dsn, limit_s, folder))["spill"] or ""
+            output.spill = process.ask(self.streams.document(server.dsn, limit_s, folder))["spill"] or ""
             request.on_start(process.pid)
             request.on_measure_begin()
             begin_ns = now_ns()
             with contextlib.closing(process.go(limit_s + _GRACE_S)) as lines:
                 told_ns = begin_ns
                 for line in lines:
-                    heard.take(line)
+                    output.take(line)
                     if now_ns() - told_ns >= SECOND_NS:
-                        request.progress(heard.share, heard.words)
+                        request.progress(output.share, output.words)
                         told_ns = now_ns()
             request.on_measure_end()
-        if heard.end is None:
+        if output.end is None:
             raise process.failure(limit_s)
-        if not any(not line["error"] for line in heard.queries):
-            first = next((line for line in heard.queries if line["error"]), None)
+        if not any(not line["error"] for line in output.queries):
+            first = next((line for line in output.queries if line["error"]), None)
             raise PgdynoError(
                 "no query brought its rows" if first is None else f"query {first['query']}: {first['error']}",
-                remedy="raise workload.duration" if heard.end["stopped"] else "see the server's log",
+                remedy="raise workload.duration" if output.end["stopped"] else "see the server's log",
             )
-        return heard.outcome(begin_ns, own)
+        return output.outcome(begin_ns, own)
 
     @contextlib.contextmanager
     def _rows(self, out_dir: Path) -> Iterator[Path | None]:
@@ -84,7 +84,7 @@ class Running:
             yield Path(folder)
 
 
-class Heard:
+class StreamOutput:
     """What the process has said."""
 
     def __init__(self, streams: Streams) -> None:
@@ -104,11 +104,11 @@ class Heard:
     def take(self, line: Mapping[str, Any]) -> None:
         """One line of it."""
         if "query" in line:
-            found = dict(line["query"])
-            self.queries.append(found)
-            seconds = (found["end_ns"] - found["begin_ns"]) / 1e9
+            result = dict(line["query"])
+            self.queries.append(result)
+            seconds = (result["end_ns"] - result["begin_ns"]) / 1e9
             self.words = (
-                f"{len(self.queries):,} of {self._streams.planned:,} queries, Q{found['query']} took {seconds:.2f} s"
+                f"{len(self.queries):,} of {self._streams.planned:,} queries, Q{result['query']} took {seconds:.2f} s"
             )
         elif "refresh" in line:
             self.refresh.append(dict(line["refresh"]))
@@ -118,19 +118,19 @@ class Heard:
     def outcome(self, begin_ns: int, clock: SubjectClock) -> Outcome:
         """What the run came to, in the time of ``clock``."""
         assert self.end is not None
-        phase = record.Phase(
+        phase = record.RunPhase(
             name="measure", begin_ns=clock.instant_ns(begin_ns), end_ns=clock.instant_ns(int(self.end["t_ns"]))
         )
         rows = [self._row(line, clock) for line in self.queries]
-        asked, end = self._streams, self.end
+        streams, end = self._streams, self.end
         return recorded.outcome(
             phase,
             rows,
-            asked.planned,
-            checks=tuple(recorded.checks_of(rows, asked.planned, asked.numbers, late=end["stopped"] == "late")),
+            streams.planned,
+            checks=tuple(recorded.checks_of(rows, streams.planned, streams.numbers, late=end["stopped"] == "late")),
             driver=record.DriverRecord(
                 engine="streams",
-                threads=asked.clients,
+                threads=streams.clients,
                 cpu_ns=int(end["cpu_ns"]),
                 elapsed_ns=phase.end_ns - phase.begin_ns,
                 transactions=sum(not row["error"] for row in rows),

@@ -84,18 +84,18 @@ class Streams:
         return {"stream": number, "steps": list(self._steps(number)), "after": drop}
 
     def _steps(self, number: int) -> Iterator[dict[str, Any]]:
-        asked = [query for query in order_of(number) if query in self.queries]
+        results = [query for query in order_of(number) if query in self.queries]
         functions = self.functions if self.refresh == "power" else None
         for query_set in range(1, self.query_sets + 1):
-            before, after = ((), ()) if functions is None else ((one,) for one in functions.steps(query_set))
+            before, after = ((), ()) if functions is None else ((step,) for step in functions.steps(query_set))
             yield from before
-            for place, query in enumerate(asked, 1):
+            for place, query in enumerate(results, 1):
                 parameters = drawn(
                     query, number, query_set, seed=self.seed, profile=self.profile, scale_factor=self.scale_factor
                 )
-                told = {"set": query_set, "place": place, "query": query, "parameters": parameters}
+                document = {"set": query_set, "place": place, "query": query, "parameters": parameters}
                 limited, temporary = self.profile == "spec", self._temporary
-                yield told | step(query, parameters, number, limited=limited, temporary=temporary)
+                yield document | step(query, parameters, number, limited=limited, temporary=temporary)
             yield from after
 
 

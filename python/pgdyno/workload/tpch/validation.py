@@ -45,8 +45,8 @@ def known() -> dict[int, list[Row]]:
     """Query -> the rows of dbgen's answer."""
     with tempfile.TemporaryDirectory(prefix="pgdyno-answers-") as name:
         folder = Path(name)
-        asked = ["generate", SET.name, *SET.arguments(SCALE_FACTOR, folder), "--answers"]
-        with contextlib.closing(_engine.lines(asked, {})) as lines:
+        texts = ["generate", SET.name, *SET.arguments(SCALE_FACTOR, folder), "--answers"]
+        with contextlib.closing(_engine.lines(texts, {})) as lines:
             for _ in lines:
                 pass
         return {query: read(folder / f"q{query}.out") for query in QUERIES}
@@ -81,11 +81,11 @@ def brought(connection: psycopg.Connection[Any], query: int) -> list[Row]:
     return [tuple(map(_cell, row)) for row in rows]
 
 
-def difference(query: int, found: Sequence[Row], answer: Sequence[Row]) -> str:
+def difference(query: int, rows: Sequence[Row], answer: Sequence[Row]) -> str:
     """The first row that is not the answer's, in words; empty if all are. Rows that tie in ORDER BY may come in any order."""
-    if len(found) != len(answer):
-        return f"Q{query} brings {len(found):,} rows, and dbgen's answer has {len(answer):,}"
-    for mine, theirs in zip(_ordered(found), _ordered(answer), strict=True):
+    if len(rows) != len(answer):
+        return f"Q{query} brings {len(rows):,} rows, and dbgen's answer has {len(answer):,}"
+    for mine, theirs in zip(_ordered(rows), _ordered(answer), strict=True):
         if not _same(query, mine, theirs):
             return f"Q{query} brings {_words(mine)}, and dbgen's answer has {_words(theirs)}"
     return ""
@@ -96,20 +96,22 @@ def _ordered(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: str(row[1:] + row[:1]))
 
 
-def _same(query: int, found: Row, answer: Row) -> bool:
+def _same(query: int, row: Row, answer: Row) -> bool:
     """Amounts are exact to the cent, averages and shares rounded to it by dbgen, perhaps from binary fractions."""
-    if len(found) != len(answer):
+    if len(row) != len(answer):
         return False
     off = _AVERAGE_OFF if query == 17 else CENT
-    pairs = list(zip(found, answer, strict=True))
+    pairs = list(zip(row, answer, strict=True))
     if query == 11:
         # The crate has the first digits of the part's key alone: its column is cut.
         key, digits = pairs.pop(0)
         if not str(key).startswith(str(digits.to_integral())):
             return False
     return all(
-        abs(one - other) <= off if isinstance(one, Decimal) and isinstance(other, Decimal) else str(one) == str(other)
-        for one, other in pairs
+        abs(item - other) <= off
+        if isinstance(item, Decimal) and isinstance(other, Decimal)
+        else str(item) == str(other)
+        for item, other in pairs
     )
 
 
