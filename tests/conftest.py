@@ -16,8 +16,8 @@ from types import FrameType
 import hypothesis
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
+from pgdyno.base import engine as _engine
+from pgdyno.base.errors import PgdynoError
 from tests import leaks
 from tests.report import chromium
 from tests.support import machine, pictures, pooler

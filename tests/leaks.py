@@ -18,8 +18,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgdyno.host.mounts import mounts_below
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.mounts import mounts_below
+from pgdyno.machine.waiting import wait_until
 
 MARK = "PGDYNO_TEST_RUN"
 """Environment variable that names the run; children inherit it. Its value is the run's directory."""

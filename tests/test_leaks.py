@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from tests import leaks
 
 

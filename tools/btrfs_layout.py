@@ -19,8 +19,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host import mounts, paths, program
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import mounts, paths, program
+from pgdyno.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ import sys
 
 GENERATORS = (
     "pgdyno.report.schema",
-    "pgdyno.diagnose.schema",
+    "pgdyno.advise.diagnose.schema",
     "pgdyno.experiment.schema",
-    "pgdyno.reproduce.schema",
+    "pgdyno.published.reproduce.schema",
     "tools.reference",
 )
 """Modules that write their file, and with ``--check`` compare it."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
+from pgdyno.base import engine
+from pgdyno.base.errors import PgdynoError
 from tools.reference import markdown as md
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Dated(BaseModel, frozen=True):
 
 def here() -> tuple[int, str, str]:
     """Cores, kernel, build of the engine."""
-    built = _engine.run_json(["version"])
+    built = engine.run_json(["version"])
     return os.cpu_count() or 1, platform.release(), str(built["build_hash"])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import HostError, PgdynoError
+from pgdyno.base.errors import HostError, PgdynoError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms
 from tests.analysis.synthetic import GP3, Plan, make_experiment

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from tools.fidelity.claim import Claim
 from tools.measured import Kept, claims_table, code, ended, none_yet, published, tried
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pgdyno.store import RunWriter, run_name, write_experiment
-from pgdyno.store.host_record import HostRecord
-from pgdyno.store.record import (
+from pgdyno.results import RunWriter, run_name, write_experiment
+from pgdyno.results.host_record import HostRecord
+from pgdyno.results.record import (
     Account,
     Anchor,
     Check,
@@ -52,7 +52,7 @@ from .synthetic_volumes import spec_of, write_volumes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.store.work_record import ReplayRecord
+    from pgdyno.results.work_record import ReplayRecord
 
 BOOT_NS = 86_400 * SECOND_NS
 CREATED_UNIX_NS = 1_795_264_000 * SECOND_NS

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pgdyno.store import RunWriter
+    from pgdyno.results import RunWriter
 
     from .synthetic import Arm
 

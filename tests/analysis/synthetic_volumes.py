@@ -10,7 +10,7 @@ import pyarrow as pa
 from .synthetic_parts import FAILURE_PERCENT, IO_PER_TRANSACTION, PAGE_BYTES, SECOND_NS, WARMUP_S, array_of
 
 if TYPE_CHECKING:
-    from pgdyno.store import RunWriter
+    from pgdyno.results import RunWriter
 
     from .synthetic import Arm
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 
 from .synthetic import CREATED_UNIX_NS, GP3, IO2BX, Plan, make_experiment
 

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.cost import SECONDS_PER_MONTH, _cost
-from pgdyno.store.record import PriceRecord
+from pgdyno.results.record import PriceRecord
 
 from .synthetic import GP3, IO2BX, REAL, Arm, Plan, make_experiment
 

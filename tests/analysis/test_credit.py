@@ -29,8 +29,8 @@ from pgdyno.analysis.credit import (
     settled,
 )
 from pgdyno.analysis.steady import steadiness, steady_within
+from pgdyno.base.specification import Rate
 from pgdyno.report import document
-from pgdyno.specification import Rate
 
 from .synthetic import GP3, IO2BX, WARMUP_S, Plan, make_experiment
 

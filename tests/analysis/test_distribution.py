@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.analysis.distribution import HDR_FILE, ValueCounts, decoded, latency_ms, merge, volume_latency_ms
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 from pgdyno.workload.histogram import LATENCY_US_MAX, SIGNIFICANT_DIGITS
 
 if TYPE_CHECKING:

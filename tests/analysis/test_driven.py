@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.driven import cores_of
-from pgdyno.store.record import ClockRecord, DriverRecord, Lateness
+from pgdyno.results.record import ClockRecord, DriverRecord, Lateness
 
 from .synthetic import GP3, Arm, Plan, make_experiment
 

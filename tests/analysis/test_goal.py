@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.goal import LENGTH_MAX, parse_goal, read_goal, require_measured
+from pgdyno.base.errors import InputError
+from pgdyno.base.goal import LENGTH_MAX, parse_goal, read_goal, require_measured
 
 
 @pytest.mark.parametrize(

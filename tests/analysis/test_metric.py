@@ -11,7 +11,7 @@ from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.headline import SECONDS, TPS, headline_of
 from pgdyno.analysis.metric import figure_of, lines_of
 from pgdyno.analysis.series import series_of
-from pgdyno.store.record import DriverRecord
+from pgdyno.results.record import DriverRecord
 
 from .synthetic import CLIENTS, GP3, GP3_WAITS, IO2BX, REAL, Plan, make_experiment
 

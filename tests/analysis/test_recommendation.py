@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.goal import parse_goal
+from pgdyno.base.goal import parse_goal
 from pgdyno.report import document, table
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
-from pgdyno.store.work_record import ReplayRecord, TimeDistribution
+from pgdyno.results.work_record import ReplayRecord, TimeDistribution
 
 from .synthetic import GP3, IO2BX, REAL, Arm, Plan, make_experiment
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.series import BINS_MAX, series_of
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 
 from .synthetic import GP3, WARMUP_S, Plan, make_experiment
 

@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.several import TIMES, several
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 
 from .synthetic import GP3, IO2BX, Arm, Plan, make_experiment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.text import address, duration, interval, money, number, percent, ratio_interval, times
+from pgdyno.base.text import address, duration, interval, money, number, percent, ratio_interval, times
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import pytest
 from pgdyno.analysis import tpcc
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.distribution import ValueCounts
+from pgdyno.base.text import number
 from pgdyno.report.document_tpcc import tpcc_document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
 from pgdyno.report.terminal import table
 from pgdyno.report.tpcc import lines, rows
-from pgdyno.store.record import Account, Check
-from pgdyno.text import number
+from pgdyno.results.record import Account, Check
 
 from .synthetic import GP3, IO2BX, Plan, make_experiment
 

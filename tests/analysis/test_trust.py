@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.analysis.replay import trust_of
 from pgdyno.report.replay import trust_words
-from pgdyno.store.work_record import ReplayedStatement, TimeDistribution
+from pgdyno.results.work_record import ReplayedStatement, TimeDistribution
 
 GP3, IO2BX = "gp3:size=100GiB", "io2bx:size=100GiB,iops=6000"
 

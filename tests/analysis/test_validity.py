@@ -14,8 +14,8 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.finding import worst
 from pgdyno.analysis.validity import findings, lost_samples
 from pgdyno.analysis.volume_figures import volume_counters
-from pgdyno.store import open_experiment
-from pgdyno.store.record import Check
+from pgdyno.results import open_experiment
+from pgdyno.results.record import Check
 
 from .synthetic import GP3, GP3_WAITS, IO2BX, REAL, WARMUP_S, Arm, Plan, make_experiment
 

@@ -8,10 +8,10 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.warming import settles
+from pgdyno.base.specification import without_init
 from pgdyno.report import document
 from pgdyno.report.export import markdown
 from pgdyno.report.terminal import table
-from pgdyno.specification import without_init
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.binding.limits import OF_RUNS, Confidence, Limit
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms
 from tools.attribution import __main__ as command

@@ -8,7 +8,7 @@ from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, Us
 from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import Cpu, KnownConditions, Second
 from pgdyno.analysis.binding.sessions import SessionStates
-from pgdyno.specification import Rate
+from pgdyno.base.specification import Rate
 
 CLIENTS = 32
 USUAL = Usual(read=((8192.0, 0.56), (262144.0, 1.29)), write=((8192.0, 0.83), (262144.0, 1.63)))

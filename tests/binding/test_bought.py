@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.advise.size.measured import DeviceSamples
+from pgdyno.advise.size.offers import instance_offers, measured_of, volume_offers, with_price
 from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
-from pgdyno.catalog import Catalog
-from pgdyno.size.measured import DeviceSamples
-from pgdyno.size.offers import instance_offers, measured_of, volume_offers, with_price
-from pgdyno.specification import Rate
-from pgdyno.store.host_record import HostRecord
-from pgdyno.store.record import InstanceRecord, WorldRecord
+from pgdyno.base import engine
+from pgdyno.base.catalog import Catalog
+from pgdyno.base.specification import Rate
+from pgdyno.results.host_record import HostRecord
+from pgdyno.results.record import InstanceRecord, WorldRecord
 from tests.binding.made import device
 
 
 def resolved(spec: str) -> ProvisionedVolume:
     """A specification of the catalogue."""
-    result = ProvisionedVolume.of(_engine.run_json(["volume", "spec", spec]))
+    result = ProvisionedVolume.of(engine.run_json(["volume", "spec", spec]))
     assert result is not None
     return result
 

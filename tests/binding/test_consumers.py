@@ -8,15 +8,15 @@ import pytest
 
 from pgdyno.analysis.binding.consumers import Consumer, consumers_of
 from pgdyno.analysis.binding.uses import TITLES, WHATS
-from pgdyno.store import open_run
-from pgdyno.store.tables import from_rows
+from pgdyno.results import open_run
+from pgdyno.results.tables import from_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
 
-    from pgdyno.store import Run
+    from pgdyno.results import Run
 
 from ..analysis.synthetic import GP3, Plan, make_experiment
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno import _engine
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import InputError
+from pgdyno.base import engine
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.flow import cell
 from pgdyno.flow.run import execute, plan
@@ -18,7 +18,7 @@ from tests.support.servers import cluster
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 __all__ = ["cluster"]
 
@@ -42,7 +42,7 @@ def test_what_was_bought_is_recorded_with_its_price_and_what_else_is_sold(
     prepared = plan(result, yes_create=True)
     with monkeypatch.context() as patched:
         # An engine that started for prices now would take CPU from what is measured: offers are looked for when all of it is written.
-        patched.setattr(_engine.Conversation, "ask", lambda *_: pytest.fail("the catalogue was asked during a run"))
+        patched.setattr(engine.Conversation, "ask", lambda *_: pytest.fail("the catalogue was asked during a run"))
         patched.setattr(cell, "of_run", lambda run: run.record)
         directory = execute(prepared, root=tmp_path, command=("pgdyno", "run"))
     comparison = summarise(directory)

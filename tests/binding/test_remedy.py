@@ -13,8 +13,8 @@ from pgdyno.analysis.binding.evidence import Evidence, Second
 from pgdyno.analysis.binding.remedy import RATIO_MAX, remedy_of
 from pgdyno.analysis.binding.verdict import of_evidence
 from pgdyno.analysis.binding.words import evidence_words
-from pgdyno.specification import Rate
-from pgdyno.store.record import InstanceOfferRecord, OfferRecord
+from pgdyno.base.specification import Rate
+from pgdyno.results.record import InstanceOfferRecord, OfferRecord
 
 from ..analysis.synthetic import GP3 as GP3_ARM
 from ..analysis.synthetic import Plan, make_experiment

@@ -14,7 +14,7 @@ from pgdyno.analysis.binding.evidence import Cpu, KnownConditions, Second, Throt
 from pgdyno.analysis.binding.limits import CAPS, LIMITS, BindingLimit
 from pgdyno.analysis.binding.rules import judge
 from pgdyno.analysis.binding.sessions import SessionStates, state_of
-from pgdyno.specification import Rate
+from pgdyno.base.specification import Rate
 
 from .made import BURSTING, FAST, FULL, GP2, GP3, IDLE, QUIET, SMALL, ST1, device, given, second, sessions
 

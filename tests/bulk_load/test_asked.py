@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.workload import imdb
 from pgdyno.workload.bulk_load.asked import paths_of, pattern_of, table_of

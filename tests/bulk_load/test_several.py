@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import EngineError, PgdynoError
+from pgdyno.base.errors import EngineError, PgdynoError
 from pgdyno.workload.bulk_load.loading import WORDS
 from pgdyno.workload.helper_process import HelperProcess, environment
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.server.cluster import Cluster
 
 from .logged import logging_cluster
 from .shop import Shop, captured_shop

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 from tools.captured.logged import dumped
 
 from ..support.commands import pgdyno
@@ -14,8 +14,8 @@ from ..support.commands import pgdyno
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
-    from pgdyno.store import Run
+    from pgdyno.results import Run
+    from pgdyno.server.cluster import Cluster
 
 FILE = """
 schema_version = 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 FULL_PREFIX = "%m|%p|%u|%d|%a|%h|%c|%l|%v|%e|"
 RDS_PREFIX = "%t:%r:%u@%d:[%p]:"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 PATIENCE_S = 60.0
 _WHERE = re.compile(r"recording clients of 127\.0\.0\.1:(\d+); Ctrl-C ends it\n")

@@ -17,7 +17,7 @@ from .logged import AS_SUPERUSER, sessions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 CLIENTS = 4
 SESSIONS = 3

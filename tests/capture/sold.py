@@ -21,7 +21,7 @@ from .logged import AS_SUPERUSER, captured
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 ORDERS = 40
 """Of each thread that makes them."""

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from pgdyno.analysis.replay import reasons
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from pgdyno.experiment import read_experiment
-from pgdyno.postgres.shifted import library
+from pgdyno.server.shifted import library
 
 from ..support.commands import pgdyno
 from .counted import counted
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
-    from pgdyno.postgres.shifted import Shift
+    from pgdyno.server.cluster import Cluster
+    from pgdyno.server.shifted import Shift
 
 AGO = timedelta(days=400)
 NEAR = timedelta(minutes=20)

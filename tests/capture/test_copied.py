@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.errors import EXIT_INVALID, EXIT_USAGE
+from pgdyno.base.errors import EXIT_INVALID, EXIT_USAGE
 
 from ..support.commands import pgdyno
 from .counted import copy_of, counted
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 COPIES, ROWS = 6, 40
 SCHEMA = """

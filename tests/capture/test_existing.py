@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
-from pgdyno.postgres.remote import RemoteServer
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
+from pgdyno.server.remote import RemoteServer
 
 from ..support.commands import pgdyno
 from .counted import copy_of

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.server.cluster import Cluster
 from tools.captured.logged import Logged, log_of
 
 from ..support.commands import pgdyno

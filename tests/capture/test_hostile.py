@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import EXIT_HOST
-from pgdyno.host.waiting import wait_until
+from pgdyno.base import engine as _engine
+from pgdyno.base.errors import EXIT_HOST
+from pgdyno.machine.waiting import wait_until
 
 from ..support.commands import pgdyno
 from .logged import CLIENT, sent
@@ -26,7 +26,7 @@ from .relayed import PATIENCE_S, Recording, recording
 from .test_refused import line
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 RECORDER_BYTES_MAX = 200 << 20
 """Far more than a recorder of a few sessions takes, and far less than what the messages here became before they were bounded."""

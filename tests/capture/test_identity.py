@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.workload.replay.asked import Place
 from pgdyno.workload.replay.identity import identity, is_same, require_other
 
@@ -16,7 +16,7 @@ from ..support.commands import pgdyno
 from .counted import copy_of
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 HERE = {
     "system_identifier": "7",

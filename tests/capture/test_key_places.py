@@ -12,7 +12,7 @@ from .ordered import SERIAL, Busy, captured_orders, one
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
     from .ordered import Connection
 

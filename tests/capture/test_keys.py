@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from tools.captured.logged import log_of
 
 from .logged import captured
@@ -18,7 +18,7 @@ from .sold import GIVEN_BEFORE, MAKERS, ORDERS, Sold
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 PATIENCE_S = 30.0
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.likeness import reasons, unlike
-from pgdyno.errors import InputError
-from pgdyno.store.work_record import ComparedStatement, LikenessRecord, StatementWork
+from pgdyno.base.errors import InputError
+from pgdyno.results.work_record import ComparedStatement, LikenessRecord, StatementWork
 from pgdyno.workload.replay.counted import fallen, grown, shape_of
 from pgdyno.workload.replay.production import production
 
@@ -18,7 +18,7 @@ from .things import ROUNDS, SESSIONS, Things, captured_things, document
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 CALLS = SESSIONS * ROUNDS
 

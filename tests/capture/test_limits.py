@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import EXIT_HOST
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import EXIT_HOST
+from pgdyno.machine.waiting import wait_until
 
 from ..support import limits
 from ..support.commands import pgdyno

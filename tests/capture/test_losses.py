@@ -11,8 +11,8 @@ import pytest
 
 from pgdyno.analysis import reading, sampled
 from pgdyno.analysis.replay import reasons
-from pgdyno.host.waiting import wait_until
-from pgdyno.store.work_record import ReadingRecord, SampleRecord
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results.work_record import ReadingRecord, SampleRecord
 
 from ..support.commands import pgdyno
 from .handmade import capture_of
@@ -24,7 +24,7 @@ from .test_replay import RECORD
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 PATIENCE_S = 30.0
 SECRET = "statement: ALTER ROLE nobody PASSWORD 'hunter2'"

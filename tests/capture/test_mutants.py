@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.analysis.likeness import reasons, unlike
 from pgdyno.analysis.replay import reasons as reasons_of
-from pgdyno.store.work_record import LikenessRecord
+from pgdyno.results.work_record import LikenessRecord
 
 from .mutants import (
     CALLS,
@@ -30,7 +30,7 @@ from .test_replay import RECORD
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pgdyno.capture import plan as plan_module
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine.waiting import wait_until
+from pgdyno.server.cluster import Cluster
 from pgdyno.workload.replay.counted import without_literals
 
 from ..support.commands import pgdyno

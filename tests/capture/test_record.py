@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from pgdyno.errors import EXIT_HOST, EXIT_USAGE
+from pgdyno.base.errors import EXIT_HOST, EXIT_USAGE
 from tools.captured.logged import log_of
 
 from ..support import disk
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 BINARY = [
     (7, "7"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 
 from ..support.commands import pgdyno
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.replay import reasons
-from pgdyno.host.waiting import wait_until
-from pgdyno.store.work_record import DoubtfulPlace, ReplayedKeys, ReplayRecord, TimeDistribution
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results.work_record import DoubtfulPlace, ReplayedKeys, ReplayRecord, TimeDistribution
 from tools.captured.logged import log_of
 
 from ..support.commands import pgdyno
@@ -22,7 +22,7 @@ from .shop import FAILING, Shop
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 
 @pytest.mark.parametrize("pace", ["due", "gaps"])

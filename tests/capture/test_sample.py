@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.kind.sample import SampleKind
@@ -22,8 +22,8 @@ from .test_replay_kind import FILE, texts_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
-    from pgdyno.store.record import Check
+    from pgdyno.results.record import Check
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.outcome import Outcome
 
     from .shop import Shop

@@ -16,7 +16,7 @@ from .logged import AS_SUPERUSER, captured, connected
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 AMBIGUOUS = {
     "SELECT %s + %s": [100_001, 100_002],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.server.cluster import Cluster
 from tools.captured.logged import Logged, log_of
 
 from .logged import FULL_PREFIX, captured, connected, sent

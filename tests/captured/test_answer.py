@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.throwaway import throwaway
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.throwaway import throwaway
 from pgdyno.workload.kind.replay import ReplayKind
 from tools.captured.production import Made, Production, produce
 

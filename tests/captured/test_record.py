@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
 from tools.captured import claim, log, page
 from tools.captured.measure import REPLAYED
 from tools.captured.record import Beside, Reading, Record, Relayed, Sent, Tool
@@ -110,7 +110,7 @@ def test_another_tool_is_on_the_page_where_it_was_measured() -> None:
 
 
 def read(source: Path, output: Path) -> dict[str, object]:
-    lines = list(_engine.lines(["capture", "read"], {"logs": [str(source)], "output": str(output), "prefix": None}))
+    lines = list(engine.lines(["capture", "read"], {"logs": [str(source)], "output": str(output), "prefix": None}))
     account: dict[str, object] = lines[-1]["summary"]
     return account
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from pgdyno import _engine
+from pgdyno.base import engine
 from pgdyno.cli.main import cli
 from tests.analysis.synthetic import Plan, make_experiment
 from tests.size import formats
@@ -144,7 +144,7 @@ def make_places(folder: Path) -> Places:
     (folder / "rows.csv").write_text("id,v\n1,a\n2,b\n")
     (folder / "captures").mkdir()
     shutil.copy(LOG, folder)
-    for _ in _engine.lines(
+    for _ in engine.lines(
         ["capture", "read"], {"logs": [str(LOG)], "output": str(folder / "shop.capture"), "prefix": None}
     ):
         pass

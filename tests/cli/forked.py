@@ -178,15 +178,15 @@ def _serve() -> None:
     import pyarrow.parquet  # noqa: F401 (imported once for all children)
     import pydantic  # noqa: F401 (imported once for all children)
 
-    from pgdyno import _engine
+    from pgdyno.base import engine
+    from pgdyno.base.errors import PgdynoError
     from pgdyno.cli import main
     from pgdyno.cli.main import COMMANDS
-    from pgdyno.errors import PgdynoError
 
     for name in COMMANDS:
         main.cli.get_command(main.click.Context(main.cli), name)
     with contextlib.suppress(PgdynoError):
-        _engine.checked()  # each would compute again what the engine's sources come to
+        engine.checked()  # each would compute again what the engine's sources come to
     for line in sys.stdin:
         jobs = [Job(**load) for load in json.loads(line)]
         print(json.dumps([asdict(ended) for ended in _all(jobs)]), flush=True)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgdyno import _engine, catalog
-from pgdyno.catalog import Catalog
-from pgdyno.errors import EngineError, InputError
-from pgdyno.specification import VolumeSpec
+from pgdyno.base import catalog, engine
+from pgdyno.base.catalog import Catalog
+from pgdyno.base.errors import EngineError, InputError
+from pgdyno.base.specification import VolumeSpec
 
 MANY = 10_000
 
@@ -41,12 +41,10 @@ def test_answers_come_in_the_order_of_the_questions_with_refusals_in_their_place
 def test_an_answer_is_what_the_engine_says_to_the_same_question_alone(opened: Catalog) -> None:
     for spec in ("gp3:size=1TiB", "io2bx:iops=40000", "raid10:4xgp2", "gcp-pd-standard", "null"):
         assert (
-            opened.resolve(spec).document
-            == _engine.run_json(["volume", "spec", spec])
-            == catalog.resolve(spec).document
+            opened.resolve(spec).document == engine.run_json(["volume", "spec", spec]) == catalog.resolve(spec).document
         )
-    assert opened.volume_types() == _engine.run_json(["volume", "types"])["types"]
-    assert opened.instance_types() == _engine.run_json(["instance", "types"])["types"]
+    assert opened.volume_types() == engine.run_json(["volume", "types"])["types"]
+    assert opened.instance_types() == engine.run_json(["instance", "types"])["types"]
 
 
 def test_more_questions_than_a_pipe_holds_are_answered(opened: Catalog) -> None:
@@ -61,7 +59,7 @@ def test_a_question_that_is_longer_than_a_pipe_is_refused_and_the_next_one_is_an
 
 
 def test_a_line_that_is_no_question_is_refused_with_how_to_ask() -> None:
-    conversation = _engine.Conversation(["catalog"])
+    conversation = engine.Conversation(["catalog"])
     try:
         first, second = conversation.ask([{"price": "gp3"}, {"resolve": "null"}])
     finally:
@@ -71,7 +69,7 @@ def test_a_line_that_is_no_question_is_refused_with_how_to_ask() -> None:
 
 
 def test_an_engine_that_ended_is_said_and_the_next_question_starts_another() -> None:
-    conversation = _engine.Conversation(["catalog"])
+    conversation = engine.Conversation(["catalog"])
     try:
         [_] = conversation.ask([{"resolve": "gp3"}])
         process = conversation._process
@@ -95,7 +93,7 @@ def test_ten_thousand_specifications_resolve_in_a_second() -> None:
     resident_s = _cpu_s() - begin
     begin, sample = _cpu_s(), 50
     for spec in _specs(sample):
-        _engine.run_json(["volume", "spec", spec])
+        engine.run_json(["volume", "spec", spec])
     spawned_s = (_cpu_s() - begin) * MANY / sample
     print(f"{MANY:,} specifications: {resident_s:.2f} s of CPU in one process, {spawned_s:.1f} s in one each")
     # Twice what a quiet core takes: one whose other hyperthread is busy counts up to that.

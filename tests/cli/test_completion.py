@@ -99,7 +99,7 @@ def test_no_volume_is_completed_where_none_is_attached(state_dir: Path) -> None:
 
 @pytest.mark.needs_fuse
 def test_attached_volumes_are_completed(state_dir: Path) -> None:
-    from pgdyno.host import volume
+    from pgdyno.machine import volume
 
     attached = volume.attach("null:size=64MiB", mount=None, name="mine")
     assert completed("volume", "detach", "m") == ["mine"]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from pgdyno.base.errors import InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import InputError
-from pgdyno.store.record import DriverRecord, Lateness
+from pgdyno.results.record import DriverRecord, Lateness
 from pgdyno.workload.kind.pgbench import Pgbench
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.kind.script import Script
@@ -31,7 +31,7 @@ from ..support.servers import cluster, throwaway_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.kind.clients import Clients
 
 __all__ = ["cluster"]

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno import _build, _engine, installation
-from pgdyno.errors import EngineError, EngineMissing, InputError
+from pgdyno import _build
+from pgdyno.base import engine as _engine
+from pgdyno.base import installation
+from pgdyno.base.errors import EngineError, EngineMissing, InputError
 
 
 @pytest.fixture

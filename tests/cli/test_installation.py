@@ -14,10 +14,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pgdyno import _build, _engine, installation
+from pgdyno import _build
+from pgdyno.base import engine, installation
+from pgdyno.base.errors import EngineMissing, HostError
 from pgdyno.cli.main import cli
-from pgdyno.errors import EngineMissing, HostError
-from pgdyno.host import preflight
+from pgdyno.machine import preflight
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = {
@@ -42,7 +43,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def put(folder: Path) -> Path:
     """An engine in a folder."""
-    program = folder / _engine.BINARY
+    program = folder / engine.BINARY
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -56,7 +57,7 @@ def test_the_engine_is_found(way: str, installed: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(_build, "FILES", installed / package / "pgdyno" / "_files")
     program = put(installed / programs)
     put(installed / "none")  # another one, beside the interpreter
-    assert _engine.find() == program
+    assert engine.find() == program
     assert installation.data_folder("schema") == installed / package / "pgdyno" / "_files" / "schema"
 
 
@@ -66,17 +67,17 @@ def test_the_engine_of_a_clone_is_beside_the_interpreter_or_in_the_users_scheme(
 ) -> None:
     monkeypatch.setattr(_build, "PACKAGE", ROOT / "python" / "pgdyno")
     program = put(installed / f"none{scheme}")
-    assert _engine.find() == program
+    assert engine.find() == program
 
 
 def test_the_error_lists_where_the_engine_was_looked_for(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_build, "PACKAGE", installed / "lib/python3.11/site-packages/pgdyno")
     (installed / "bin").mkdir()
-    (installed / "bin" / _engine.BINARY).touch()  # not executable
+    (installed / "bin" / engine.BINARY).touch()  # not executable
     with pytest.raises(EngineMissing) as caught:
-        _engine.find()
+        engine.find()
     for place in ("lib/python3.11/site-packages/bin", "bin", "none"):
-        assert str(installed / place / _engine.BINARY) in caught.value.message
+        assert str(installed / place / engine.BINARY) in caught.value.message
     assert "pip install" in caught.value.remedy
 
 
@@ -201,7 +202,7 @@ def test_every_command_that_a_remedy_names_exists_and_has_help() -> None:
 
 def test_what_a_clone_alone_has_is_named_in_one_place() -> None:
     places = {place.partition(":")[0] for place, text in remedies() if re.search(r"`make |\.venv/", text)}
-    assert places == set(), "the remedy is pgdyno.installation's: an installed pgdyno has no Makefile"
+    assert places == set(), "the remedy is pgdyno.base.installation's: an installed pgdyno has no Makefile"
 
 
 RACE = """

@@ -16,9 +16,10 @@ import click
 import psycopg
 import pytest
 
-from pgdyno import __version__, errors, installation
+from pgdyno import __version__
+from pgdyno.base import errors, installation
+from pgdyno.base.errors import HostError, InputError, RunInvalid
 from pgdyno.cli import main as cli_main
-from pgdyno.errors import HostError, InputError, RunInvalid
 
 HEAVY = ("altair", "duckdb", "jinja2", "numpy", "psycopg", "pyarrow", "pydantic", "rich", "scipy", "vl_convert")
 
@@ -170,7 +171,7 @@ def test_what_should_be_quick_imports_nothing_heavy(arguments: list[str]) -> Non
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert sorted(set(HEAVY) & set(done.stderr.split())) == []
-    assert "pgdyno._engine" not in done.stderr.split()
+    assert "pgdyno.base.engine" not in done.stderr.split()
 
 
 def test_the_help_of_a_command_imports_nothing_heavy() -> None:
@@ -323,7 +324,7 @@ def test_a_second_signal_does_not_interrupt_the_undoing(number: str) -> None:
 _BROKEN_INSIDE = """
 import errno, os
 from pgdyno.cli import main as pgdyno
-from pgdyno.host import volume
+from pgdyno.machine import volume
 
 def list_volumes():
     raise OSError(errno.EPIPE, os.strerror(errno.EPIPE))

@@ -12,7 +12,7 @@ import pytest
 ERROR_AFTER_A_TABLE = """
 import click
 from pgdyno.cli import main, streams
-from pgdyno.errors import RunInvalid
+from pgdyno.base.errors import RunInvalid
 
 @click.command(name="shown")
 def shown():

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.base.errors import EXIT_USAGE
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_USAGE
-from pgdyno.host import volume
-from pgdyno.host.clean import clean
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean
 from tests.host.conftest import state
 from tests.host.needs import needs_fuse
 

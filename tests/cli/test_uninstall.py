@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from pgdyno import _build
+from pgdyno.base.errors import HostError
 from pgdyno.cli import main as cli_main
 from pgdyno.cli import outside
-from pgdyno.errors import HostError
-from pgdyno.host import cgroup, paths
-from pgdyno.host.journal import HostJournal
+from pgdyno.machine import cgroup, paths
+from pgdyno.machine.journal import HostJournal
 
 COPY = "postgres-0123456789abcdef"
 
@@ -118,7 +118,7 @@ def test_it_is_refused_while_a_server_runs_from_a_copy(machine: Path) -> None:
 
 @pytest.mark.needs_fuse
 def test_it_is_refused_while_a_volume_is_attached(machine: Path) -> None:
-    from pgdyno.host import volume
+    from pgdyno.machine import volume
 
     attached = volume.attach("null:size=64MiB", mount=None, name="mine")
     try:

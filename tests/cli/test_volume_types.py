@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from pgdyno.errors import EXIT_USAGE
+from pgdyno.base.errors import EXIT_USAGE
 from tests.support.commands import pgdyno
 
 

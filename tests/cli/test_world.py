@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pgdyno.errors import EXIT_CODES, EXIT_HOST, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE
+from pgdyno.base.errors import EXIT_CODES, EXIT_HOST, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE
 from tests.cli import commands, forked
 from tests.cli.commands import Places
 from tests.cli.forked import Ended, Job

@@ -13,12 +13,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from pgdyno.host import awake
-from pgdyno.host.clean import left_in
-from pgdyno.host.mounts import mounts_below
-from pgdyno.host.volume import list_volumes
-from pgdyno.host.waiting import wait_until
-from pgdyno.store import open_experiment
+from pgdyno.machine import awake
+from pgdyno.machine.clean import left_in
+from pgdyno.machine.mounts import mounts_below
+from pgdyno.machine.volume import list_volumes
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results import open_experiment
 from tests.support.commands import pgdyno
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.sets_limits, pytest.mark.slow]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import left_in
-from pgdyno.host.mounts import mounts_below
+from pgdyno.machine.clean import left_in
+from pgdyno.machine.mounts import mounts_below
 
 from .test_compare_command import TINY, words
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from tests.drive import secured
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ import psycopg
 import pytest
 
 import pgdyno
-from pgdyno.errors import EXIT_INTERRUPTED, InputError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import EXIT_INTERRUPTED, InputError
 from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.preflight import preflight
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.remote import RemoteServer
+from pgdyno.machine.waiting import wait_until
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.remote import RemoteServer
 from pgdyno.workload import pgbench
 from pgdyno.workload.fill import fill
 from pgdyno.workload.tables import PgbenchTables

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pgdyno import endpoint
-from pgdyno.errors import HostError, InputError
-from pgdyno.postgres import remote
+from pgdyno.base import endpoint
+from pgdyno.base.errors import HostError, InputError
+from pgdyno.server import remote
 
 from . import site_of
 

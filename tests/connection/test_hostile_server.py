@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
-from pgdyno import endpoint
-from pgdyno.errors import InputError
+from pgdyno.base import endpoint
+from pgdyno.base.errors import InputError
 from tests.drive import secured
 
 from . import fake_server

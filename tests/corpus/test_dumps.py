@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import PgdynoError
-from pgdyno.postgres.binaries import find_binaries
+from pgdyno.base.errors import PgdynoError
+from pgdyno.server.binaries import find_binaries
 
 from ..database.shop import own, restored
 from . import Case, cases

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
+from pgdyno.base.errors import PgdynoError
 from pgdyno.capture.zone import offsets
-from pgdyno.errors import PgdynoError
 
 from . import cases
 
@@ -27,7 +27,7 @@ def read(logs: list[Path], output: Path, prefix: str | None = None, zones: dict[
     """The account of a reading."""
     document = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones or {}}
     documents: list[dict[str, Any]] = []
-    with contextlib.closing(_engine.lines(["capture", "read"], document)) as lines:
+    with contextlib.closing(engine.lines(["capture", "read"], document)) as lines:
         documents.extend(line["summary"] for line in lines if "summary" in line)
     return documents[-1]
 
@@ -35,10 +35,10 @@ def read(logs: list[Path], output: Path, prefix: str | None = None, zones: dict[
 def sessions(capture: Path) -> list[dict[str, Any]]:
     """Each session with its statements and values, in the order in which they are in the capture."""
     sessions: list[dict[str, Any]] = []
-    shown = _engine.run_json(["capture", "show"], {"capture": str(capture), "values": False}, timeout_s=_READ_S)
+    shown = engine.run_json(["capture", "show"], {"capture": str(capture), "values": False}, timeout_s=_READ_S)
     for number in range(1, shown["sessions"] + 1):
         document = {"capture": str(capture), "values": True, "session": number}
-        sessions.append(_engine.run_json(["capture", "show"], document, timeout_s=_READ_S))
+        sessions.append(engine.run_json(["capture", "show"], document, timeout_s=_READ_S))
     return sessions
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pgdyno
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.loader import column_types, columns, server
 from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.format import CSV
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pgdyno.loader.ready import PreparedLoad
     from pgdyno.loader.server import Connection
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
     from ..loader.database import Database
     from . import Case

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.size.demand import MIB
-from pgdyno.size.document import document
-from pgdyno.size.many import File, Terms
-from pgdyno.size.measured import DeviceSamples, IntervalSample
-from pgdyno.size.reading import nvme
+from pgdyno.advise.size.demand import MIB
+from pgdyno.advise.size.document import document
+from pgdyno.advise.size.many import File, Terms
+from pgdyno.advise.size.measured import DeviceSamples, IntervalSample
+from pgdyno.advise.size.reading import nvme
+from pgdyno.base.errors import InputError
 from tests.corpus import Case, cases
 
 ROUNDED = 0.002

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.crash.recording import RecordingOptions, record
+from pgdyno.durability.crash.recording import RecordingOptions, record
 
 from ..host.conftest import state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.crash.recording import Recording
+    from pgdyno.durability.crash.recording import Recording
 
 __all__ = ["recorded", "state"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.power_cuts import excluded, in_words, shown
-from pgdyno.crash import known
-from pgdyno.crash.examine import CHECKS
-from pgdyno.crash.recovery import CUTS_1_IN
+from pgdyno.durability.crash import known
+from pgdyno.durability.crash.examine import CHECKS
+from pgdyno.durability.crash.recovery import CUTS_1_IN
 from tools.crash import __main__ as command
 from tools.crash import page, torn_page
 from tools.crash.cells import Cell, mutants, planted, recovering, sound, torn

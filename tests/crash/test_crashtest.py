@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.base.errors import EXIT_CUT_FAILED, EXIT_HOST, EXIT_USAGE, InputError
 from pgdyno.cli.main import run
-from pgdyno.crash import campaign, known, recovery
-from pgdyno.crash.book import Book, Name
-from pgdyno.crash.examine import PATIENCE, bad_line, mount, structure
-from pgdyno.crash.ledger import Ledger, SentTransaction
-from pgdyno.crash.recording import STATES, RecordingOptions, load, record
-from pgdyno.errors import EXIT_CUT_FAILED, EXIT_HOST, EXIT_USAGE, InputError
-from pgdyno.host.launch import user_prefix
-from pgdyno.host.mounts import loops
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.durability.crash import campaign, known, recovery
+from pgdyno.durability.crash.book import Book, Name
+from pgdyno.durability.crash.examine import PATIENCE, bad_line, mount, structure
+from pgdyno.durability.crash.ledger import Ledger, SentTransaction
+from pgdyno.durability.crash.recording import STATES, RecordingOptions, load, record
+from pgdyno.machine.launch import user_prefix
+from pgdyno.machine.mounts import loops
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 from tools.crash.cells import mutants
 
 from ..host.needs import expect, needs_fuse
@@ -32,8 +32,8 @@ from ..support.servers import throwaway_cluster
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.crash.campaign import CampaignResult
-    from pgdyno.crash.recording import Recording
+    from pgdyno.durability.crash.campaign import CampaignResult
+    from pgdyno.durability.crash.recording import Recording
 
 pytestmark = needs_fuse
 CUTS = 300

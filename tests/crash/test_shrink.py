@@ -6,10 +6,10 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Any, cast
 
-from pgdyno.crash.book import Cut, Name
-from pgdyno.crash.examine import CutOutcome, Examiner
-from pgdyno.crash.shrink import owners, shrink
-from pgdyno.host.mounts import loops
+from pgdyno.durability.crash.book import Cut, Name
+from pgdyno.durability.crash.examine import CutOutcome, Examiner
+from pgdyno.durability.crash.shrink import owners, shrink
+from pgdyno.machine.mounts import loops
 
 from ..host.needs import expect, needs_fuse
 

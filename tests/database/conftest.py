@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 from ..support.servers import initialise, made_once, throwaway_cluster
 from .shop import Shop, make

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host.journal import HostJournal
-from pgdyno.postgres import layout
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine.journal import HostJournal
+from pgdyno.server import layout
+from pgdyno.server.cluster import Cluster
 from pgdyno.workload.database import DatabaseTable, OwnDatabase
 from pgdyno.world.restored import restore
 from pgdyno.world.restoring import RestoredDatabase, Site
@@ -22,7 +22,7 @@ from tools.captured.production import build
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.server.binaries import PgBinaries
 
 SIZE = 0.03
 """1,800 orders: the shop's structure in 3 MB."""

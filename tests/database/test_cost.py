@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
-from pgdyno.postgres import layout, settings
-from pgdyno.postgres import restore as programs
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
-from pgdyno.postgres.restore import Restorer
-from pgdyno.postgres.throwaway import throwaway
-from pgdyno.store import open_loads
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.placement import AttachedPlacement, Placement, attach_placement
+from pgdyno.results import open_loads
+from pgdyno.server import layout, settings
+from pgdyno.server import restore as programs
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
+from pgdyno.server.restore import Restorer
+from pgdyno.server.throwaway import throwaway
 from pgdyno.world.dataset import dataset_keys, loaded
 from pgdyno.world.resolved import emulated_arms
 from pgdyno.world.restored import restore
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.server.binaries import PgBinaries
 
 pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.dump import DumpFacts, facts_of
-from pgdyno.postgres.dump_script import DatabaseScript, globals_script, knows_restrict
-from pgdyno.postgres.lacking import available_extensions, has_icu, has_locale, lacking
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.dump import DumpFacts, facts_of
+from pgdyno.server.dump_script import DatabaseScript, globals_script, knows_restrict
+from pgdyno.server.lacking import available_extensions, has_icu, has_locale, lacking
 
 DUMP = r"""
 --

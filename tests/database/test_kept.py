@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.base.errors import HostError, InputError, PgdynoError
 from pgdyno.cli.main import cli
-from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment import Experiment, read_experiment
-from pgdyno.host import clean
-from pgdyno.host.waiting import wait_until
-from pgdyno.store.kept_database import KeptDatabase, databases_dir, find_kept, kept_databases
+from pgdyno.machine import clean
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results.kept_database import KeptDatabase, databases_dir, find_kept, kept_databases
 from pgdyno.world.dataset import dataset_keys, loaded, unlimited
 from pgdyno.world.keep import remove
 from pgdyno.world.own_database import rehearse

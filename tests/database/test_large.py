@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import EXIT_INVALID, EXIT_OK
-from pgdyno.host.memory import meminfo_bytes
-from pgdyno.store.kept_database import find_kept
+from pgdyno.base.errors import EXIT_INVALID, EXIT_OK
+from pgdyno.machine.memory import meminfo_bytes
+from pgdyno.results.kept_database import find_kept
 
 from ..support.commands import pgdyno
 

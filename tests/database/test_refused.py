@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment, read_experiment
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.store.kept_database import find_kept
+from pgdyno.results.kept_database import find_kept
+from pgdyno.server.binaries import find_binaries
 from pgdyno.workload.database_source import source_of
 from pgdyno.world.own_database import require_restorable
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import InputError, PgdynoError
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.base.errors import InputError, PgdynoError
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 from pgdyno.workload.database_source import opened
 from tools.captured.application import SHOP
 

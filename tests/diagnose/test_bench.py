@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from pgdyno.advise.diagnose.diagnosis import diagnose
 from pgdyno.analysis.binding.limits import LIMITS, Confidence, Limit
-from pgdyno.diagnose.diagnosis import diagnose
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms
 from tools.diagnose import __main__ as command
@@ -134,7 +134,7 @@ def test_a_partial_record_says_so_with_its_digest() -> None:
 
 
 def test_cloudwatchs_file_has_what_the_volume_counted() -> None:
-    from pgdyno.size.reading.cloudwatch import read
+    from pgdyno.advise.size.reading.cloudwatch import read
 
     (measured,) = read(cloudwatch(facts().readings["data"]), "made").values()
     assert [sample.read_ops_per_s for sample in measured.samples] == [500.0] * 3
@@ -194,7 +194,7 @@ def test_the_limit_that_binds_on_a_watched_server_is_named() -> None:
 
 def test_readings_with_times_of_whole_seconds_are_not_refused_at_a_limit() -> None:
     """7.4 s above a limit between two times that `date -Is` writes 7 s apart."""
-    from pgdyno.size.reading import nvme
+    from pgdyno.advise.size.reading import nvme
 
     names = [f"total_{way}_{what}" for what in ("ops", "bytes", "time") for way in ("read", "write")]
     page = dict.fromkeys([*names, *nvme.CHECKS], 0)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.diagnose.blocking import blockers_of
-from pgdyno.diagnose.bought import Purchase
-from pgdyno.diagnose.diagnosis import diagnose
-from pgdyno.diagnose.document import document
-from pgdyno.diagnose.target import target_of
-from pgdyno.diagnose.watch import watch
-from pgdyno.diagnose.words import lines
-from pgdyno.host.waiting import wait_until
-from pgdyno.store import open_run
+from pgdyno.advise.diagnose.blocking import blockers_of
+from pgdyno.advise.diagnose.bought import Purchase
+from pgdyno.advise.diagnose.diagnosis import diagnose
+from pgdyno.advise.diagnose.document import document
+from pgdyno.advise.diagnose.target import target_of
+from pgdyno.advise.diagnose.watch import watch
+from pgdyno.advise.diagnose.words import lines
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results import open_run
 
 from ..support.servers import throwaway_cluster
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.diagnose.diagnosis import Diagnosis
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.advise.diagnose.diagnosis import Diagnosis
+    from pgdyno.server.cluster import Cluster
 
 WAITERS = 6
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query_start < clock_timestamp() - interval '2.1 s'"

@@ -11,14 +11,14 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.advise.diagnose import calendar_words
+from pgdyno.advise.diagnose.bought import purchase_of
+from pgdyno.advise.diagnose.calendar import Calendar, calendar_of, is_calendar
+from pgdyno.advise.diagnose.calendar_document import CalendarDocument
+from pgdyno.advise.diagnose.open_metrics import FAMILIES
+from pgdyno.advise.metrics.open_metrics import full_name
+from pgdyno.base.errors import InputError
 from pgdyno.cli.main import cli
-from pgdyno.diagnose import calendar_words
-from pgdyno.diagnose.bought import purchase_of
-from pgdyno.diagnose.calendar import Calendar, calendar_of, is_calendar
-from pgdyno.diagnose.calendar_document import CalendarDocument
-from pgdyno.diagnose.open_metrics import FAMILIES
-from pgdyno.errors import InputError
-from pgdyno.metrics.open_metrics import full_name
 
 from ..analysis.synthetic import Plan, make_experiment
 from ..metrics.exposition import parse
@@ -154,7 +154,7 @@ def test_the_newest_verdict_is_served_without_root(watches: Path) -> None:
 
 
 def test_a_watch_that_follows_is_seen_at_the_next_request(tmp_path: Path) -> None:
-    from pgdyno.diagnose.open_metrics import lines
+    from pgdyno.advise.diagnose.open_metrics import lines
 
     make_watch(tmp_path, BEGIN, full=True)
     assert any(line.endswith('limit="volume_iops",role="data"} 1') for line in lines([tmp_path]))

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.advise.diagnose.bought import purchase_of
+from pgdyno.advise.diagnose.diagnosis import diagnose
+from pgdyno.advise.diagnose.source import sources_of
+from pgdyno.base.errors import InputError
 from pgdyno.cli.main import cli
-from pgdyno.diagnose.bought import purchase_of
-from pgdyno.diagnose.diagnosis import diagnose
-from pgdyno.diagnose.source import sources_of
-from pgdyno.errors import InputError
-from pgdyno.store import open_run
+from pgdyno.results import open_run
 
 from ..analysis.synthetic import GP3, GP3_WAITS, Plan, make_experiment
 

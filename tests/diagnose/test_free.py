@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.advise.diagnose.free import WAL_MARGIN, free_of
 from pgdyno.analysis.binding.consumers import Consumer
 from pgdyno.analysis.binding.uses import WHATS
-from pgdyno.diagnose.free import WAL_MARGIN, free_of
-from pgdyno.store import open_run
-from pgdyno.store.tables import from_rows
+from pgdyno.results import open_run
+from pgdyno.results.tables import from_rows
 
 from ..analysis.synthetic import GP3, Plan, make_experiment
 from ..binding.test_consumers import put
@@ -18,7 +18,7 @@ from ..binding.test_consumers import put
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.store import Run
+    from pgdyno.results import Run
 
 GIB = 1 << 30
 

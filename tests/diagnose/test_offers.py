@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.catalog import Catalog
-from pgdyno.size.offers import of_run
-from pgdyno.store import open_run
+from pgdyno.advise.size.offers import of_run
+from pgdyno.base.catalog import Catalog
+from pgdyno.results import open_run
 from tests.analysis.synthetic import GP3, GP3_WAITS, IO2BX_WAITS, Plan, make_experiment
 from tests.size import formats
 from tests.size.formats import Interval

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.advise.diagnose.bought import purchase_of
+from pgdyno.advise.diagnose.calendar import calendar_of
+from pgdyno.advise.diagnose.diagnosis import diagnose
+from pgdyno.advise.diagnose.page import of_diagnosis, write_page
+from pgdyno.base.errors import OutputError
 from pgdyno.cli.main import cli
-from pgdyno.diagnose.bought import purchase_of
-from pgdyno.diagnose.calendar import calendar_of
-from pgdyno.diagnose.diagnosis import diagnose
-from pgdyno.diagnose.page import of_diagnosis, write_page
-from pgdyno.errors import OutputError
 
 from ..analysis.synthetic import GP3, Plan, make_experiment
 from ..report import chromium

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.advise.diagnose.alongside import TimeGrid
+from pgdyno.advise.diagnose.bought import purchase_of
+from pgdyno.advise.diagnose.diagnosis import diagnose_files
+from pgdyno.advise.diagnose.noticed import RunningStatements
+from pgdyno.advise.diagnose.published import RuleFinding, findings_of, iops_needed
+from pgdyno.advise.diagnose.source import sources_of
+from pgdyno.advise.diagnose.statements import Slow, StatementLoad, top_of
+from pgdyno.advise.diagnose.words import lines
 from pgdyno.analysis.binding.limits import LIMITS
 from pgdyno.analysis.binding.verdict import BindingVerdict
-from pgdyno.diagnose.alongside import TimeGrid
-from pgdyno.diagnose.bought import purchase_of
-from pgdyno.diagnose.diagnosis import diagnose_files
-from pgdyno.diagnose.noticed import RunningStatements
-from pgdyno.diagnose.published import RuleFinding, findings_of, iops_needed
-from pgdyno.diagnose.source import sources_of
-from pgdyno.diagnose.statements import Slow, StatementLoad, top_of
-from pgdyno.diagnose.words import lines
 
 from ..size import formats
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pgdyno.advise.diagnose.diagnosis import Diagnosis
     from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.diagnose.diagnosis import Diagnosis
 
 QUEUE_RULE = "VolumeQueueLength, 1 for each 1,000 IOPS"
 

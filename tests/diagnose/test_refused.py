@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.advise.diagnose.bought import Purchase
+from pgdyno.advise.diagnose.diagnosis import Diagnosis, diagnose
+from pgdyno.advise.diagnose.target import target_of
+from pgdyno.advise.diagnose.watch import watch
+from pgdyno.advise.diagnose.words import watched_words
+from pgdyno.base.errors import HostError, InputError, RunInvalid
 from pgdyno.cli.main import cli
-from pgdyno.diagnose.bought import Purchase
-from pgdyno.diagnose.diagnosis import Diagnosis, diagnose
-from pgdyno.diagnose.target import target_of
-from pgdyno.diagnose.watch import watch
-from pgdyno.diagnose.words import watched_words
-from pgdyno.errors import HostError, InputError, RunInvalid
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres import remote
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
-from pgdyno.store import open_run
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results import open_run
+from pgdyno.server import remote
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 from ..support import servers
 from ..support.pooler import pgbouncer
@@ -90,7 +90,7 @@ def test_a_version_that_is_too_old_is_refused(used: Cluster, monkeypatch: pytest
 
 
 def test_an_instance_with_less_memory_than_shared_buffers_is_another_one(tmp_path: Path) -> None:
-    from pgdyno.diagnose.bought import purchase_of, require_memory
+    from pgdyno.advise.diagnose.bought import purchase_of, require_memory
 
     instance = purchase_of([], "t3.micro").instance
     with pytest.raises(InputError, match=r"has 1 GiB of memory, and shared_buffers are 2 GiB"):

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.advise.diagnose.calendar import calendar_of, runs_of
+from pgdyno.advise.diagnose.repeat import MISSED_FILE, WatchSchedule, repeated, schedule_of
+from pgdyno.base.errors import HostError, InputError
 from pgdyno.cli.main import cli
-from pgdyno.diagnose.calendar import calendar_of, runs_of
-from pgdyno.diagnose.repeat import MISSED_FILE, WatchSchedule, repeated, schedule_of
-from pgdyno.errors import HostError, InputError
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 NOW = datetime(2026, 11, 25, 14, 30).astimezone().timestamp()
 DEADLINE_S = 120.0

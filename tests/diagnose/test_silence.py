@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.diagnose.bought import Purchase
-from pgdyno.diagnose.diagnosis import Diagnosis, diagnose
-from pgdyno.diagnose.document import DiagnoseDocument
-from pgdyno.diagnose.page import of_diagnosis
-from pgdyno.diagnose.silence import silence_of
-from pgdyno.diagnose.target import target_of
-from pgdyno.diagnose.watch import watch
-from pgdyno.errors import HostError
-from pgdyno.host.waiting import wait_until
+from pgdyno.advise.diagnose.bought import Purchase
+from pgdyno.advise.diagnose.diagnosis import Diagnosis, diagnose
+from pgdyno.advise.diagnose.document import DiagnoseDocument
+from pgdyno.advise.diagnose.page import of_diagnosis
+from pgdyno.advise.diagnose.silence import silence_of
+from pgdyno.advise.diagnose.target import target_of
+from pgdyno.advise.diagnose.watch import watch
+from pgdyno.base.errors import HostError
+from pgdyno.machine.waiting import wait_until
 from pgdyno.probe import sql
-from pgdyno.store import open_run
+from pgdyno.results import open_run
 
 from ..support.commands import pgdyno
 from ..support.servers import throwaway_cluster
@@ -31,7 +31,7 @@ from ..support.servers import throwaway_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 PROBES = """
 SELECT count(*) FROM pg_stat_activity

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.diagnose.bought import Purchase
-from pgdyno.diagnose.diagnosis import diagnose
-from pgdyno.diagnose.target import target_of
-from pgdyno.diagnose.watch import watch
-from pgdyno.diagnose.words import lines
-from pgdyno.host.waiting import wait_until
+from pgdyno.advise.diagnose.bought import Purchase
+from pgdyno.advise.diagnose.diagnosis import diagnose
+from pgdyno.advise.diagnose.target import target_of
+from pgdyno.advise.diagnose.watch import watch
+from pgdyno.advise.diagnose.words import lines
+from pgdyno.machine.waiting import wait_until
 from pgdyno.probe.statements import StatementsProbe
-from pgdyno.store import open_run
+from pgdyno.results import open_run
 
 from ..support.commands import pgdyno
 from ..support.pooler import CLEAN, pgbouncer
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.diagnose.diagnosis import Diagnosis
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.advise.diagnose.diagnosis import Diagnosis
+    from pgdyno.server.cluster import Cluster
 
 PROBES = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno probe'"
 

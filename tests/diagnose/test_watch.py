@@ -11,16 +11,16 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.advise.diagnose.bought import Purchase, purchase_of, require_roles
+from pgdyno.advise.diagnose.diagnosis import diagnose
+from pgdyno.advise.diagnose.document import DiagnoseDocument
+from pgdyno.advise.diagnose.target import require_one_piece, target_of
+from pgdyno.advise.diagnose.watch import check_seconds, watch
+from pgdyno.advise.diagnose.words import lines
 from pgdyno.analysis.validity import judge
+from pgdyno.base.errors import HostError, InputError, RunInvalid
 from pgdyno.cli.main import cli
-from pgdyno.diagnose.bought import Purchase, purchase_of, require_roles
-from pgdyno.diagnose.diagnosis import diagnose
-from pgdyno.diagnose.document import DiagnoseDocument
-from pgdyno.diagnose.target import require_one_piece, target_of
-from pgdyno.diagnose.watch import check_seconds, watch
-from pgdyno.diagnose.words import lines
-from pgdyno.errors import HostError, InputError, RunInvalid
-from pgdyno.store import open_run
+from pgdyno.results import open_run
 
 from ..support.pooler import CLEAN, pgbouncer
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 _STATE = """
 SELECT (SELECT md5(string_agg(name || coalesce(setting, ''), ',' ORDER BY name)) FROM pg_settings),

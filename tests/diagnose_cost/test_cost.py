@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.diagnose.bought import Purchase
-from pgdyno.diagnose.diagnosis import diagnose
-from pgdyno.diagnose.target import target_of
-from pgdyno.diagnose.watch import watch
-from pgdyno.postgres.cluster import LOOPBACK
+from pgdyno.advise.diagnose.bought import Purchase
+from pgdyno.advise.diagnose.diagnosis import diagnose
+from pgdyno.advise.diagnose.target import target_of
+from pgdyno.advise.diagnose.watch import watch
+from pgdyno.server.cluster import LOOPBACK
 
 from ..support.pooler import CLEAN, pgbouncer
 from ..support.servers import throwaway_cluster
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 pytestmark = pytest.mark.bench
 

@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres.cluster import LOOPBACK
+from pgdyno.machine.waiting import wait_until
 from pgdyno.probe.sampler import APPLICATION_NAME
 from pgdyno.probe.wait_events import INTERVAL_S, WATCHED_LOOKS
+from pgdyno.server.cluster import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 QUARTET = (True, False, False, True)
 """Whether the watch runs in each of four turns; half of the quartets, by lot, are the other way round."""

@@ -6,8 +6,8 @@ import os
 
 import psycopg
 
-from pgdyno.host import preflight
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import preflight
+from pgdyno.machine.waiting import wait_until
 
 PATIENCE_S = 60.0
 WATCHER = "dbname=app user=monitor"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.server.binaries import PgBinaries
     from pgdyno.world.dataset import Dataset, DatasetKey, Progress
 
 PLACE = "PGDYNO_TEST_DATASETS"

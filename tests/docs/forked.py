@@ -25,16 +25,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from pgdyno import _engine
+from pgdyno.base import engine
 from pgdyno.cli.main import COMMANDS
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from tests.docs import small
 from tests.docs.documents import ROOT
 
 ASK = ROOT / "tests" / "docs" / "ask.py"
 HEAVY = (
-    "pgdyno.analysis.compare", "pgdyno.diagnose.diagnosis", "pgdyno.diagnose.watch", "pgdyno.flow.run", "pgdyno.loader.flow",
-    "pgdyno.report", "pgdyno.report.page", "pgdyno.reproduce.work", "pgdyno.world.emulated", "pgdyno.world.fake",
+    "pgdyno.analysis.compare", "pgdyno.advise.diagnose.diagnosis", "pgdyno.advise.diagnose.watch", "pgdyno.flow.run", "pgdyno.loader.flow",
+    "pgdyno.report", "pgdyno.report.page", "pgdyno.published.reproduce.work", "pgdyno.world.emulated", "pgdyno.world.fake",
 )  # fmt: skip
 """What commands import when they run."""
 START_S = 60.0
@@ -58,7 +58,7 @@ def serve(place: str) -> NoReturn:
     """Fork a command for each that asks."""
     for name in (*(f"pgdyno.cli.{name}" for name in COMMANDS), *HEAVY):
         importlib.import_module(name)
-    _engine.checked()  # each would compute again what the engine's sources come to
+    engine.checked()  # each would compute again what the engine's sources come to
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{place}.new")

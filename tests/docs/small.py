@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 
 from pgdyno.cli.main import run
-from pgdyno.host import volume
+from pgdyno.machine import volume
 from pgdyno.report import render
 from tests.docs import datasets
 from tests.support import pictures

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine as _engine
 from pgdyno.cli import main as cli_main
 from tests.docs import documents
 from tests.docs.documents import EXAMPLES, ROOT, Example

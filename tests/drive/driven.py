@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from psycopg.conninfo import conninfo_to_dict
 
-from pgdyno import _engine, endpoint
+from pgdyno.base import endpoint, engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ def telling(
     """The engine at a command, once it was told what is asked; it is ended with the block."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [_engine.checked(), command], stdin=pipe, stdout=out, stderr=pipe, env=env, pass_fds=pass_fds
+        [engine.checked(), command], stdin=pipe, stdout=out, stderr=pipe, env=env, pass_fds=pass_fds
     )
     try:
         assert process.stdin is not None

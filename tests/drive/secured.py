@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-from pgdyno.host import preflight
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine import preflight
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.waiting import wait_until
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
 from pgdyno.workload import histogram
 
 from .driven import PAUSED, TIMEOUT_S, drive, driving, environment, own_script, refused, settled, spec, told
@@ -207,7 +207,7 @@ def test_more_clients_than_the_usual_limit_of_open_files_are_connected(dsn: str)
     """The limit that a shell has of its own is lowered here, below what these clients need."""
     result = spec("select-only", clients=30, transactions_max=1)
     done = subprocess.run(
-        ["sh", "-c", 'ulimit -S -n 24; exec "$0" drive', str(_engine.checked())],
+        ["sh", "-c", 'ulimit -S -n 24; exec "$0" drive', str(engine.checked())],
         input=json.dumps(told(dsn, result)).encode() + b"\n",
         env=environment(),
         capture_output=True,

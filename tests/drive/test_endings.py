@@ -16,7 +16,7 @@ from .driven import drive, driving, line, outcome, own_script, settled, spec, su
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 DRAWS = "\\set n random(1, 400)\n-- the key is drawn\nINSERT INTO keys\n VALUES (:n);\n"
 """Draws a key a second time after a few dozen rows."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import EXIT_HOST, HostError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import EXIT_HOST, HostError
+from pgdyno.machine.waiting import wait_until
 from pgdyno.workload.load import fill
 from pgdyno.workload.tables import PgbenchTables
 
@@ -35,7 +35,7 @@ from .driven import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
     Limit = Callable[[int, Path], AbstractContextManager[None]]
 

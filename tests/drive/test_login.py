@@ -14,7 +14,7 @@ from .driven import drive, driving, line, outcome, own_script, refused, spec
 from .secured import SECRET, WAYS, Encrypted
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 WRONG = "incorrect horse"
 ENCRYPTED = "SELECT 1 / CAST(ssl AS integer), repeat('x', 100000) FROM pg_stat_ssl WHERE pid = pg_backend_pid();"

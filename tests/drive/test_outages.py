@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from pgdyno.workload import histogram
 
 from .driven import PAUSED, driving, line, own_script, settled, spec, summary_of
@@ -20,7 +20,7 @@ from .driven import PAUSED, driving, line, own_script, settled, spec, summary_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgdyno drive'"
 LEDGER = "SELECT count(*), coalesce(sum(delta), 0), (SELECT sum(abalance) FROM pgbench_accounts) FROM pgbench_history"

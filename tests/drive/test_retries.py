@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from pgdyno.workload import histogram
 
 from .driven import drive, driving, line, own_script, settled, spec, summary_of

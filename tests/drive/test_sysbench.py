@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 
 from .driven import drive, driving, line, refused, settled, spec
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
+from pgdyno.base import engine
+from pgdyno.base.errors import PgdynoError
 from pgdyno.workload.tpcc_audit import MIX
 from tools.equivalence import drivers
 from tools.equivalence.same import Asked, differences, plain, statements
@@ -45,7 +45,7 @@ def test_statements_are_counted_for_each_transaction() -> None:
 
 def test_pgbenchs_scripts_of_tpcc_send_what_the_driver_sends() -> None:
     (workload,) = (item for item in WORKLOADS if item.name == TPCC)
-    json = _engine.run_json(["drive", "--check"], workload.native(1, Length(2, transactions=1)))
+    json = engine.run_json(["drive", "--check"], workload.native(1, Length(2, transactions=1)))
     sent = {name: plain(text) for name, text in zip(json["scripts"], json["statements"], strict=False)}
     for name, _ in MIX:
         (statement,) = (line for line in (TPCC_SCRIPTS / f"{name}.sql").read_text().splitlines() if line.endswith(";"))

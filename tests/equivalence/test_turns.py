@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from tools.equivalence import turns
 
 _WORKS = """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment.arm import ARMS_MAX
 from pgdyno.experiment.factors import level_texts
 from pgdyno.experiment.origin import control_characters

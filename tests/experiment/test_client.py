@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.host.clean import left_in
-from pgdyno.store import open_experiment
+from pgdyno.base.errors import InputError
+from pgdyno.machine.clean import left_in
+from pgdyno.results import open_experiment
 from pgdyno.workload import histogram
 from tests.experiment.documents import experiment
 from tests.experiment.test_run_command import run

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.analysis.binding.evidence import evidence_of
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.report.page import html
 from tests.analysis.synthetic import IO2BX, Plan, make_experiment
 from tests.experiment.documents import experiment

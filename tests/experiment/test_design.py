@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.experiment.factors import combinations
 from pgdyno.flow import run as flow
 from pgdyno.flow.resume import recorded, require_same
 from pgdyno.flow.schedule import Allowance, allowance, further
-from pgdyno.store import open_experiment
-from pgdyno.store.host_record import HostRecord
-from pgdyno.store.record import (
+from pgdyno.results import open_experiment
+from pgdyno.results.host_record import HostRecord
+from pgdyno.results.record import (
     Account,
     Anchor,
     ExperimentRecord,
@@ -27,7 +27,7 @@ from pgdyno.store.record import (
     Validity,
     WorldRecord,
 )
-from pgdyno.store.writer import RunWriter, write_experiment
+from pgdyno.results.writer import RunWriter, write_experiment
 from pgdyno.world.fake import Fake
 from tests.experiment.documents import FILE, experiment, written
 

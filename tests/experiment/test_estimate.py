@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pgdyno.base.errors import HostError, InputError
+from pgdyno.base.quantity import duration_words, parse_seconds
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.cli.progress import Display
-from pgdyno.errors import HostError, InputError
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run as flow
 from pgdyno.flow.listener import Listener, ProgressStep
@@ -20,7 +21,6 @@ from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import command_to_resume, finished
 from pgdyno.flow.run import _due, execute
 from pgdyno.flow.schedule import Allowance
-from pgdyno.quantity import duration_words, parse_seconds
 from pgdyno.workload.kind.clients import REQUESTS_PER_TRANSACTION
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.world.base import OVERHEAD_S, longest_s
@@ -236,7 +236,7 @@ def test_what_is_left_counts_each_run_by_its_own_length(
 
 
 def test_arms_without_room_are_refused_or_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.host.preflight.memory_available_bytes", lambda: 512 << 20)
+    monkeypatch.setattr("pgdyno.machine.preflight.memory_available_bytes", lambda: 512 << 20)
     monkeypatch.setattr("pgdyno.world.emulated.emulated_arms", lambda item, **_: emulated_arms(item, to_run=False))
     result = experiment(factors={"instance.memory": ["128MiB", "1GiB"]}, replicates=1)
     with pytest.raises(HostError, match="an instance of 1024 MiB needs 1,024 MiB of memory, and 512 MiB are available"):
@@ -300,7 +300,7 @@ def test_a_dry_run_says_what_memory_it_takes(
     needed_gib = json.loads(capsys.readouterr().out)["memory_bytes"] / 2**30
     assert 1.0 + 2 * 1.9 < needed_gib < 22.0
     for available_gib, refused in ((24, False), (2, True)):
-        monkeypatch.setattr("pgdyno.host.memory.memory_available_bytes", lambda gib=available_gib: gib << 30)
+        monkeypatch.setattr("pgdyno.machine.memory.memory_available_bytes", lambda gib=available_gib: gib << 30)
         assert pgdyno(["run", str(file), "--dry-run"]) == 0
         out = capsys.readouterr().out
         assert (

@@ -11,7 +11,7 @@ import pytest
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.events import Event, down_s, events_of
 from pgdyno.analysis.series import series_of
-from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.base.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment.event import EventTable
 from pgdyno.flow.plan import plan
 from pgdyno.report import document
@@ -20,9 +20,9 @@ from pgdyno.report.page import html
 from pgdyno.report.sections import drawings
 from pgdyno.report.terminal import table
 from pgdyno.report.theme import PAPER
-from pgdyno.store import open_experiment
-from pgdyno.store.record import Check
-from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.results import open_experiment
+from pgdyno.results.record import Check
+from pgdyno.results.subject_clock import SubjectClock
 from pgdyno.world import event_checks
 from pgdyno.world.fake import FAKE_MODIFIED_USD
 from pgdyno.world.timeline import EventTimeline

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import ValidationError, validators
 from jsonschema.protocols import Validator
 
-from pgdyno import catalog
+from pgdyno.base import catalog
 from pgdyno.experiment import read_experiment
 from pgdyno.experiment.schema import schema_text
 from pgdyno.world.base import longest_s

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment.file import parse_assignment, read_experiment
 from tests.experiment.documents import FILE, written
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import InputError
-from pgdyno.postgres.settings import render
+from pgdyno.base.errors import InputError
 from pgdyno.report import document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
 from pgdyno.report.terminal import table
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
+from pgdyno.server.settings import render
 from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno
 

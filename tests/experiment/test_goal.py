@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment.model import Experiment
 from pgdyno.experiment.origin import Origin
 from tests.support.commands import pgdyno

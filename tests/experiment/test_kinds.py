@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
+from pgdyno.base.errors import InputError
 from pgdyno.cli.main import run as pgdyno
-from pgdyno.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
 from pgdyno.report.page import html
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 from pgdyno.workload import native
 from pgdyno.workload.kind import registry
 from tests.experiment.documents import written

@@ -9,14 +9,14 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.power_cuts import cuts_of
-from pgdyno.crash.recording import SETTINGS
-from pgdyno.errors import EXIT_CUT_FAILED, InputError
+from pgdyno.base.errors import EXIT_CUT_FAILED, InputError
+from pgdyno.durability.crash.recording import SETTINGS
 from pgdyno.flow.place import require_divisible
 from pgdyno.report import document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
 from pgdyno.report.terminal import table
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 from pgdyno.world.base import OVERHEAD_S
 from pgdyno.world.fake import Fake
 from pgdyno.world.power_cuts import asked_of

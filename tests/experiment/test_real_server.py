@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.postgres.remote import RemoteServer
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
+from pgdyno.server.remote import RemoteServer
 from pgdyno.workload.fill import fill
 from pgdyno.workload.tables import PgbenchTables
 from tests.experiment.test_run_command import ROOT, run
@@ -19,7 +19,7 @@ from tests.support.servers import throwaway_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 EXAMPLE = str(ROOT / "experiments" / "real-server.toml")
 SHORT = ("--set", "workload.scale=1", "--set", "workload.warmup=1s", "--set", "workload.duration=2s")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.flow.resume import finished
 from tests.analysis.synthetic import make_experiment
 

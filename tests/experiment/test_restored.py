@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.specification import with_init
+from pgdyno.base.errors import InputError
+from pgdyno.base.specification import with_init
 from pgdyno.world.load_phase import LoadWorld
 from pgdyno.world.resolved import emulated_arms
 from tests.experiment.documents import experiment

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import left_in
-from pgdyno.host.mounts import mounts_below
-from pgdyno.store import open_experiment
+from pgdyno.machine.clean import left_in
+from pgdyno.machine.mounts import mounts_below
+from pgdyno.results import open_experiment
 from tests.conftest import find_system_postgres
 from tests.experiment.documents import FILE
 from tests.support.commands import Ended, pgdyno

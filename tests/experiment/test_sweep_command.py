@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import left_in
-from pgdyno.store import open_experiment
+from pgdyno.machine.clean import left_in
+from pgdyno.results import open_experiment
 
 SWEEP = """\
 schema_version = 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms
 from tests.experiment.documents import written

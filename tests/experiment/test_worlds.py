@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import HostError, Interrupted, PgdynoError
+from pgdyno.base.errors import HostError, Interrupted, PgdynoError
 from pgdyno.experiment import world_kinds
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run
@@ -20,8 +20,8 @@ from pgdyno.flow.resume import finished, recorded
 from pgdyno.flow.run import execute, plan
 from pgdyno.flow.schedule import allowance
 from pgdyno.report.page import html
-from pgdyno.store import open_experiment
-from pgdyno.store.writer import held, write_experiment
+from pgdyno.results import open_experiment
+from pgdyno.results.writer import held, write_experiment
 from pgdyno.world import registry, resolved
 from pgdyno.world.fake import Fake
 from tests.experiment.documents import FAKE

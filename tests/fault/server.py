@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host import volume
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine import volume
+from pgdyno.machine.waiting import wait_until
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.host.file_system import FileSystem
+    from pgdyno.machine.file_system import FileSystem
 
 SETTINGS = {"shared_buffers": "16MB", "checkpoint_timeout": "1h", "autovacuum": "on", "max_wal_size": "256MB"}
 """Checkpoints come when the test asks for one."""

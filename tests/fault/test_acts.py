@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from pgdyno.experiment.event import EventTable
-from pgdyno.host import mounts, volume
-from pgdyno.host.journal import HostJournal
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine import mounts, volume
+from pgdyno.machine.journal import HostJournal
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 from pgdyno.world.acts import Acts
 
 from ..host.needs import expect, needs_fuse
@@ -22,7 +22,7 @@ from ..host.needs import expect, needs_fuse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.host.file_system import FileSystem
+    from pgdyno.machine.file_system import FileSystem
 
 pytestmark = needs_fuse
 

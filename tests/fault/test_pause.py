@@ -15,10 +15,10 @@ import pytest
 
 from pgdyno.analysis.events import events_of
 from pgdyno.cli.main import run
-from pgdyno.host import volume
-from pgdyno.host.clean import clean
-from pgdyno.host.waiting import wait_until
-from pgdyno.store import open_experiment
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results import open_experiment
 
 from ..experiment.documents import ONE_ARM
 from ..host.needs import expect, needs_fuse

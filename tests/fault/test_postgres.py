@@ -20,7 +20,7 @@ from .server import ROWS_AT_ONCE, FaultyServer, faulty_server
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.host.file_system import FileSystem
+    from pgdyno.machine.file_system import FileSystem
 
 pytestmark = needs_fuse
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.host import volume
+from pgdyno.base import engine
+from pgdyno.machine import volume
 
 TRIES = 3
 """A neighbour's burst lasts seconds here. A defect of the emulator fails every try; noise does not."""
@@ -48,7 +48,7 @@ def credit(attached_volume: volume.AttachedVolume, percent: int) -> None:
         "--state-dir",
         str(attached_volume.state_dir),
     ]
-    _engine.run_json(command)
+    engine.run_json(command)
 
 
 def in_tries(measure: Callable[[], Measured], faults: Callable[[Measured], list[str]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from tests.fidelity.conftest import EARLY
 from tools.fidelity import device, fio, measure
 from tools.fidelity.cell import Cell, Job, Limits, World

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from pgdyno import _engine, catalog
+from pgdyno.base import catalog, engine
 from tools.fidelity import kinds, matrix
 from tools.fidelity.cell import Cell, Job, Limits
 
@@ -73,7 +73,7 @@ def test_what_is_asked_of_a_type_is_what_its_provider_says(spec: str, job: Job, 
 
 
 def test_every_type_that_can_be_attached_is_measured_and_what_is_real_is_within_reach() -> None:
-    types = {type_["type"] for type_ in _engine.run_json(["volume", "types"])["types"]} - {"null"}
+    types = {type_["type"] for type_ in engine.run_json(["volume", "types"])["types"]} - {"null"}
     assert set(kinds.DEFAULTS) == types
     for cell in kinds.cells():
         value = Limits.of(catalog.resolve(cell.volume).document).asked_iops(cell.job)
@@ -86,7 +86,7 @@ def test_every_type_that_can_be_attached_is_measured_and_what_is_real_is_within_
 def test_a_type_with_more_than_the_undilated_is_measured_dilated_at_more() -> None:
     large = {cell.volume.partition(":")[0]: cell.dilation for cell in kinds.large()}
     assert all(dilation > 1 for dilation in large.values())
-    for type_ in _engine.run_json(["volume", "types"])["types"]:
+    for type_ in engine.run_json(["volume", "types"])["types"]:
         most = (type_["iops"] or {}).get("maximum") or 0
         assert most <= 4 * kinds.IOPS_UNDILATED or type_["type"] in large or type_["type"] in SAME_AS, type_["type"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from tests.fidelity.conftest import credit, in_tries, off
 from tools.fidelity import fio
 from tools.fidelity.cell import Job

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from tools.fidelity import pairing
 from tools.fidelity.fio import Logged
 from tools.fidelity.point import Paired

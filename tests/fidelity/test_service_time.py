@@ -19,7 +19,7 @@ from tools.fidelity.cell import Job
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.host.volume import AttachedVolume
+    from pgdyno.machine.volume import AttachedVolume
     from tests.fidelity.conftest import Attach
 
 pytestmark = [pytest.mark.needs_fuse]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from tools.fidelity import submit_log
 
 if TYPE_CHECKING:

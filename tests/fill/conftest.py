@@ -12,7 +12,7 @@ from ..support.servers import cluster
 from .filled import Database
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 __all__ = ["cluster"]
 

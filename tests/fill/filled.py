@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from pgdyno import _engine
-from pgdyno.endpoint import Endpoint, local
-from pgdyno.host.waiting import wait_until
+from pgdyno.base import engine
+from pgdyno.base.endpoint import Endpoint, local
+from pgdyno.machine.waiting import wait_until
 from tests.drive.driven import environment, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pgdyno.postgres.binaries import PgBinaries
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.binaries import PgBinaries
+    from pgdyno.server.cluster import Cluster
 
 TIMEOUT_S = 120.0
 
@@ -150,7 +150,7 @@ def error_of(process: subprocess.Popen[bytes], err: bytes) -> dict[str, str]:
 def filling(database: Database, asked: Mapping[str, Any]) -> Iterator[subprocess.Popen[bytes]]:
     """A load that runs; it is ended with the block."""
     pipe = subprocess.PIPE
-    process = subprocess.Popen([_engine.checked(), "fill"], stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
+    process = subprocess.Popen([engine.checked(), "fill"], stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
     try:
         assert process.stdin is not None
         process.stdin.write(json.dumps(told(database.dsn, asked, name="pgdyno fill")).encode() + b"\n")

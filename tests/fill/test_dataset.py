@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.analysis.loads import LoadFigures
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.experiment import Experiment, read_experiment
-from pgdyno.host.cgroup import find_hierarchy
-from pgdyno.host.placement import AttachedPlacement, attach_placement
-from pgdyno.host.volume import attached
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
-from pgdyno.store import open_loads
-from pgdyno.store.load_record import LoadRecord
+from pgdyno.machine.cgroup import find_hierarchy
+from pgdyno.machine.placement import AttachedPlacement, attach_placement
+from pgdyno.machine.volume import attached
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results import open_loads
+from pgdyno.results.load_record import LoadRecord
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
 from pgdyno.world import dataset
 from pgdyno.world.dataset import DatasetKey, dataset_keys, loaded, unlimited

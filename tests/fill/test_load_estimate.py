@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import catalog
+from pgdyno.base import catalog
 from pgdyno.experiment import read_experiment
 from pgdyno.workload.tables import PgbenchTables, TpccTables, TpchTables
 from pgdyno.world.dataset import dataset_keys

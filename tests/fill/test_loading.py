@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.probe.host import Role
-from pgdyno.store.load_record import LoadRecord
-from pgdyno.store.record import PostgresRecord
+from pgdyno.results.load_record import LoadRecord
+from pgdyno.results.record import PostgresRecord
 from pgdyno.workload import tables
 from pgdyno.workload.load import drop, fill, load
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables

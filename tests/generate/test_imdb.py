@@ -18,7 +18,7 @@ from pgdyno.cli import main as cli_main
 from pgdyno.workload import imdb
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SCALE = 0.001
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "imdb.md"

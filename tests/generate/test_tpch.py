@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from psycopg import sql
 
-from pgdyno import _engine
+from pgdyno.base import engine
 from pgdyno.cli import main as cli_main
 from pgdyno.workload.tpch import files as tpch
 
 from ..support.disk import small_disk
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 ROWS = {
     "customer": 1_500,
@@ -157,7 +157,7 @@ def test_what_is_refreshed_is_what_dbgen_makes(scale: float, tmp_path: Path) -> 
 
 @pytest.mark.bench
 def test_files_of_scale_1_are_those_of_dbgen_in_little_memory(tmp_path: Path) -> None:
-    command = [str(_engine.checked()), "generate", "tpch", "--scale=1", f"--out={tmp_path}", "--threads=8"]
+    command = [str(engine.checked()), "generate", "tpch", "--scale=1", f"--out={tmp_path}", "--threads=8"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -241,7 +241,7 @@ def test_a_disk_is_not_filled(
 @pytest.mark.needs_root
 def test_a_full_disk_leaves_only_whole_files(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 8) as folder:
-        command = [str(_engine.checked()), "generate", "tpch", "--scale=0.02", f"--out={folder}", "--threads=2"]
+        command = [str(engine.checked()), "generate", "tpch", "--scale=0.02", f"--out={folder}", "--threads=2"]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert ended.returncode == 2
         assert "No space left on device" in ended.stderr and "free some space" in ended.stderr
@@ -250,7 +250,7 @@ def test_a_full_disk_leaves_only_whole_files(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_file_is_removed(tmp_path: Path) -> None:
-    command = [str(_engine.checked()), "generate", "tpch", "--scale=20", f"--out={tmp_path}", "--file=lineitem"]
+    command = [str(engine.checked()), "generate", "tpch", "--scale=20", f"--out={tmp_path}", "--file=lineitem"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         while json.loads(process.stdout.readline())["progress"]["rows"] == 0:

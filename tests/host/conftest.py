@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import mounts, paths
-from pgdyno.host.clean import clean, left_in
+from pgdyno.machine import mounts, paths
+from pgdyno.machine.clean import clean, left_in
 
 from ..support.volumes import uncalibrated
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
-from pgdyno.host.cgroup import find_hierarchy
-from pgdyno.host.waiting import wait_until
+from pgdyno.base import engine
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine.cgroup import find_hierarchy
+from pgdyno.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def first_cpu() -> str | None:
 
 def _has_engine() -> bool:
     try:
-        _engine.find()
+        engine.find()
     except PgdynoError:
         return False
     return True

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError
-from pgdyno.host import awake
+from pgdyno.base.errors import HostError
+from pgdyno.machine import awake
 
 
 def _allowed_us() -> int:

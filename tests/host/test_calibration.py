@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host import volume
+from pgdyno.machine import volume
 from tests.host.needs import expect
 
 pytestmark = pytest.mark.needs_fuse

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError
-from pgdyno.host import cgroup
+from pgdyno.base.errors import HostError
+from pgdyno.machine import cgroup
 
 from .needs import needs_root
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
+from pgdyno.base.errors import EXIT_INTERRUPTED, HostError, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_INTERRUPTED, HostError, InputError
-from pgdyno.host import mounts, paths, volume
-from pgdyno.host.clean import clean, left_in
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.launch import launch
-from pgdyno.host.process import end_all, identity, writing_to
-from pgdyno.host.unfinished import unfinished
+from pgdyno.machine import mounts, paths, volume
+from pgdyno.machine.clean import clean, left_in
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.launch import launch
+from pgdyno.machine.process import end_all, identity, writing_to
+from pgdyno.machine.unfinished import unfinished
 
 from .needs import expect, needs_fuse
 
@@ -35,14 +35,14 @@ STATUS = (
     BLOCKED
     + """
 import subprocess
-from pgdyno import _engine
-subprocess.run(_engine.child(["cat", "/proc/self/status"]))
+from pgdyno import engine
+subprocess.run(engine.child(["cat", "/proc/self/status"]))
 """
 )
 ORPHAN = """
 import subprocess, sys, time
-from pgdyno import _engine
-print(subprocess.Popen(_engine.child(["sleep", "600"])).pid, flush=True)
+from pgdyno import engine
+print(subprocess.Popen(engine.child(["sleep", "600"])).pid, flush=True)
 sys.stdin.read()
 """
 OUTLIVING = (
@@ -96,7 +96,7 @@ def test_a_child_ends_with_a_killed_parent() -> None:
 
 
 def test_a_program_that_is_not_there_is_said() -> None:
-    done = subprocess.run(_engine.child(["/no/such/program"]), capture_output=True, text=True, check=False)
+    done = subprocess.run(engine.child(["/no/such/program"]), capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "cannot start /no/such/program" in done.stderr
 

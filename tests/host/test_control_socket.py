@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import volume
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import volume
+from pgdyno.machine.waiting import wait_until
 from tests.support.control import answer_of, ask, connected
 
 if TYPE_CHECKING:

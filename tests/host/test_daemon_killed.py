@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.host import volume
-from pgdyno.host.clean import clean
-from pgdyno.host.waiting import wait_until
+from pgdyno.base import engine
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean
+from pgdyno.machine.waiting import wait_until
 from tests.host.needs import expect
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.slow]
@@ -73,7 +73,7 @@ def test_killed_while_it_attaches(state: Path, kills: int) -> None:
     for number in range(kills):
         request = {"name": f"v{number}", "spec": "gp3", "mount": str(mount), "state_dir": str(state)}
         daemon = subprocess.Popen(
-            [_engine.checked(), "volume", "serve"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+            [engine.checked(), "volume", "serve"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
         )
         assert daemon.stdin is not None
         daemon.stdin.write(json.dumps(request) + "\n")
@@ -111,7 +111,7 @@ def test_killed_while_it_detaches(state: Path, kills: int) -> None:
         document = volume.attach("gp3:iops=3000", mount=mount, name=f"v{number}")
         for file in range(20):
             (mount / f"file{file}").write_bytes(bytes(500_000))
-        command = [_engine.checked(), "volume", "detach", document.name, "--state-dir", str(state)]
+        command = [engine.checked(), "volume", "detach", document.name, "--state-dir", str(state)]
         asking = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             asking.wait(moments.uniform(0.0, 0.1))

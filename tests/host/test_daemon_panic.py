@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.errors import HostError
 from pgdyno.cli.main import run
-from pgdyno.errors import HostError
-from pgdyno.host import volume
-from pgdyno.host.clean import clean, left_in
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean, left_in
 from tests.host.needs import expect
 from tests.host.test_daemon_killed import EIO_S, read_until_an_error
 from tests.support.control import ask

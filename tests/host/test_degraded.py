@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.host import volume
+from pgdyno.base import engine
+from pgdyno.machine import volume
 
 from ..support.direct import PAGE, moved
 from .needs import needs_fuse
@@ -42,7 +42,7 @@ def test_what_was_asked_for_is_counted_and_replayed(state: Path) -> None:
         degraded = [item.stats()["counters"]["degraded_ns"] for item in attached]
     assert any(ns > 0 for ns in degraded), "another seed is needed: none begins in a period"
     assert any(ns == 0 for ns in degraded), "another seed is needed: each begins in a period"
-    replayed = _engine.run_json(["replay", str(log)])
+    replayed = engine.run_json(["replay", str(log)])
     assert (replayed["complete"], replayed["first_difference"]) == (True, None)
     assert replayed["identical"] == replayed["grants"] >= VOLUMES * 50
 

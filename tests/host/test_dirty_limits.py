@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError
-from pgdyno.host import dirty_limits
-from pgdyno.host.clean import clean
-from pgdyno.host.dirty_limits import DirtyLimits
-from pgdyno.host.machine_record import MachineRecord
-from pgdyno.host.process import boot_id
+from pgdyno.base.errors import HostError
+from pgdyno.machine import dirty_limits
+from pgdyno.machine.clean import clean
+from pgdyno.machine.dirty_limits import DirtyLimits
+from pgdyno.machine.machine_record import MachineRecord
+from pgdyno.machine.process import boot_id
 
 from .test_journal import die_leaving
 

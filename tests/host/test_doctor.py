@@ -12,9 +12,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from pgdyno.base.errors import EXIT_HOST, HostError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_HOST, HostError
-from pgdyno.host import cgroup, doctor, preflight
+from pgdyno.machine import cgroup, doctor, preflight
 
 from .needs import needs_cgroups, needs_fuse, needs_root
 from .test_journal import die_leaving

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.errors import EXIT_USAGE, InputError, PgdynoError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_USAGE, InputError, PgdynoError
-from pgdyno.host import volume
-from pgdyno.host.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
+from pgdyno.machine import volume
+from pgdyno.machine.file_system import FILE_SYSTEMS, FileSystem, require_mount_options
 
 from .needs import needs_fuse
 

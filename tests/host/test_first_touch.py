@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
+from pgdyno.base.errors import InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import InputError
-from pgdyno.host import volume
+from pgdyno.machine import volume
 
 from ..support.direct import moved
 from .needs import expect, needs_fuse
@@ -71,7 +71,7 @@ def test_the_first_read_of_a_block_waits_and_the_log_replays(
         with pytest.raises(InputError, match="chosen when it is made"):
             cold.modify("gp3:size=1GiB,init=fsr", rule="2026", optimizing_s=0)
         cold.detach()
-    replayed = _engine.run_json(["replay", str(log)])
+    replayed = engine.run_json(["replay", str(log)])
     assert replayed["complete"]
     assert replayed["first_difference"] is None
     assert replayed["identical"] == replayed["grants"] >= len(first) + len(again) + len(lacking)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
+from pgdyno.base.errors import EXIT_HOST, EXIT_INTERRUPTED, HostError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_HOST, EXIT_INTERRUPTED, HostError
-from pgdyno.host import volume
-from pgdyno.host.clean import clean
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean
 
 from .needs import expect, needs_fuse
 
@@ -174,5 +174,5 @@ class _silent_instead_of:  # noqa: N801 - reads as a function
 
 
 def test_the_engine_lists_what_daemons_do(stopped: volume.AttachedVolume) -> None:
-    listed = _engine.run_json(["volume", "list", "--state-dir", str(stopped.state_dir)])["volumes"]
+    listed = engine.run_json(["volume", "list", "--state-dir", str(stopped.state_dir)])["volumes"]
     assert [(item["name"], item["state"], item["alive"]) for item in listed] == [("v", "stopped", True)]

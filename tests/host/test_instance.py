@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import EXIT_USAGE, HostError, InputError
-from pgdyno.host import cgroup, dirty_limits, paths
-from pgdyno.host import clean as clean_module
-from pgdyno.host.clean import clean
-from pgdyno.host.dirty_limits import DirtyLimits, current_limits, wanted_limits
-from pgdyno.host.instance import InstanceGroup, parse_cpus
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.machine_record import MachineRecord
+from pgdyno.base.errors import EXIT_USAGE, HostError, InputError
+from pgdyno.machine import cgroup, dirty_limits, paths
+from pgdyno.machine import clean as clean_module
+from pgdyno.machine.clean import clean
+from pgdyno.machine.dirty_limits import DirtyLimits, current_limits, wanted_limits
+from pgdyno.machine.instance import InstanceGroup, parse_cpus
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.machine_record import MachineRecord
 
 from .needs import expect, first_cpu, needs_cgroups, needs_root
 
@@ -26,9 +26,9 @@ MIB = 1 << 20
 HOLD_AND_DIE = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from pgdyno.host import paths
-from pgdyno.host.instance import Instance
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import paths
+from pgdyno.machine.instance import Instance
+from pgdyno.machine.waiting import wait_until
 paths.MACHINE_DIR = Path(sys.argv[3])
 with Instance("killed-" + sys.argv[1], 128 << 20, sys.argv[2] or None) as instance:
     child = subprocess.Popen(instance.join_args(["sleep", "1000"]), start_new_session=True, stdout=subprocess.DEVNULL)

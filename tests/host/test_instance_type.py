@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from pgdyno import catalog
-from pgdyno.errors import InputError
-from pgdyno.host.instance_type import cpus_of, is_storage_only, resolve_type
+from pgdyno.base import catalog
+from pgdyno.base.errors import InputError
+from pgdyno.machine.instance_type import cpus_of, is_storage_only, resolve_type
 
 
 @pytest.mark.parametrize(

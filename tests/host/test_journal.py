@@ -8,15 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pgdyno.host.clean import clean
-from pgdyno.host.journal import HostJournal
+from pgdyno.machine.clean import clean
+from pgdyno.machine.journal import HostJournal
 
 from .needs import needs_root
 
 RECORD_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from pgdyno.host.journal import Journal
+from pgdyno.machine.journal import Journal
 journal = Journal(Path(sys.argv[1]))
 for path in sys.argv[2:]:
     journal.record("directory", path=path)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.host import mount_options
-from pgdyno.host.mount_options import require_known_options
+from pgdyno.base.errors import HostError, InputError
+from pgdyno.machine import mount_options
+from pgdyno.machine.mount_options import require_known_options
 
 if TYPE_CHECKING:
-    from pgdyno.host.file_system import FileSystem
+    from pgdyno.machine.file_system import FileSystem
 
 pytestmark = pytest.mark.needs_root
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host import mounts
-from pgdyno.host.cgroup import find_hierarchy
-from pgdyno.host.process import identity
-from pgdyno.host.remove import end_tools
+from pgdyno.machine import mounts
+from pgdyno.machine.cgroup import find_hierarchy
+from pgdyno.machine.process import identity
+from pgdyno.machine.remove import end_tools
 
 from .needs import expect, needs_root
 

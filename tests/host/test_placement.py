@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.host import mounts, volume
-from pgdyno.host import placement as placements
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.placement import Placement, attach_placement, seed_of
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import InputError
+from pgdyno.machine import mounts, volume
+from pgdyno.machine import placement as placements
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.placement import Placement, attach_placement, seed_of
+from pgdyno.machine.waiting import wait_until
 
 from .needs import needs_fuse
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import EXIT_HOST, EXIT_USAGE, PgdynoError
-from pgdyno.host import preflight
+from pgdyno.base import engine
+from pgdyno.base.errors import EXIT_HOST, EXIT_USAGE, PgdynoError
+from pgdyno.machine import preflight
 from tests.support.machine import own_mounts
 
 from .needs import needs_fuse
@@ -51,7 +51,7 @@ def test_a_root_directory_that_is_no_mount(as_mount: str, code: int, tmp_path: P
             if [ -h "$name" ]; then cp -P "$name" .; else mkdir ".$name" && mount --rbind "$name" ".$name"; fi
         done
         cp "$2" engine && exec chroot . /engine volume check-host"""
-    words = [*own_mounts("--propagation", "private"), "sh", "-ec", script, "sh", tmp_path, _engine.find()]
+    words = [*own_mounts("--propagation", "private"), "sh", "-ec", script, "sh", tmp_path, engine.find()]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == code, done.stderr
     if code:
@@ -68,7 +68,7 @@ def test_mount_point_in_use(tmp_path: Path) -> None:
 
 
 def test_mounted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.host.mounts.is_mount_point", lambda path: path == tmp_path)
+    monkeypatch.setattr("pgdyno.machine.mounts.is_mount_point", lambda path: path == tmp_path)
     refused(lambda: preflight.require_mount_point(tmp_path), "mounted", exit_code=EXIT_USAGE)
 
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pgdyno.host import process
+from pgdyno.machine import process
 
 from .needs import expect
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.errors import HostError
-from pgdyno.host import program
+from pgdyno.base.errors import HostError
+from pgdyno.machine import program
 
 
 def test_a_program_that_works_says_nothing() -> None:

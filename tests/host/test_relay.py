@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.errors import EngineError, HostError
-from pgdyno.host import preflight
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.process import identity
-from pgdyno.host.relay import HOST, Relay, relaying
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import DATABASE, SUPERUSER, Cluster
+from pgdyno.base.errors import EngineError, HostError
+from pgdyno.machine import preflight
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.process import identity
+from pgdyno.machine.relay import HOST, Relay, relaying
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import DATABASE, SUPERUSER, Cluster
 
 from .needs import expect
 
@@ -38,7 +38,7 @@ RTT_MS = 3.0
 HOLD_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from pgdyno.host.relay import relaying
+from pgdyno.machine.relay import relaying
 with relaying(1, 1.0, log=Path(sys.argv[1])) as relay:
     print(relay.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import clean, left_in
-from pgdyno.host.scratch import abandoned_scratch, scratch_directory
+from pgdyno.machine.clean import clean, left_in
+from pgdyno.machine.scratch import abandoned_scratch, scratch_directory
 
 pytestmark = pytest.mark.needs_root
 
 _KILLED = """
 import os, signal
 from pathlib import Path
-from pgdyno.host.scratch import scratch_directory
+from pgdyno.machine.scratch import scratch_directory
 with scratch_directory(Path.cwd()) as scratch:
     print(scratch, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

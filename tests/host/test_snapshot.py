@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError
-from pgdyno.host import snapshot, snapshot_delete, volume
+from pgdyno.machine import snapshot, snapshot_delete, volume
 
 from .needs import expect, needs_fuse
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.experiment.event import EventTable
-from pgdyno.host import snapshot, snapshot_copy, snapshot_delete, snapshot_file, volume
-from pgdyno.host.clean import clean, left_in
-from pgdyno.host.journal import HostJournal
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine import snapshot, snapshot_copy, snapshot_delete, snapshot_file, volume
+from pgdyno.machine.clean import clean, left_in
+from pgdyno.machine.journal import HostJournal
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 from pgdyno.world.acts import Acts
 
 from .needs import needs_fuse
@@ -34,8 +34,8 @@ FAST = ("--rate", "900GiB/s")
 TAKE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from pgdyno.host import snapshot, snapshot_delete, volume
-from pgdyno.host.journal import Journal
+from pgdyno.machine import snapshot, snapshot_delete, volume
+from pgdyno.machine.journal import Journal
 with snapshot_delete.temporary(Journal(Path(sys.argv[1])), "run"):
     snapshot.take([volume.find("run")], rate_mib_per_s=1e6)
     snapshot.take([volume.find("run-tail")], rate_mib_per_s=1e6)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.host import snapshot, snapshot_file
-from pgdyno.host.snapshot_file import SnapshotCatalog, VolumeSnapshot
+from pgdyno.base.errors import HostError, InputError
+from pgdyno.machine import snapshot, snapshot_file
+from pgdyno.machine.snapshot_file import SnapshotCatalog, VolumeSnapshot
 
 from ..support.commands import pgdyno
 

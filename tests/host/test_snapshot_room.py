@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import EXIT_HOST, EXIT_OK, PgdynoError
-from pgdyno.host import clean, mounts, snapshot, snapshot_delete, snapshot_file, volume
+from pgdyno.base import engine as _engine
+from pgdyno.base.errors import EXIT_HOST, EXIT_OK, PgdynoError
+from pgdyno.machine import clean, mounts, snapshot, snapshot_delete, snapshot_file, volume
 
 from ..support.commands import pgdyno
 from .needs import expect, needs_fuse

@@ -17,10 +17,10 @@ import psycopg
 import pytest
 
 from pgdyno.cli.main import run
-from pgdyno.host import volume
-from pgdyno.host.clean import clean
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 from ..support.direct import moved
 from ..support.disk import small_disk

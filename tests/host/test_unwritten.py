@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import HostError
-from pgdyno.host import unwritten, volume
-from pgdyno.host.cgroup import find_hierarchy
-from pgdyno.host.dirty_limits import current_limits
-from pgdyno.host.instance import InstanceGroup
-from pgdyno.host.unwritten import lower_limit
+from pgdyno.base.errors import HostError
+from pgdyno.machine import unwritten, volume
+from pgdyno.machine.cgroup import find_hierarchy
+from pgdyno.machine.dirty_limits import current_limits
+from pgdyno.machine.instance import InstanceGroup
+from pgdyno.machine.unwritten import lower_limit
 
 from .needs import needs_cgroups, needs_fuse
 from .test_instance import the_limits_are_free

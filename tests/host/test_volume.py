@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
+from pgdyno.base.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
-from pgdyno.host import cgroup, mounts, paths, volume
-from pgdyno.host.clean import clean, left_in
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.process import working_below, writing_to
+from pgdyno.machine import cgroup, mounts, paths, volume
+from pgdyno.machine.clean import clean, left_in
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.process import working_below, writing_to
 
 from .needs import expect, needs_fuse, needs_root
 
@@ -35,10 +35,10 @@ ERRORS_S = 20.0
 WORK_FOREVER = """
 import os, subprocess, sys
 from pathlib import Path
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
-from pgdyno.host import volume
-from pgdyno.host.instance import Instance
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
+from pgdyno.machine import volume
+from pgdyno.machine.instance import Instance
 
 mount, name = Path(sys.argv[1]), sys.argv[2]
 print("begin", flush=True)
@@ -272,7 +272,7 @@ def test_what_a_daemon_said_before_it_crashed_is_kept(
     trace = "\\n".join(f"{number}: 0x6e1fa25 - alloc.rs:537" for number in range(200))
     crashing.write_text(
         '#!/bin/sh\ncase "$*" in\n*serve*) printf "thread main panicked at serve.rs:1:\\nno such thing\\n'
-        f'stack backtrace:\\n{trace}" >&2; exit 134;;\n*) exec {_engine.find()} "$@";;\nesac\n'
+        f'stack backtrace:\\n{trace}" >&2; exit 134;;\n*) exec {engine.find()} "$@";;\nesac\n'
     )
     crashing.chmod(0o755)
     monkeypatch.setenv("PGDYNO_ENGINE", str(crashing))
@@ -406,7 +406,12 @@ def test_counters_need_root_and_say_so(
 
 def _as_nobody(command: list[str]) -> int:
     # Another user may not be able to read the interpreter's own modules, so that all are imported before.
-    for name in ("pgdyno.metrics.detailed", "pgdyno.metrics.samples", "pgdyno.store", "pgdyno.cli.metrics"):
+    for name in (
+        "pgdyno.advise.metrics.detailed",
+        "pgdyno.advise.metrics.samples",
+        "pgdyno.results",
+        "pgdyno.cli.metrics",
+    ):
         importlib.import_module(name)
     child = os.fork()
     if child == 0:

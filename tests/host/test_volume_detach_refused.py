@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.host import mounts, volume
+from pgdyno.base.errors import InputError
+from pgdyno.machine import mounts, volume
 from tests.support.commands import pgdyno
 from tests.support.machine import own_mounts
 

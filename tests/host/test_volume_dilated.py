@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host import dirty_limits, volume
-from pgdyno.host.file_system import dilated_options
-from pgdyno.host.instance import InstanceGroup
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine import dirty_limits, volume
+from pgdyno.machine.file_system import dilated_options
+from pgdyno.machine.instance import InstanceGroup
 
 from .needs import needs_cgroups, needs_fuse
 from .test_instance import the_limits_are_free
@@ -22,7 +22,7 @@ from .test_volume_instance import read_directly
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.host.file_system import FileSystem
+    from pgdyno.machine.file_system import FileSystem
 
 DILATION = 8
 ROUNDS, READS = 5, 20

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
+from pgdyno.base.errors import EXIT_USAGE, InputError
 from pgdyno.cli import volume_notes
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_USAGE, InputError
-from pgdyno.host import volume
-from pgdyno.host.clean import clean
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean
 
 from ..support.commands import pgdyno
 from ..support.direct import PAGE, moved
@@ -105,7 +105,7 @@ def test_a_pause_holds_a_request_until_it_is_healed(
     assert run(["metrics", "cloudwatch", "data"]) == 0
     assert "WRITE IOPS" in capsys.readouterr().out
     bare.detach()
-    replayed = _engine.run_json(["replay", str(state.parent / "log")])
+    replayed = engine.run_json(["replay", str(state.parent / "log")])
     assert replayed["complete"]
     assert replayed["identical"] == replayed["grants"] >= 2
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
+from pgdyno.base.errors import EXIT_USAGE, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_USAGE, InputError
-from pgdyno.host import volume
-from pgdyno.host.clean import clean, left_in
-from pgdyno.host.remove import exists, remove_volume
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean, left_in
+from pgdyno.machine.remove import exists, remove_volume
+from pgdyno.machine.waiting import wait_until
 
 from .needs import expect, needs_fuse
 
@@ -47,7 +47,7 @@ def test_the_instance_is_what_a_fast_volume_waits_for(state: Path, tmp_path: Pat
     with volume.attached("gp3:iops=16000", mount=None, name="v", instance_type="t3.nano", submit_log=log) as attached:
         assert attached.facts["instance_type"] == "t3.nano"
         assert attached.facts["instance_limits"]["iops"]["baseline_per_s"] == 250
-        _engine.run_json(["volume", "credit", "v", "--instance", "--percent", "0", "--state-dir", str(state)])
+        engine.run_json(["volume", "credit", "v", "--instance", "--percent", "0", "--state-dir", str(state)])
         before = attached.stats()
         assert before["instance"]["iops_balance_ppm"] < 1000
 
@@ -60,7 +60,7 @@ def test_the_instance_is_what_a_fast_volume_waits_for(state: Path, tmp_path: Pat
         after = attached.stats()
     assert after["instance"]["ops"] - before["instance"]["ops"] >= READS
     assert after["counters"]["exceeded_iops_ns"] == before["counters"]["exceeded_iops_ns"], "its own limit is far away"
-    replayed = _engine.run_json(["replay", str(log)])
+    replayed = engine.run_json(["replay", str(log)])
     assert replayed["first_difference"] is None
     assert replayed["identical"] == replayed["submits"] >= READS
 
@@ -135,7 +135,7 @@ def test_volumes_join_an_instance_and_leave_it(cleaned: Path, tmp_path: Path) ->
     assert not second.alive
     assert not (cleaned / "instances" / "db").exists()
     assert left_in(cleaned) == []
-    replayed = _engine.run_json(["replay", str(log)])
+    replayed = engine.run_json(["replay", str(log)])
     assert replayed["complete"]
     assert replayed["first_difference"] is None
     assert replayed["identical"] == replayed["grants"] > READS

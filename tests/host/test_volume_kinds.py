@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import volume
+from pgdyno.machine import volume
 
 from .needs import needs_fuse
 

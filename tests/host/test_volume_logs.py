@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import HostError
-from pgdyno.host import volume
-from pgdyno.host.clean import left_in
+from pgdyno.base import engine
+from pgdyno.base.errors import HostError
+from pgdyno.machine import volume
+from pgdyno.machine.clean import left_in
 from tests.host.needs import expect
 from tests.support.commands import pgdyno
 from tests.support.direct import moved
@@ -53,7 +53,7 @@ def test_a_submit_log_that_hit_a_full_disk_is_incomplete(state: Path) -> None:
         assert error.code == "volume.log.incomplete"
         assert (error.data["log"], error.data["path"]) == ("submit", str(tiny / "log"))
         assert left_in(state) == [], "it is detached all the same"
-        assert _engine.run_json(["replay", str(tiny / "log")])["complete"] is False
+        assert engine.run_json(["replay", str(tiny / "log")])["complete"] is False
 
 
 def test_a_log_is_complete_when_it_was_closed_and_only_whole(state: Path) -> None:
@@ -62,13 +62,13 @@ def test_a_log_is_complete_when_it_was_closed_and_only_whole(state: Path) -> Non
         moved(attached.block_device, [0, BLOCK], write=True)
         assert attached.stats()["submit_log"] == {"path": str(log), "complete": True, "error": None}
     whole = log.read_bytes()
-    replayed = _engine.run_json(["replay", str(log)])
+    replayed = engine.run_json(["replay", str(log)])
     assert replayed["complete"]
     assert replayed["identical"] == replayed["grants"] >= 2
     cut = state.parent / "cut"
     for length in (len(whole) - 1, len(whole) - 48, len(whole) - 100):
         cut.write_bytes(whole[:length])
-        assert _engine.run_json(["replay", str(cut)])["complete"] is False, length
+        assert engine.run_json(["replay", str(cut)])["complete"] is False, length
 
 
 def test_a_write_log_that_cannot_be_written_is_said_at_the_detach(state: Path) -> None:

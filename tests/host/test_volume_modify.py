@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.advise.metrics import samples
+from pgdyno.base import engine
+from pgdyno.base.errors import EXIT_USAGE, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_USAGE, InputError
-from pgdyno.host import volume
-from pgdyno.host.clean import clean
-from pgdyno.host.waiting import wait_until
-from pgdyno.metrics import samples
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean
+from pgdyno.machine.waiting import wait_until
 
 from .needs import needs_fuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.host.file_system import FileSystem
+    from pgdyno.machine.file_system import FileSystem
 
 GIB = 1 << 30
 
@@ -85,7 +85,7 @@ def test_a_volume_grows_with_its_file_system_under_load(state: Path, kind: FileS
         for list_volume in volume.list_volumes(state):
             list_volume.detach()
         clean(state)
-    replayed = _engine.run_json(["replay", str(log)])
+    replayed = engine.run_json(["replay", str(log)])
     assert replayed["complete"]
     assert replayed["first_difference"] is None
     assert replayed["identical"] == replayed["grants"] >= 3000

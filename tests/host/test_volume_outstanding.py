@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import volume
+from pgdyno.machine import volume
 from tests.support.control import answer_of, connected
 
 if TYPE_CHECKING:

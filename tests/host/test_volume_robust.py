@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import InputError
-from pgdyno.host import volume
+from pgdyno.base import engine
+from pgdyno.base.errors import InputError
+from pgdyno.machine import volume
 from tests.fault.server import faulty_server
 from tests.host.needs import expect
 from tests.host.test_volume import nothing_is_left
@@ -44,7 +44,7 @@ def test_a_million_requests_are_decided_again_to_the_nanosecond(state: Path) -> 
     with volume.attached("null:service_us=500", mount=None, submit_log=log, seed=3) as result:
         while result.stats()["counters"]["read_ops"] + result.stats()["counters"]["write_ops"] < REQUESTS:
             fio.run(result.block_device, Job("random", "70/30", 4, 64, 5, ramp_s=0))
-    replayed = _engine.run_json(["replay", str(log)], timeout_s=300)
+    replayed = engine.run_json(["replay", str(log)], timeout_s=300)
     log.unlink()
     assert replayed["complete"]
     assert replayed["first_difference"] is None

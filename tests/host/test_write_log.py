@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.base.errors import EXIT_OK, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, InputError
-from pgdyno.host import volume
+from pgdyno.machine import volume
 
 from . import write_log
 from .needs import needs_fuse
@@ -18,7 +18,7 @@ from .needs import needs_fuse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.host.volume import Cache
+    from pgdyno.machine.volume import Cache
 
 pytestmark = needs_fuse
 BLOCK = 4096

@@ -15,12 +15,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgdyno.errors import HostError, InputError, PgdynoError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import HostError, InputError, PgdynoError
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
 from pgdyno.hosts.seat import SILENT_S, WAIT_S
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine.waiting import wait_until
+from pgdyno.server.cluster import Cluster
 from pgdyno.workload import native
 from pgdyno.workload.driving import LOST_S, DriverProcess
 from pgdyno.workload.elsewhere import RemoteHost
@@ -252,7 +252,7 @@ def coordinate(hosts_file: str, dsn: str, password: str, folder: str) -> None:
         request = RunRequest(
             60.0, Path(folder), drivers=(2, 1), hosts=hosts, progress=at(1, lambda: print("on", flush=True))
         )
-        from pgdyno.postgres.binaries import find_binaries
+        from pgdyno.server.binaries import find_binaries
 
         TPCB.runner()(ReachedServer(dsn, find_binaries(), password), request)
 

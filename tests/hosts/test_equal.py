@@ -11,7 +11,7 @@ import pytest
 
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.server.cluster import Cluster
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
 from pgdyno.workload.outcome import RunRequest

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.cli.main import run as command
-from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.flow.plan import plan
-from pgdyno.host.clean import left_in
 from pgdyno.hosts import file as hosts_file
-from pgdyno.store import open_experiment
+from pgdyno.machine.clean import left_in
+from pgdyno.results import open_experiment
 from tests.experiment.documents import experiment
 from tests.support.commands import pgdyno
 

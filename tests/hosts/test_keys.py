@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
+from pgdyno.base.errors import HostError, InputError
 from pgdyno.hosts import address, file, keys, library
 from pgdyno.hosts.keys import Identity
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host import paths
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import PgdynoError
 from pgdyno.hosts import file, library
 from pgdyno.hosts.connection import Connection
+from pgdyno.machine import paths
+from pgdyno.machine.waiting import wait_until
 from pgdyno.workload.load import load
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import PgbenchTables
@@ -50,7 +50,7 @@ test_kills.once(*sys.argv[1:])
 
 def once(hosts_file: str, dsn: str, password: str, folder: str, *names: str) -> None:
     """One run of another process, which says when it begins to prepare and what came of it."""
-    from pgdyno.postgres.binaries import find_binaries
+    from pgdyno.server.binaries import find_binaries
 
     library.distributed()  # importing it is no part of preparing
     say({"at": "prepare"})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import EXIT_HOST, EXIT_OK, EXIT_USAGE, HostError
+from pgdyno.base.errors import EXIT_HOST, EXIT_OK, EXIT_USAGE, HostError
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
 from pgdyno.hosts.keys import Identity

@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import EXIT_HOST, EXIT_OK, InputError
+from pgdyno.base.errors import EXIT_HOST, EXIT_OK, InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.flow.listener import Listener
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
-from pgdyno.host.clean import left_in
-from pgdyno.host.scratch import remove_scratch
-from pgdyno.host.waiting import wait_until
 from pgdyno.hosts import address
 from pgdyno.hosts.spread import SpreadOptions
+from pgdyno.machine.clean import left_in
+from pgdyno.machine.scratch import remove_scratch
+from pgdyno.machine.waiting import wait_until
 from pgdyno.report.terminal import table
-from pgdyno.store import open_experiment, open_run
+from pgdyno.results import open_experiment, open_run
 from tests.size import formats
 from tests.support.commands import pgdyno
 

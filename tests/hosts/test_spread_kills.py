@@ -16,8 +16,8 @@ import pytest
 from pgdyno.experiment import read_experiment
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
-from pgdyno.host.waiting import wait_until
-from pgdyno.store import open_experiment
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results import open_experiment
 from tools.hosts import page
 from tools.hosts.record import Record, SpreadKills
 

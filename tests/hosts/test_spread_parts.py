@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import pytest
 
 from pgdyno.analysis import spread as analysis
-from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
+from pgdyno.base.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.experiment import Experiment
 from pgdyno.flow import stream
 from pgdyno.flow.blocks import Blocks
@@ -26,8 +26,8 @@ from pgdyno.hosts.connection import DriverHost
 from pgdyno.hosts.facts import HostFacts
 from pgdyno.hosts.seat import Seat
 from pgdyno.hosts.spread import SpreadOptions, require_alike
-from pgdyno.store import open_experiment, reader
-from pgdyno.store.load_record import LoadRecord
+from pgdyno.results import open_experiment, reader
+from pgdyno.results.load_record import LoadRecord
 from pgdyno.workload.clock_offset import Offset
 from tests.experiment.documents import FAKE, experiment
 from tests.support.commands import pgdyno
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pgdyno.experiment import Cell
     from pgdyno.hosts.connection import Connection
     from pgdyno.hosts.seat_there import RemoteSeat
-    from pgdyno.store.record import RunRecord
+    from pgdyno.results.record import RunRecord
 
 
 @pytest.fixture(scope="module")

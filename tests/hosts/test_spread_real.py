@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import EXIT_OK
-from pgdyno.host.waiting import wait_until
-from pgdyno.store import open_experiment
+from pgdyno.base.errors import EXIT_OK
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results import open_experiment
 from tests.support.commands import pgdyno
 
 from . import there

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host.scratch import remove_scratch
-from pgdyno.host.waiting import wait_until
 from pgdyno.hosts import keys
+from pgdyno.machine.scratch import remove_scratch
+from pgdyno.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

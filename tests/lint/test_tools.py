@@ -43,9 +43,9 @@ def test_the_tree_keeps_the_contracts(tree: Path) -> None:
 
 
 AGAINST = {
-    "pgdyno.analysis.interval": ("pgdyno.host.paths", "analysis and report touch no machine"),
-    "pgdyno.host.paths": ("pgdyno.postgres.user", "Layers"),
-    "pgdyno.errors": ("pgdyno.store", "Layers"),
+    "pgdyno.analysis.interval": ("pgdyno.machine.paths", "analysis and report touch no machine"),
+    "pgdyno.machine.paths": ("pgdyno.server.user", "Layers"),
+    "pgdyno.base.errors": ("pgdyno.results", "Layers"),
 }
 """A module -> what it may not import, and the contract that says so."""
 

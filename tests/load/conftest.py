@@ -15,7 +15,7 @@ from .loaded import LEDGER, Target
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 __all__ = ["cluster", "encrypted"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 
 from .loaded import LEDGER_TABLE, Target, ended, loading, order
 from .test_load import wait_for_chunks

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from tools.loader import claim, files, other, page
 from tools.loader.arm import (
     ARMS,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 ALPHABET = b'a"\\\n\r.'
 LONGEST = 5
@@ -32,7 +32,7 @@ FILES = [bytes(some) for length in range(LONGEST + 1) for some in itertools.prod
 def plan(**spec: Any) -> list[dict[str, Any]]:
     """What the engine says of files."""
     done = subprocess.run(
-        [_engine.checked(), "plan"], input=json.dumps(spec), capture_output=True, text=True, check=False
+        [engine.checked(), "plan"], input=json.dumps(spec), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -101,7 +101,7 @@ def test_what_cannot_be_read_or_cut_is_refused(tmp_path: Path) -> None:
         ({"sources": [], "format": "text", "chunk_bytes": 0}, "chunk_bytes"),
     ):
         done = subprocess.run(
-            [_engine.checked(), "plan"], input=json.dumps(spec), capture_output=True, text=True, check=False
+            [engine.checked(), "plan"], input=json.dumps(spec), capture_output=True, text=True, check=False
         )
         error = json.loads(done.stderr)["error"]
         assert done.returncode == 2

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 
 from .loaded import Loaded, Target, ended, loading, order
 from .test_load import ROWS, TABLE, wait_for_chunks, written
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SO_ATTACH_FILTER = 26
 """Of socket(7): a program that says how much of each packet the socket gets. One that says 0 makes a peer of which nothing is

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pgdyno.host import preflight
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import preflight
+from pgdyno.machine.waiting import wait_until
 
 USER, SECRET = "somebody", "somebodys-secret"
 START_S = 30.0

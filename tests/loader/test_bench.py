@@ -21,7 +21,7 @@ from .test_killed import ROWS, check, finish, loading, rich_file
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 pytestmark = pytest.mark.bench
 

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 
 import pgdyno
+from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError, PgdynoError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError, PgdynoError
-from pgdyno.host.waiting import wait_until
 from pgdyno.loader import Asked, by_server, preflight
+from pgdyno.machine.waiting import wait_until
 
 from .stand_in import GATE, REGION, schemas
 from .test_killed import loading

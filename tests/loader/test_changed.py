@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pgdyno
-from pgdyno.errors import EXIT_FAILURE, InputError, PgdynoError
+from pgdyno.base.errors import EXIT_FAILURE, InputError, PgdynoError
 from pgdyno.loader import source, transfer
 
 from .database import Database

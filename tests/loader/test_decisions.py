@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.loader import forecast, recommend
 from pgdyno.loader.index_cost import IndexCost, IndexForecast, choose, predict
 from pgdyno.loader.limit import UNKNOWN, LoadLimit, Tally, name_of, shares

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.base.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, InputError, PgdynoError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, InputError, PgdynoError
 from pgdyno.loader import flow, ledger, restore, table, undo
 
 from .database import Database

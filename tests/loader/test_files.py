@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.loader import advice, columns, compression, ledger, pipe, source
 from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.format import CSV, Format, bare, choose

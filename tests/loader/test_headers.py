@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import pgdyno
+from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.loader import columns
 
 from .database import Database

@@ -17,8 +17,7 @@ import psycopg
 import pytest
 
 import pgdyno
-from pgdyno.cli.main import run
-from pgdyno.errors import (
+from pgdyno.base.errors import (
     EXIT_FAILURE,
     EXIT_HOST,
     EXIT_OK,
@@ -28,6 +27,7 @@ from pgdyno.errors import (
     InputError,
     PgdynoError,
 )
+from pgdyno.cli.main import run
 from pgdyno.loader import ledger, parquet, table
 from pgdyno.loader.ending import server_errors
 

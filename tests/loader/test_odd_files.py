@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pgdyno
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base.errors import InputError, PgdynoError
 
 from .database import Database
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.base.errors import EXIT_HOST, EXIT_OK, EXIT_USAGE
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_HOST, EXIT_OK, EXIT_USAGE
 from pgdyno.loader import Asked, preflight
 
 from .database import Database

@@ -13,7 +13,7 @@ import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import HostError, InputError
+from pgdyno.base.errors import HostError, InputError
 from pgdyno.loader.remote import ranges, s3, web
 from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience, fetch
 from pgdyno.loader.remote.store import LENGTH_BYTES_MAX, ObjectFacts, TransientError, length, wait_s

@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import HostError, InputError, ObjectChanged, PgdynoError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import HostError, InputError, ObjectChanged, PgdynoError
 from pgdyno.loader import remote
 from pgdyno.loader.remote import ranges, s3, serve, web
 from pgdyno.loader.remote.checksum import ALGORITHMS, RollingChecksum
 from pgdyno.loader.remote.find import Remote
 from pgdyno.loader.remote.ranges import AHEAD, Ahead, Patience
 from pgdyno.loader.remote.store import PIECE_BYTES, Checksum
+from pgdyno.machine.waiting import wait_until
 
 from .stores import Held, Store, content, store
 

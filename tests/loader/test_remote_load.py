@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pgdyno
+from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError, PgdynoError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, EXIT_USAGE, InputError, PgdynoError
 from pgdyno.loader import preflight, source
 from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.remote import ranges

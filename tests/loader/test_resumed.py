@@ -8,11 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.cli import load_result
-from pgdyno.errors import (
-    InputError,
-    PgdynoError,
-)
 from pgdyno.loader import ledger
 from pgdyno.loader.result import LoadResult
 

@@ -12,10 +12,18 @@ import psycopg
 import pytest
 
 import pgdyno
+from pgdyno.base.errors import (
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_REJECTED,
+    EXIT_USAGE,
+    InputError,
+    PgdynoError,
+)
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_REJECTED, EXIT_USAGE, InputError, PgdynoError
-from pgdyno.host.waiting import wait_until
 from pgdyno.loader import restore, server
+from pgdyno.machine.waiting import wait_until
 
 from ..support.pooler import CLEAN, pgbouncer
 
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
     from ..support.pooler import Pooler
     from .database import Database

@@ -10,7 +10,7 @@ import pytest
 
 import pgdyno
 from pgdyno.analysis.cpu_list import cpus_of
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.loader import index_cost, server
 from pgdyno.loader.asked import CHUNK_BYTES, LoadOptions
 from pgdyno.loader.format import CSV, Format

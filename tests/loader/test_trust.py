@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import pgdyno
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.loader import restore
 
 from . import planted, stand_in

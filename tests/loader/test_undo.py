@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import pgdyno
-from pgdyno.errors import HostError, InputError, PgdynoError
+from pgdyno.base.errors import HostError, InputError, PgdynoError
 from pgdyno.loader import autovacuum, facts, indexes, put_back, restore, table, undo
 from pgdyno.loader import ledger as ledgers
 from pgdyno.loader.undo import UndoJournal, default_folder

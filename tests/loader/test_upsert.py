@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pgdyno
+from pgdyno.base.errors import EXIT_OK, InputError, PgdynoError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, InputError, PgdynoError
 from pgdyno.loader import columns, preflight, restore, staging, table
 from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.server import one

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.errors import Interrupted
+from pgdyno.base.errors import Interrupted
 
 from ..support.servers import throwaway_cluster
 from .database import Database

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from tools.machine import __main__ as command
 from tools.machine import image, page, runs
 from tools.machine.record import Record, Result, judge

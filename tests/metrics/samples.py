@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pgdyno.advise.metrics.samples import CounterHistory
 from pgdyno.analysis.counters import CounterSamples
-from pgdyno.metrics.samples import CounterHistory
-from pgdyno.store.record import Anchor
+from pgdyno.results.record import Anchor
 
 SECOND_NS = 1_000_000_000
 ANCHOR = Anchor(monotonic_ns=5_000 * SECOND_NS, unix_ns=1_795_265_771 * SECOND_NS)

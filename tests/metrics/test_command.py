@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno.advise.metrics.cloudwatch import METRICS
+from pgdyno.advise.size.reading import cloudwatch as reading
 from pgdyno.analysis.volume_figures import volume_counters
+from pgdyno.base.errors import EXIT_OK, EXIT_USAGE
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, EXIT_USAGE
-from pgdyno.metrics.cloudwatch import METRICS
-from pgdyno.size.reading import cloudwatch as reading
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 from tests.analysis.synthetic import make_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.store import Run
+    from pgdyno.results import Run
 
 
 @pytest.fixture(scope="module")

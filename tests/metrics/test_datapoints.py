@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.metrics import datapoints
-from pgdyno.metrics.cloudwatch import BY_NAME
-from pgdyno.metrics.datapoints import STATISTICS, document, find_metrics, series
-from pgdyno.metrics.periods import minutes
+from pgdyno.advise.metrics import datapoints
+from pgdyno.advise.metrics.cloudwatch import BY_NAME
+from pgdyno.advise.metrics.datapoints import STATISTICS, document, find_metrics, series
+from pgdyno.advise.metrics.periods import minutes
+from pgdyno.base.errors import InputError
 
 from .samples import ANCHOR, SECOND_NS, make_samples
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.metrics import formulas
+from pgdyno.advise.metrics import formulas
 
 positive = st.floats(min_value=1e-3, max_value=1e12)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno.advise.metrics import periods, samples
+from pgdyno.advise.metrics.server import exposition
 from pgdyno.cli.main import run
-from pgdyno.host import volume
-from pgdyno.host.clean import clean
-from pgdyno.metrics import periods, samples
-from pgdyno.metrics.server import exposition
+from pgdyno.machine import volume
+from pgdyno.machine.clean import clean
 
 from .exposition import parse
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.metrics import server
+from pgdyno.advise.metrics import server
+from pgdyno.base.errors import HostError, InputError
 
 from .exposition import parse
 from .test_open_metrics import SPEC, said

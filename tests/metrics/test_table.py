@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.metrics.periods import minutes
-from pgdyno.metrics.samples import CounterHistory
-from pgdyno.metrics.table import HEADER, figures, remarks, rows
+from pgdyno.advise.metrics.periods import minutes
+from pgdyno.advise.metrics.samples import CounterHistory
+from pgdyno.advise.metrics.table import HEADER, figures, remarks, rows
 
 from .samples import GP3, SECOND_NS, make_samples
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
-from pgdyno.postgres import binaries, publish
-from pgdyno.postgres.user import require_reachable, server_user
+from pgdyno.base.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
+from pgdyno.server import binaries, publish
+from pgdyno.server.user import require_reachable, server_user
 
 from ..host.needs import needs_root
 
 PUBLISH = """
 import sys
 from pathlib import Path
-from pgdyno.postgres.binaries import published_copy
+from pgdyno.server.binaries import published_copy
 print(published_copy(Path(sys.argv[1]), Path(sys.argv[2])))
 """
 

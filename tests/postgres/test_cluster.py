@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.host import preflight
-from pgdyno.host.instance import InstanceGroup
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.process import working_below
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.base.errors import HostError, InputError
+from pgdyno.machine import preflight
+from pgdyno.machine.instance import InstanceGroup
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.process import working_below
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 from ..host.needs import expect, first_cpu, needs_cgroups, needs_root
 from ..support.servers import initialise

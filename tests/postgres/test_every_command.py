@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.errors import EXIT_OK
-from pgdyno.postgres.binaries import find_binaries
+from pgdyno.base.errors import EXIT_OK
 from pgdyno.probe.queries import choose_queries
+from pgdyno.server.binaries import find_binaries
 
 from ..support.commands import pgdyno
 from ..support.servers import OTHERS, throwaway_cluster
@@ -24,7 +24,7 @@ from ..support.servers import OTHERS, throwaway_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse, pytest.mark.sets_limits]
 

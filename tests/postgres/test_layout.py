@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres import layout
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.base.errors import InputError
+from pgdyno.machine.waiting import wait_until
+from pgdyno.server import layout
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 from tests.conftest import find_system_postgres
 
 if TYPE_CHECKING:

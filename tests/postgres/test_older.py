@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
+from pgdyno.base.errors import HostError, InputError
 from tools.older.install import GROUP, LOCK, Artifact, install, locked
 
 MAVEN = """#!/bin/sh

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
-from pgdyno.postgres.remote import RemoteServer
+from pgdyno.base.errors import HostError, InputError
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
+from pgdyno.server.remote import RemoteServer
 from pgdyno.workload.client import environment
 from pgdyno.workload.load import load
 from pgdyno.workload.tables import PgbenchTables

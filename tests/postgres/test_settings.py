@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.postgres import settings
+from pgdyno.base.errors import InputError
+from pgdyno.server import settings
 
 GIB = 1 << 30
 

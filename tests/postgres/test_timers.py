@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.postgres.accepted import require_accepted
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.timers import TIMERS, dilated
+from pgdyno.base.errors import InputError
+from pgdyno.server.accepted import require_accepted
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.timers import TIMERS, dilated
 
 from ..support.servers import cluster, older_server
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 __all__ = ["cluster", "older_server"]
 

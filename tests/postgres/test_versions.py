@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.host import shared_memory
-from pgdyno.host.process import end_all, working_below
-from pgdyno.postgres import publish, settings
-from pgdyno.postgres.accepted import require_accepted
-from pgdyno.postgres.binaries import embedded_package, find_binaries
-from pgdyno.postgres.cluster import Cluster
-from pgdyno.postgres.user import require_reachable, server_user
+from pgdyno.base.errors import HostError, InputError
+from pgdyno.machine import shared_memory
+from pgdyno.machine.process import end_all, working_below
+from pgdyno.server import publish, settings
+from pgdyno.server.accepted import require_accepted
+from pgdyno.server.binaries import embedded_package, find_binaries
+from pgdyno.server.cluster import Cluster
+from pgdyno.server.user import require_reachable, server_user
 from tests.conftest import find_system_postgres
 from tests.support.commands import pgdyno
 
@@ -27,7 +27,7 @@ from ..host.needs import expect, needs_root
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.binaries import PgBinaries
+    from pgdyno.server.binaries import PgBinaries
 
 GIB = 1 << 30
 SERVERS = ["embedded", pytest.param("system", marks=pytest.mark.needs_system_postgres)]
@@ -177,7 +177,7 @@ def test_programs_in_a_private_directory_are_copied(private: Path, state: Path) 
 
 @needs_root
 def test_a_prefix_that_is_not_its_own_is_not_copied(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.postgres.binaries.COPY_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr("pgdyno.server.binaries.COPY_BYTES_MAX", 1 << 20)
     with pytest.raises(HostError, match="own prefix") as caught:
         find_binaries(private)
     assert "chmod" in caught.value.remedy

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import EngineMissing
-from pgdyno.host.waiting import wait_until
+from pgdyno.base import engine as _engine
+from pgdyno.base.errors import EngineMissing
+from pgdyno.machine.waiting import wait_until
 from pgdyno.probe.host import HostProbe, Role, read_samples
 
 if TYPE_CHECKING:

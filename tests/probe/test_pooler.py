@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno import session
-from pgdyno.errors import HostError, InputError
-from pgdyno.postgres.remote import RemoteServer
-from pgdyno.postgres.remote import connect as connect_remote
+from pgdyno.base import session
+from pgdyno.base.errors import HostError, InputError
 from pgdyno.probe.counters import CounterProbe
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import look
+from pgdyno.server.remote import RemoteServer
+from pgdyno.server.remote import connect as connect_remote
 
 from ..support.pooler import CLEAN, pgbouncer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
     from ..support.pooler import Pooler
 

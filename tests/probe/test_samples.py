@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import EngineError
+from pgdyno.base.errors import EngineError
 from pgdyno.probe.host import read_samples
 from pgdyno.probe.samples import Gap, GapLedger, ProbeTables, volume_details
-from pgdyno.store import RunWriter
-from pgdyno.store.tables import columns, conform, empty
+from pgdyno.results import RunWriter
+from pgdyno.results.tables import columns, conform, empty
 
 if TYPE_CHECKING:
     from pathlib import Path

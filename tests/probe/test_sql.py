@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine.waiting import wait_until
 from pgdyno.probe import sampler
 from pgdyno.probe.counters import CounterProbe
 from pgdyno.probe.queries import choose_queries
 from pgdyno.probe.sampler import PATIENCE_S, START_PATIENCE_S
 from pgdyno.probe.sql import SLOWEST_S, SqlProbe
 from pgdyno.probe.wait_events import WaitEventProbe
-from pgdyno.store.tables import conform
+from pgdyno.results.tables import conform
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
     from pgdyno.probe.samples import Gap, ProbeTables
+    from pgdyno.server.cluster import Cluster
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pgdyno.probe.local import local_backend
 from pgdyno.probe.together import ask_together
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 WHEN = "SELECT extract(epoch FROM now())"
 

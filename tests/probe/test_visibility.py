@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host.instance import InstanceGroup
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.process import working_below
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine.instance import InstanceGroup
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.process import working_below
+from pgdyno.machine.waiting import wait_until
 from pgdyno.probe import local, visibility
 from pgdyno.probe.host import HostProbe
 from pgdyno.probe.sampler import START_PATIENCE_S
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
-from pgdyno.store.tables import conform
+from pgdyno.results.tables import conform
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 from tests.support.machine import own_mounts
 
 from ..host.needs import needs_cgroups

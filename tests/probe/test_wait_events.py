@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from pgdyno.probe.local import local_backend
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.wait_events import WaitEventProbe
-from pgdyno.store.tables import conform
+from pgdyno.results.tables import conform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
     from pgdyno.probe.samples import ProbeTables
+    from pgdyno.server.cluster import Cluster
 
 INTERVAL_S = 0.02
 LOCK = "SELECT pg_advisory_xact_lock(4242)"

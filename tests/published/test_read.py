@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.published import read_document, read_documents
 from tests.published.conftest import Write
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.catalog import Catalog
+from pgdyno.base.catalog import Catalog
 from pgdyno.published import read_documents
-from pgdyno.reproduce.library import DocumentLibrary
-from pgdyno.reproduce.told import tell
+from pgdyno.published.reproduce.library import DocumentLibrary
+from pgdyno.published.reproduce.told import tell
 from tests.report import chromium
 from tools.reference import published_chart, published_lines, published_summary
 
 if TYPE_CHECKING:
-    from pgdyno.reproduce.told import DocumentResult
+    from pgdyno.published.reproduce.told import DocumentResult
 
 pytestmark = pytest.mark.usefixtures("engine")
 ROOT = Path(__file__).resolve().parents[2]

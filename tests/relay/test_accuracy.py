@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host.relay import HOST, relaying
+from pgdyno.machine.relay import HOST, relaying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

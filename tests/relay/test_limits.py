@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.host.relay import HOST
+from pgdyno.base import engine
+from pgdyno.machine.relay import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def asks(client: socket.socket) -> bytes:
 
 
 def test_clients_wait_for_descriptors_and_are_let_in_when_others_leave(echo: int) -> None:
-    process = subprocess.Popen([_engine.checked(), "relay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen([engine.checked(), "relay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
     clients: list[socket.socket] = []

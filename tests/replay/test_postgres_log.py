@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.host import volume
-from pgdyno.host.instance import InstanceGroup
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.base import engine
+from pgdyno.machine import volume
+from pgdyno.machine.instance import InstanceGroup
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def test_a_million_requests_of_postgresql_with_checkpoints_are_replayed_identica
             cluster.close()
     assert done is not None
     assert done[0] >= 2, "checkpoints were part of it"
-    result = _engine.run_json(["replay", str(log)])
+    result = engine.run_json(["replay", str(log)])
     print(f"\n{result['submits']:,} requests, {done[0]} checkpoints, {result['identical']:,} completions identical")
     assert result["submits"] >= REQUESTS
     assert result["complete"]

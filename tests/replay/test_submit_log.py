@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.errors import InputError
-from pgdyno.host import volume
+from pgdyno.base import engine
+from pgdyno.base.errors import InputError
+from pgdyno.machine import volume
 from tools.fidelity import fio
 from tools.fidelity.cell import Job
 
@@ -30,14 +30,14 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder / "submit.log"
     with volume.attached("io2bx:iops=20000", mount=None, submit_log=path, seed=42, state_dir=folder / "s") as result:
         fio.run(result.block_device, Job("random", "70/30", 4, 64, 4, ramp_s=0))
-        _engine.run_json(["volume", "credit", result.name, "--percent", "0", "--state-dir", str(result.state_dir)])
+        engine.run_json(["volume", "credit", result.name, "--percent", "0", "--state-dir", str(result.state_dir)])
         fio.run(result.block_device, Job("random", "read", 16, 4, 3, ramp_s=0))
         fio.run(result.block_device, Job("sequential", "write", 64, 16, 2, ramp_s=0))
     return path
 
 
 def test_every_completion_is_identical(log: Path) -> None:
-    result = _engine.run_json(["replay", str(log)])
+    result = engine.run_json(["replay", str(log)])
     assert result["submits"] >= REQUESTS
     assert result["complete"]
     assert result["first_difference"] is None
@@ -54,7 +54,7 @@ def test_a_record_that_was_changed_is_found(log: Path, tmp_path: Path) -> None:
     content[middle + 8] += 1
     changed = tmp_path / "changed.log"
     changed.write_bytes(content)
-    difference = _engine.run_json(["replay", str(changed)])["first_difference"]
+    difference = engine.run_json(["replay", str(changed)])["first_difference"]
     assert abs(difference["recorded_done_at_ns"] - difference["replayed_done_at_ns"]) == 1
 
 
@@ -62,4 +62,4 @@ def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("no log at all")
     with pytest.raises(InputError, match="another format"):
-        _engine.run_json(["replay", str(other)])
+        engine.run_json(["replay", str(other)])

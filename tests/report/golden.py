@@ -26,7 +26,7 @@ from pgdyno.report import document, render, table
 from pgdyno.report.against import html as html_against
 from pgdyno.report.export import markdown, runs_csv
 from pgdyno.report.page import html
-from pgdyno.store.record import DriverRecord, PriceRecord
+from pgdyno.results.record import DriverRecord, PriceRecord
 from tests.analysis.synthetic import (
     CREATED_UNIX_NS,
     GP3,

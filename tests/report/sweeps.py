@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.compare import Comparison, compared, summarise
-from pgdyno.store.reader import StoredRun, open_run
+from pgdyno.results.reader import StoredRun, open_run
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 

@@ -8,8 +8,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pgdyno.base.errors import EXIT_USAGE
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_USAGE
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 

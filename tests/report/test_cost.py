@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.base.text import money
 from pgdyno.report import document, table
 from pgdyno.report.cost import loss, rows
 from pgdyno.report.page import html
 from pgdyno.report.terminal import WIDTH_MIN
-from pgdyno.text import money
 
 from ..analysis.synthetic import GP3, REAL, Plan, make_experiment
 from ..analysis.test_cost import EIGHT_GP3, TWO_IO2

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from pgdyno.report import draw, table, write_report
 from pgdyno.report.export import markdown, pictures
 from tests.cli.terminal import on_terminal

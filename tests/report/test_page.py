@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.errors import HostError, InputError
+from pgdyno.base.errors import HostError, InputError
 from pgdyno.report import ReportFiles, figures, table, write_report
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
@@ -18,7 +18,7 @@ from pgdyno.report.render import WIDTHS_PX
 from pgdyno.report.section import Drawing
 from pgdyno.report.sections import sections
 from pgdyno.report.theme import PAGE
-from pgdyno.store.record import Check
+from pgdyno.results.record import Check
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 

@@ -10,11 +10,11 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.events import Event
-from pgdyno.postgres.settings import tuned
+from pgdyno.base.text import fitted
 from pgdyno.report import figures, trust
 from pgdyno.report.figures.parts import EVENT_LANE_PX, EVENT_LETTER_PX, _in_lanes, event_rows
 from pgdyno.report.theme import PAPER
-from pgdyno.text import fitted
+from pgdyno.server.settings import tuned
 from tests.support.commands import pgdyno
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.base.text import UNKNOWN
 from pgdyno.report import print_table, table
 from pgdyno.report.document import document
 from pgdyno.report.summary import summary
 from pgdyno.report.terminal import WIDTH
-from pgdyno.text import UNKNOWN
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 

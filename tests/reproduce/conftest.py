@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno import installation
-from pgdyno.reproduce.library import DocumentLibrary, library
+from pgdyno.base import installation
+from pgdyno.published.reproduce.library import DocumentLibrary, library
 from tests.analysis.synthetic import GP3, IO2BX, Arm, Plan, make_experiment
 from tests.experiment.documents import FAKE
 from tests.published.conftest import GOOD

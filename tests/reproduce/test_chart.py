@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.interval import Estimate
-from pgdyno.reproduce import words
-from pgdyno.reproduce.chart import LineResult, PointResult
-from pgdyno.reproduce.chart_svg import svg, ticks
-from pgdyno.reproduce.document import document_of
-from pgdyno.reproduce.library import arms_named
-from pgdyno.reproduce.results import recorded_in
-from pgdyno.reproduce.told import tell
-from pgdyno.store.record import Check
+from pgdyno.published.reproduce import words
+from pgdyno.published.reproduce.chart import LineResult, PointResult
+from pgdyno.published.reproduce.chart_svg import svg, ticks
+from pgdyno.published.reproduce.document import document_of
+from pgdyno.published.reproduce.library import arms_named
+from pgdyno.published.reproduce.results import recorded_in
+from pgdyno.published.reproduce.told import tell
+from pgdyno.results.record import Check
 from tests.analysis.synthetic import GP3
 from tests.reproduce.conftest import FILE
 
 if TYPE_CHECKING:
-    from pgdyno.reproduce.told import DocumentResult
+    from pgdyno.published.reproduce.told import DocumentResult
     from tests.reproduce.conftest import Shelf
 
 SVG = "{http://www.w3.org/2000/svg}"

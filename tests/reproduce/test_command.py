@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from pgdyno.errors import EXIT_HOST, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_USAGE, HostError
+from pgdyno.base.errors import EXIT_HOST, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_USAGE, HostError
 from pgdyno.flow import run as flow_run
-from pgdyno.reproduce.library import arms_named, library
-from pgdyno.store import list_experiments
+from pgdyno.published.reproduce.library import arms_named, library
+from pgdyno.results import list_experiments
 from pgdyno.world.fake import Fake
 from tests.analysis.synthetic import GP3
 from tests.support.commands import pgdyno
@@ -126,7 +126,7 @@ def test_an_interrupted_one_is_resumed_by_the_same_command(shelf: Shelf, monkeyp
     assert "remedy: run the same command again" in ended.err
     assert _runs(shelf) == {"trial": 2}
     monkeypatch.undo()
-    monkeypatch.setattr("pgdyno.installation.data_folder", lambda name: shelf.root / name)
+    monkeypatch.setattr("pgdyno.base.installation.data_folder", lambda name: shelf.root / name)
     pgdyno("reproduce", "--results", shelf.results, code=EXIT_OK)
     assert _runs(shelf) == {"trial": 4}
 

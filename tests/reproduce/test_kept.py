@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.reproduce.results import recorded_in
-from pgdyno.reproduce.told import tell
-from pgdyno.store.record import Check
+from pgdyno.base.errors import InputError
+from pgdyno.published.reproduce.results import recorded_in
+from pgdyno.published.reproduce.told import tell
+from pgdyno.results.record import Check
 from tests.analysis.synthetic import GP3
 from tests.analysis.test_loads import write_load
 from tools.published.__main__ import main, write
@@ -21,7 +21,7 @@ from tools.published.__main__ import main, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.reproduce.told import DocumentResult
+    from pgdyno.published.reproduce.told import DocumentResult
     from tests.reproduce.conftest import Shelf
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.clean import left_in
-from pgdyno.host.waiting import wait_until
-from pgdyno.store import list_experiments
+from pgdyno.machine.clean import left_in
+from pgdyno.machine.waiting import wait_until
+from pgdyno.results import list_experiments
 from tests.reproduce.conftest import FILE, Shelf
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.sets_limits, pytest.mark.bench]

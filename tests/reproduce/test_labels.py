@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
-from pgdyno.reproduce.labels import DOT_PX, LabelBox, interval, placed
+from pgdyno.published.reproduce.labels import DOT_PX, LabelBox, interval, placed
 
 WIDTH_PX, HEIGHT_PX = 412.0, 420.0
 

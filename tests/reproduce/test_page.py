@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.interval import Estimate
-from pgdyno.reproduce.labels import LabelBox
-from pgdyno.reproduce.page import write_page
-from pgdyno.reproduce.results import recorded_in
-from pgdyno.reproduce.told import tell
-from pgdyno.reproduce.verdict import PublishedRatio
+from pgdyno.published.reproduce.labels import LabelBox
+from pgdyno.published.reproduce.page import write_page
+from pgdyno.published.reproduce.results import recorded_in
+from pgdyno.published.reproduce.told import tell
+from pgdyno.published.reproduce.verdict import PublishedRatio
 from tests.report import chromium
 from tests.report.test_browser import DRAWN, GROUND, OUTSIDE, WIDTH
 

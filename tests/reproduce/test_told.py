@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.reproduce.page import html
-from pgdyno.reproduce.results import recorded_in
-from pgdyno.reproduce.told import tell
-from pgdyno.reproduce.verdict import Sign, Word
-from pgdyno.reproduce.words import headline, lines
-from pgdyno.store.record import Check
+from pgdyno.base.errors import InputError
+from pgdyno.published.reproduce.page import html
+from pgdyno.published.reproduce.results import recorded_in
+from pgdyno.published.reproduce.told import tell
+from pgdyno.published.reproduce.verdict import Sign, Word
+from pgdyno.published.reproduce.words import headline, lines
+from pgdyno.results.record import Check
 from tests.analysis.synthetic import GP3
 
 if TYPE_CHECKING:
-    from pgdyno.reproduce.library import DocumentLibrary
-    from pgdyno.reproduce.told import DocumentResult
+    from pgdyno.published.reproduce.library import DocumentLibrary
+    from pgdyno.published.reproduce.told import DocumentResult
     from tests.reproduce.conftest import Shelf
 
 SYNTHETIC = 0.05

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import EXIT_USAGE
-from pgdyno.retention.days import DAYS_PER_MONTH, Data, days
-from pgdyno.retention.policy import Copy, HourInterval, Keep, SnapshotSchedule
-from pgdyno.retention.timeline import snapshots
+from pgdyno.base.errors import EXIT_USAGE
+from pgdyno.durability.retention.days import DAYS_PER_MONTH, Data, days
+from pgdyno.durability.retention.policy import Copy, HourInterval, Keep, SnapshotSchedule
+from pgdyno.durability.retention.timeline import snapshots
 from tests.support.commands import pgdyno
 
 from .rules import PRICES

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.catalog import Catalog
+from pgdyno.base.catalog import Catalog
+from pgdyno.base.errors import EXIT_OK, InputError
 from pgdyno.cli.main import run
-from pgdyno.errors import EXIT_OK, InputError
-from pgdyno.host import snapshot, snapshot_delete, snapshot_fast, snapshot_file, volume
-from pgdyno.retention.keeper import Keeper
-from pgdyno.retention.policy import read_policy
-from pgdyno.retention.timeline import snapshots
+from pgdyno.durability.retention.keeper import Keeper
+from pgdyno.durability.retention.policy import read_policy
+from pgdyno.durability.retention.timeline import snapshots
+from pgdyno.machine import snapshot, snapshot_delete, snapshot_fast, snapshot_file, volume
 
 from ..host.needs import needs_fuse
 from ..host.test_snapshot_copy import FAST_MIB_PER_S, write
@@ -23,7 +23,7 @@ from ..host.test_snapshot_copy import FAST_MIB_PER_S, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.retention.policy import SnapshotSchedule
+    from pgdyno.durability.retention.policy import SnapshotSchedule
 
 pytestmark = needs_fuse
 FIRST = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)

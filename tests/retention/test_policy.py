@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.retention.cron import read_cron
-from pgdyno.retention.policy import Copy, HourInterval, Keep, SnapshotSchedule, closest_s, read_policy
+from pgdyno.base.errors import InputError
+from pgdyno.durability.retention.cron import read_cron
+from pgdyno.durability.retention.policy import Copy, HourInterval, Keep, SnapshotSchedule, closest_s, read_policy
 
 from .rules import RULES
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.server.cluster import Cluster
 from tests.analysis.synthetic import Plan, make_experiment
 from tests.conftest import find_system_postgres
 from tests.drive.secured import Encrypted, encrypted_server, missing_openssl

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgdyno.catalog import Catalog
+from pgdyno.base.catalog import Catalog
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """The same load as each program writes it: what the readers must all read alike.
 
-The lines follow the formats that are named in :mod:`pgdyno.size.reading.columns`; figures have two decimals, as there.
+The lines follow the formats that are named in :mod:`pgdyno.advise.size.reading.columns`; figures have two decimals, as there.
 """
 
 from __future__ import annotations

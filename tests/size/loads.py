@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.size.demand import Demand, demand_of
-from pgdyno.size.measured import DeviceSamples, IntervalSample
+from pgdyno.advise.size.demand import Demand, demand_of
+from pgdyno.advise.size.measured import DeviceSamples, IntervalSample
 
 
 def demand(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.size.bucket import first_empty_s
-from pgdyno.specification import Rate
+from pgdyno.advise.size.bucket import first_empty_s
+from pgdyno.base.specification import Rate
 
 REPETITIONS = 2000
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
+from pgdyno.advise.size.reading import live
+from pgdyno.base.errors import HostError, InputError
 from pgdyno.report import render
-from pgdyno.size.reading import live
 from tests.size import formats
 from tests.size.formats import Interval
 from tests.support.commands import pgdyno

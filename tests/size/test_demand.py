@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.catalog import Catalog
-from pgdyno.errors import InputError
-from pgdyno.size import capped
-from pgdyno.size.demand import MIB, demand_of, quantile
-from pgdyno.size.measured import DeviceSamples, IntervalSample
-from pgdyno.specification import Charge
+from pgdyno.advise.size import capped
+from pgdyno.advise.size.demand import MIB, demand_of, quantile
+from pgdyno.advise.size.measured import DeviceSamples, IntervalSample
+from pgdyno.base.catalog import Catalog
+from pgdyno.base.errors import InputError
+from pgdyno.base.specification import Charge
 from tests.size.loads import demand, steady
 
 SSD = Charge(256 << 10)

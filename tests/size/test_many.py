@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import EXIT_OK, EXIT_USAGE
+from pgdyno.base.errors import EXIT_OK, EXIT_USAGE
 from tests.size import formats
 from tests.size.formats import Interval
 from tests.support.commands import pgdyno

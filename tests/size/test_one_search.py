@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno.advise.diagnose.bought import purchase_of
+from pgdyno.advise.diagnose.diagnosis import diagnose_files
+from pgdyno.advise.diagnose.source import VolumeSource
+from pgdyno.advise.size.advice import advise
+from pgdyno.advise.size.demand import demand_of
+from pgdyno.advise.size.measured import DeviceSamples, IntervalSample
+from pgdyno.advise.size.offers import measured_of, with_offers
 from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
 from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.circumstances import Circumstances
@@ -19,21 +26,14 @@ from pgdyno.analysis.binding.evidence import Evidence, KnownConditions, Second
 from pgdyno.analysis.binding.limits import BindingLimit
 from pgdyno.analysis.binding.remedy import remedy_of
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
-from pgdyno.catalog import Catalog
-from pgdyno.diagnose.bought import purchase_of
-from pgdyno.diagnose.diagnosis import diagnose_files
-from pgdyno.diagnose.source import VolumeSource
-from pgdyno.size.advice import advise
-from pgdyno.size.demand import demand_of
-from pgdyno.size.measured import DeviceSamples, IntervalSample
-from pgdyno.size.offers import measured_of, with_offers
-from pgdyno.store.record import InstanceRecord, VolumeRecord
+from pgdyno.base.catalog import Catalog
+from pgdyno.results.record import InstanceRecord, VolumeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pgdyno.advise.size.advice import Advice
     from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.size.advice import Advice
 
 DRAWS = int(os.environ.get("PGDYNO_DRAWS", "300"))
 """Of 2,000 (`PGDYNO_DRAWS=2000`) each is as good as another; 300 take seconds."""
@@ -94,7 +94,7 @@ def drawn(catalog: Catalog, place: int) -> Draw:
 @pytest.fixture
 def one_engine(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
     """Every caller asks the same engine: to start one takes longer than to ask it."""
-    for module in ("pgdyno.catalog", "pgdyno.size.advice", "pgdyno.size.offers"):
+    for module in ("pgdyno.base.catalog", "pgdyno.advise.size.advice", "pgdyno.advise.size.offers"):
         monkeypatch.setattr(f"{module}.Catalog", lambda: contextlib.nullcontext(catalog))
     yield catalog
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import InputError
-from pgdyno.size.choice import choose
-from pgdyno.size.measured import DeviceSamples
-from pgdyno.size.reading import cloudwatch, iostat, sar
+from pgdyno.advise.size.choice import choose
+from pgdyno.advise.size.measured import DeviceSamples
+from pgdyno.advise.size.reading import cloudwatch, iostat, sar
+from pgdyno.base.errors import InputError
 from tests.size import formats
 from tests.size.formats import Interval
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pgdyno.errors import InputError
-from pgdyno.size.choice import choose
-from pgdyno.size.reading import cloudwatch, iostat
+from pgdyno.advise.size.choice import choose
+from pgdyno.advise.size.reading import cloudwatch, iostat
+from pgdyno.base.errors import InputError
 from tests.size import formats
 from tests.size.formats import Interval
 

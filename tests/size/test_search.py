@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgdyno import _engine
-from pgdyno.catalog import Catalog
-from pgdyno.errors import InputError
-from pgdyno.size.advice import advise
-from pgdyno.size.demand import Demand
-from pgdyno.size.instances import BURST_S, cheapest, judge
-from pgdyno.size.search import Layout, Search, VolumeChoice
-from pgdyno.size.volume_type import GIB, VolumeType, volume_types
+from pgdyno.advise.size.advice import advise
+from pgdyno.advise.size.demand import Demand
+from pgdyno.advise.size.instances import BURST_S, cheapest, judge
+from pgdyno.advise.size.search import Layout, Search, VolumeChoice
+from pgdyno.advise.size.volume_type import GIB, VolumeType, volume_types
+from pgdyno.base import engine
+from pgdyno.base.catalog import Catalog
+from pgdyno.base.errors import InputError
 from tests.size.loads import demand, steady
 
 with Catalog() as _opened:
@@ -36,7 +36,7 @@ def test_a_choice_is_legal_carries_the_load_and_costs_what_it_says(
     choice = Search(catalog, KINDS[name], steady(ops, kib), size_gib * GIB, Layout(members)).cheapest()
     if choice is None:
         return
-    answer = _engine.run_json(["volume", "spec", choice.member.spec])
+    answer = engine.run_json(["volume", "spec", choice.member.spec])
     assert answer["spec"] == choice.member.spec
     assert choice.size_bytes >= size_gib * GIB
     assert choice.usd_per_month == pytest.approx(answer["usd_per_month"] * members, abs=0.01)
@@ -62,7 +62,7 @@ def test_no_gp3_that_carries_it_is_cheaper(catalog: Catalog, ops: float, kib: fl
     """Against every combination of a grid around what was chosen."""
     choice = Search(catalog, KINDS["gp3"], steady(ops, kib), size_gib * GIB).cheapest()
     assert choice is not None and choice.usd_per_month is not None
-    limits = _engine.run_json(["volume", "spec", choice.member.spec])["limits"]
+    limits = engine.run_json(["volume", "spec", choice.member.spec])["limits"]
     sizes = {size_gib, choice.member.size_bytes // GIB, max(size_gib, choice.member.size_bytes // GIB - 1)}
     iops = {3000, limits["iops"], max(3000, limits["iops"] - 1), max(3000, limits["iops"] - 50)}
     throughput = {125, limits["throughput_mib_per_s"], max(125, limits["throughput_mib_per_s"] - 1)}
@@ -164,7 +164,7 @@ def test_instances_are_the_cheapest_with_as_much_as_the_present_one_has(catalog:
     prices = [choice.usd_per_month for choice in choices]
     assert len(choices) == 4 and prices == sorted(prices, key=lambda price: price or 0)
     assert all(choice.vcpus >= 4 and choice.memory_bytes >= 32 * GIB and choice.fit.carries for choice in choices)
-    everything = _engine.run_json(["instance", "types"])["types"]
+    everything = engine.run_json(["instance", "types"])["types"]
     cheaper = [
         item["instance"] for item in everything
         if item["usd_per_hour"] is not None and item["ebs"] and item["ebs"]["always"] and item["vcpus"] >= 4

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgdyno import _engine
-from pgdyno.catalog import Catalog
-from pgdyno.size import words
-from pgdyno.size.advice import advise
-from pgdyno.size.search import Layout, Search, VolumeChoice
-from pgdyno.size.volume_type import GIB, volume_types
+from pgdyno.advise.size import words
+from pgdyno.advise.size.advice import advise
+from pgdyno.advise.size.search import Layout, Search, VolumeChoice
+from pgdyno.advise.size.volume_type import GIB, volume_types
+from pgdyno.base import engine
+from pgdyno.base.catalog import Catalog
 from tests.size.loads import demand, steady
 
 with Catalog() as _opened:
@@ -83,7 +83,7 @@ def test_io1_takes_more_iops_where_its_throughput_asks_for_them(catalog: Catalog
     """16 KiB for each IOPS above 32,000: 600 MiB/s of small requests need 38,400."""
     choice = single(catalog, "io1", steady(32_000, 16), 1000)
     assert choice is not None
-    limits = _engine.run_json(["volume", "spec", choice.member.spec])["limits"]
+    limits = engine.run_json(["volume", "spec", choice.member.spec])["limits"]
     assert limits["iops"] >= 38_400 and limits["throughput_mib_per_s"] >= 600
 
 
@@ -114,7 +114,7 @@ def test_every_type_can_be_asked(catalog: Catalog, name: str) -> None:
         assert catalog.find(KINDS[name].name) is not None
         return
     assert choice.fit.carries and np.isfinite(choice.size_bytes)
-    answer = _engine.run_json(["volume", "spec", choice.spec])
+    answer = engine.run_json(["volume", "spec", choice.spec])
     assert answer["size_bytes"] == choice.size_bytes
 
 
@@ -129,6 +129,6 @@ def test_what_cannot_be_had_or_does_not_last_is_looked_at_only_when_named() -> N
 def test_an_array_is_written_as_the_engine_reads_it(catalog: Catalog) -> None:
     array = Search(catalog, KINDS["gp3"], steady(10_000), 800 * GIB, Layout(4)).cheapest()
     assert array is not None
-    answer = _engine.run_json(["volume", "spec", array.spec])
+    answer = engine.run_json(["volume", "spec", array.spec])
     assert (answer["spec"], answer["usd_per_month"]) == (array.spec, array.usd_per_month)
     assert answer["limits"]["iops"] == array.member.charged_iops.sustained * 4

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pgdyno import catalog
-from pgdyno.size import words
-from pgdyno.size.search import Layout, VolumeChoice
+from pgdyno.advise.size import words
+from pgdyno.advise.size.search import Layout, VolumeChoice
+from pgdyno.base import catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

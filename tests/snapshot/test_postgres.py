@@ -16,7 +16,7 @@ from ..host.needs import needs_fuse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.host.file_system import FileSystem
+    from pgdyno.machine.file_system import FileSystem
 
 
 @needs_fuse

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import awake
+from pgdyno.machine import awake
 from tools.fidelity import device, fio
 from tools.fidelity.cell import Job
 
 if TYPE_CHECKING:
-    from pgdyno.host.volume import AttachedVolume
+    from pgdyno.machine.volume import AttachedVolume
 
 
 @pytest.fixture

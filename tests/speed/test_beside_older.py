@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.analysis.interval import Estimate, ratio_interval
-from pgdyno.host import awake
+from pgdyno.machine import awake
 from tools.fidelity import fio
 from tools.fidelity.cell import Job
 from tools.fidelity.fio import Measured

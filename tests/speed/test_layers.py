@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import awake, snapshot, snapshot_delete, volume
+from pgdyno.machine import awake, snapshot, snapshot_delete, volume
 from tests.speed.conftest import Speed, of_volume
 from tools.fidelity import fio
 from tools.fidelity.cell import REGION_MIB, Job

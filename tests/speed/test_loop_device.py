@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import mounts
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import mounts
+from pgdyno.machine.waiting import wait_until
 from tests.speed.conftest import Speed, emulated, of_volume
 from tools.fidelity.cell import Job, Mix
 
 if TYPE_CHECKING:
-    from pgdyno.host.volume import AttachedVolume
+    from pgdyno.machine.volume import AttachedVolume
     from tools.fidelity.device import Bench
 
 pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse, pytest.mark.needs_fio]

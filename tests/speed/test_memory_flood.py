@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host import volume
+from pgdyno.machine import volume
 from tests.speed.hold_memory import available_bytes
 
 pytestmark = [pytest.mark.bench, pytest.mark.needs_fuse]

@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path

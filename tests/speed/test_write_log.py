@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.host import awake, volume
+from pgdyno.machine import awake, volume
 from tests.speed.conftest import Speed, of_volume
 from tools.fidelity import fio
 from tools.fidelity.cell import Job

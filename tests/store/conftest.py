@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pytest
 
-from pgdyno.store import RunWriter, run_name, write_experiment
-from pgdyno.store.record import (
+from pgdyno.results import RunWriter, run_name, write_experiment
+from pgdyno.results.record import (
     Account,
     Anchor,
     ExperimentRecord,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.store.names import experiment_id, identity_hash, results_root, run_name, slug
+from pgdyno.results.names import experiment_id, identity_hash, results_root, run_name, slug
 
 if TYPE_CHECKING:
     import pytest

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import owner
+from pgdyno.base import owner
 from pgdyno.loader import recommend
 from pgdyno.report.render import write_whole
-from pgdyno.store import RunWriter, write_experiment
-from pgdyno.store.writer import LoadWriter
+from pgdyno.results import RunWriter, write_experiment
+from pgdyno.results.writer import LoadWriter
 
 from .conftest import EXPERIMENT_ID, make_experiment_record, make_record, throughput_table
 

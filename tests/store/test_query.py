@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgdyno as package
+from pgdyno.base.errors import InputError
 from pgdyno.cli import query as query_command
 from pgdyno.cli.main import run as pgdyno
-from pgdyno.errors import InputError
-from pgdyno.store import RunWriter, open_experiment, open_run, write_experiment
-from pgdyno.store.query import RUNS_COLUMNS, QueryResult, describe_views, query
-from pgdyno.store.tables import TABLES, from_rows
+from pgdyno.results import RunWriter, open_experiment, open_run, write_experiment
+from pgdyno.results.query import RUNS_COLUMNS, QueryResult, describe_views, query
+from pgdyno.results.tables import TABLES, from_rows
 
 from .conftest import EXPERIMENT_ID, make_experiment_record, make_record
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.store import Run
+    from pgdyno.results import Run
 
     from .conftest import MakeExperiment
 

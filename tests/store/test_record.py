@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pgdyno.store.record import Account, Anchor, RunPhase, RunRecord, Validity
+from pgdyno.results.record import Account, Anchor, RunPhase, RunRecord, Validity
 
 from .conftest import make_record
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 import pytest
 
-from pgdyno.errors import HostError, InputError, PgdynoError
-from pgdyno.store import RunWriter, list_experiments, open_experiment, open_run, write_experiment
-from pgdyno.store.tables import TABLES, columns, empty, from_rows
-from pgdyno.store.writer import held, other_experiments
+from pgdyno.base.errors import HostError, InputError, PgdynoError
+from pgdyno.results import RunWriter, list_experiments, open_experiment, open_run, write_experiment
+from pgdyno.results.tables import TABLES, columns, empty, from_rows
+from pgdyno.results.writer import held, other_experiments
 
 from .conftest import EXPERIMENT_ID, make_experiment_record, make_record, throughput_table
 
@@ -154,7 +154,7 @@ def test_a_lock_that_cannot_be_had_is_not_taken_for_another_process(
         modes.append(file.mode)
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("pgdyno.store.writer.fcntl.flock", refused)
+    monkeypatch.setattr("pgdyno.results.writer.fcntl.flock", refused)
     with pytest.raises(HostError, match="cannot be locked: No locks available"), held(directory):
         raise AssertionError("not reached")
     assert modes == ["rb+"]
@@ -168,7 +168,7 @@ def test_an_experiment_that_was_removed_is_not_continued(make_experiment: MakeEx
         (directory / "experiment.json").unlink()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pgdyno.store.writer.fcntl.flock", removed_meanwhile)
+        patch.setattr("pgdyno.results.writer.fcntl.flock", removed_meanwhile)
         with pytest.raises(HostError, match="is gone"), held(directory):
             raise AssertionError("not reached")
     with pytest.raises(HostError, match="is gone"), held(directory):
@@ -200,7 +200,7 @@ def test_experiments_of_other_processes_are_seen_with_their_directory(tmp_path: 
     with held(directory):
         assert directory not in other_experiments().values(), "this process's own"
     hold = (
-        "import sys, pathlib; from pgdyno.store.writer import held\n"
+        "import sys, pathlib; from pgdyno.results.writer import held\n"
         "with held(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold, str(directory)]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+from pgdyno.base.errors import PgdynoError
 from pgdyno.cli import main
-from pgdyno.errors import PgdynoError
 
 
 class Ended(NamedTuple):

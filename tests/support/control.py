@@ -6,10 +6,10 @@ import json
 import socket
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host import paths
+from pgdyno.machine import paths
 
 if TYPE_CHECKING:
-    from pgdyno.host.volume import AttachedVolume
+    from pgdyno.machine.volume import AttachedVolume
 
 ANSWER_S = 30.0
 

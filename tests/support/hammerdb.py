@@ -11,7 +11,7 @@ import pytest
 from .schemas import cloning
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
     from ..fill.filled import Database
 

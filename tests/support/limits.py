@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno import _engine
+from pgdyno.base import engine as _engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

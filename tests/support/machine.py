@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.host.dirty_limits import record
+from pgdyno.machine.dirty_limits import record
 from tools.testing.lists import LIMITS
 
 TURNS = Path("/run/pgdyno-tests.turns")

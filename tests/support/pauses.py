@@ -11,7 +11,7 @@ from pgdyno.report.terminal import table
 
 if TYPE_CHECKING:
     from pgdyno.analysis.events import Event
-    from pgdyno.store import Run
+    from pgdyno.results import Run
 
 SETTLED_S = 0.5
 """What was granted before a pause ends as it was said: within milliseconds, and later where this machine is busy."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from pgdyno.host import preflight
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import preflight
+from pgdyno.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 START_S = 20.0
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")

@@ -14,7 +14,7 @@ from pgdyno.workload.fill import fill
 from ..fill.filled import Database
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.tables import SchemaTables
 
 _NUMBERS = itertools.count(1)

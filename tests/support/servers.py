@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.host import preflight
-from pgdyno.host.journal import HostJournal
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine import preflight
+from pgdyno.machine.journal import HostJournal
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.host import volume
+from pgdyno.machine import volume
 
 
 @pytest.fixture(autouse=True)

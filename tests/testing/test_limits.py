@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host import paths
+from pgdyno.machine import paths
 from tools.testing.__main__ import bench
 from tools.testing.lists import LIMITS
 

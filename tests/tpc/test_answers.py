@@ -15,7 +15,7 @@ from ..fill.filled import Database
 from ..support.servers import cluster
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 __all__ = ["cluster"]
 

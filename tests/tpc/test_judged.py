@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from tools.driver.record import Pair, Sample
 from tools.tpc import claim, page
 from tools.tpc.before import COMMIT, Engine

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.cli.main import run as pgdyno
-from pgdyno.errors import InputError, PgdynoError
-from pgdyno.host import doctor
-from pgdyno.store import RunWriter
+from pgdyno.machine import doctor
+from pgdyno.results import RunWriter
 from pgdyno.workload.hammerdb import running
 from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import RunRequest

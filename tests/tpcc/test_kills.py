@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.kind.tpcc import Tpcc
     from pgdyno.workload.outcome import Outcome
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.base.errors import InputError
 from pgdyno.cli.main import run as pgdyno
-from pgdyno.errors import InputError
 from pgdyno.flow.plan import plan
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccRoutines

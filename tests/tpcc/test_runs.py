@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.workload.fill import fill
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.kind.tpcc import MIX, Tpcc

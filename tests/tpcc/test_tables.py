@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.tables import TPCC_BYTES_PER_WAREHOUSE, TpccTables
 from pgdyno.workload.tpcc_conditions import CONDITIONS, conditions_of, violated
@@ -18,7 +18,7 @@ from ..fill.filled import Database
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 ADDRESS = "street_1 varchar(20)!, street_2 varchar(20)!, city varchar(20)!, state char(2)!, zip char(9)!"
 DISTS = ", ".join(f"s_dist_{number:02} char(24)!" for number in range(1, 11))

@@ -12,7 +12,7 @@ from ..support.schemas import clone, filled
 from ..support.servers import cluster
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
     from ..fill.filled import Database
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from pgdyno.store import tables
+from pgdyno.results import tables
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 

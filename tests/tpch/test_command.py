@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pgdyno.base.errors import InputError
 from pgdyno.cli.main import run as pgdyno
-from pgdyno.errors import InputError
 from pgdyno.flow.plan import plan
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 
 from ..experiment.documents import written
 from ..fill.filled import Database
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 TRIAL = """\
 schema_version = 1

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
+from pgdyno.base.errors import PgdynoError
 from pgdyno.cli.main import run as pgdyno
-from pgdyno.errors import PgdynoError
 from pgdyno.report.page import html
-from pgdyno.store import open_experiment
+from pgdyno.results import open_experiment
 from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tpch.orders import order_of

@@ -13,7 +13,7 @@ from pgdyno.analysis.queries import parallel_workers, queries_of
 from pgdyno.analysis.run_figures import figures_of
 from pgdyno.report import document, queries, table
 from pgdyno.report.page import html
-from pgdyno.store import open_experiment, tables
+from pgdyno.results import open_experiment, tables
 
 from .made import FASTER, QUERIES, make_streams, seconds_of
 

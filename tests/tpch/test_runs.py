@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.kind.tpch import Tpch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.tables import TPCH_BYTES_PER_SCALE, TpchTables, scale_factor_for
 
@@ -16,7 +16,7 @@ from .conftest import SCALE_FACTOR
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 HAMMERDB = {
     "orders": "o_orderdate ts, o_orderkey n!, o_custkey n!, o_orderpriority c15, o_shippriority n, o_clerk c15, "

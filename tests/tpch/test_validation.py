@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from pgdyno.errors import PgdynoError
-from pgdyno.store import open_loads, record
+from pgdyno.base.errors import PgdynoError
+from pgdyno.results import open_loads, record
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchTables
 from pgdyno.workload.tpch import parameters, validation
 from pgdyno.workload.tpch.texts import QUERIES
@@ -21,7 +21,7 @@ from .test_queries import calculated, calculator
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 __all__ = ["calculator"]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pgdyno.host import mounts
-from pgdyno.host.journal import HostJournal
+from pgdyno.machine import mounts
+from pgdyno.machine.journal import HostJournal
 from tools.fidelity import device
 from tools.fidelity.cell import Limits
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno import catalog
 from pgdyno.analysis.interval import Estimate, ratio_interval
+from pgdyno.base import catalog
 from pgdyno.cli import main as cli_main
-from pgdyno.host import awake, volume
-from pgdyno.host.journal import HostJournal
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine import awake, volume
+from pgdyno.machine.journal import HostJournal
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 from pgdyno.workload import histogram, pgbench
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno import catalog
+from pgdyno.advise.twin import file
+from pgdyno.advise.twin.fit import Twin, fit
+from pgdyno.advise.twin.target import MIB, FioTarget
+from pgdyno.base import catalog
+from pgdyno.base.errors import InputError
 from pgdyno.cli import volume_fit
-from pgdyno.errors import InputError
-from pgdyno.twin import file
-from pgdyno.twin.fit import Twin, fit
-from pgdyno.twin.target import MIB, FioTarget
 from tests.twin.synthetic import Disk
 
 TARGET = FioTarget("/proc/1/fd/3", '/srv/a "disk"', 1 << 30, 20_480 * MIB, "/dev/vdb", "ext4")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host import volume
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import volume
+from pgdyno.machine.waiting import wait_until
 from tests.support.commands import pgdyno
 from tests.twin.box import hidden_limits, mounted_box
 from tools.fidelity import device

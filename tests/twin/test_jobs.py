@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError
-from pgdyno.host.process import working_below
-from pgdyno.host.waiting import wait_until
-from pgdyno.twin import jobs
-from pgdyno.twin.jobs import FioJob, ask
-from pgdyno.twin.measure import OPS, SIZES_KIB, JobSchedule
-from pgdyno.twin.target import MIB, opened
+from pgdyno.advise.twin import jobs
+from pgdyno.advise.twin.jobs import FioJob, ask
+from pgdyno.advise.twin.measure import OPS, SIZES_KIB, JobSchedule
+from pgdyno.advise.twin.target import MIB, opened
+from pgdyno.base.errors import HostError
+from pgdyno.machine.process import working_below
+from pgdyno.machine.waiting import wait_until
 
 REGION = 16 * MIB
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.twin import target
-from pgdyno.twin.target import MIB, opened
+from pgdyno.advise.twin import target
+from pgdyno.advise.twin.target import MIB, opened
+from pgdyno.base.errors import HostError, InputError
 
 
 def test_a_file_is_made_that_nobody_sees_and_that_is_gone_afterwards(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pgdyno import _build, _engine
+from pgdyno import _build
+from pgdyno.base import engine
 from tests.wheel.conftest import Packed
 from tools.wheel import GLIBC, examine, licences, man
 
@@ -60,7 +61,7 @@ def test_a_wheel_around_the_engine_of_a_plain_build_is_refused(packed: Packed, r
     assert len(problems) == 1, problems
     assert "GLIBC_" in problems[0]
     assert result.problems("0" * 16, ())[-1].endswith("than these (0000000000000000)")
-    if _engine.facts().matches:
+    if engine.facts().matches:
         assert result.build_hash == expected
 
 

@@ -16,7 +16,7 @@ from ..support.servers import cluster, older_server
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.kind.base import Workload
 
 __all__ = ["cluster", "older_server"]

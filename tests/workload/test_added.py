@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgdyno.errors import PgdynoError
-from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.base.errors import PgdynoError
+from pgdyno.results.subject_clock import SubjectClock
 from pgdyno.workload import added, histogram, native_record
 from pgdyno.workload.native_record import SECOND_NS, DriverOutput
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno import _engine
-from pgdyno.endpoint import local
-from pgdyno.errors import EXIT_FAILURE, InputError, PgdynoError
-from pgdyno.store import RunWriter
-from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.base import engine as _engine
+from pgdyno.base.endpoint import local
+from pgdyno.base.errors import EXIT_FAILURE, InputError, PgdynoError
+from pgdyno.results import RunWriter
+from pgdyno.results.subject_clock import SubjectClock
 from pgdyno.workload import driver, histogram, native
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.scripts import ScriptFile
@@ -25,8 +25,8 @@ from .conftest import run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.endpoint import Endpoint
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.base.endpoint import Endpoint
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.kind.base import Workload
 
 TPCB = workload_of(scale=2, clients=4, engine="native", seed=11, think_ms=PAUSE_MS)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import HostError, PgdynoError
-from pgdyno.store import RunWriter
-from pgdyno.store.record import Account
-from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.base.errors import HostError, PgdynoError
+from pgdyno.results import RunWriter
+from pgdyno.results.record import Account
+from pgdyno.results.subject_clock import SubjectClock
 from pgdyno.workload import histogram, pgbench
 from pgdyno.workload.client import environment
 from pgdyno.workload.kind.registry import workload_of
@@ -23,7 +23,7 @@ from pgdyno.workload.watch import now_ns
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.kind.base import Workload
 
 SPEC = workload_of(scale=2, clients=4, seed=11)

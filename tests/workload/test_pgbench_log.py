@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import PgdynoError
-from pgdyno.store.record import Anchor
-from pgdyno.store.subject_clock import SubjectClock
+from pgdyno.base.errors import PgdynoError
+from pgdyno.results.record import Anchor
+from pgdyno.results.subject_clock import SubjectClock
 from pgdyno.workload import pgbench_log
 from pgdyno.workload.pgbench_log import TransactionLog
 

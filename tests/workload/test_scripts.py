@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.workload.scripts import ScriptFile, read_script, split_weight
 
 if TYPE_CHECKING:

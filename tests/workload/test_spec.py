@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.workload import native, pgbench
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.scripts import SCRIPTS, parse_script
 
 if TYPE_CHECKING:
-    from pgdyno.endpoint import Endpoint
+    from pgdyno.base.endpoint import Endpoint
 
 
 @given(st.lists(st.sampled_from(SCRIPTS), unique=True, min_size=1), st.data())

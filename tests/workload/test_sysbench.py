@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.reached import ReachedServer
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.kind.base import Workload
 
 ROWS = 2000
@@ -59,7 +59,7 @@ class Counted:
     """What a run counted, as far as rows are concerned."""
 
     def __init__(self, succeeded: int) -> None:
-        from pgdyno.store.record import Account
+        from pgdyno.results.record import Account
 
         self.account_total = Account(scheduled=succeeded, skipped=0, succeeded=succeeded, failed=0)
         self.uncounted_max = 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from pgdyno.workload import native, together
 from pgdyno.workload.driving import DriverProcess
 from pgdyno.workload.kind.clients import clients_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 TPCB = workload_of(scale=2, clients=6, threads=3, engine="native", seed=11, think_ms=PAUSE_MS)
 DRAWN = """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from pgdyno.workload import watch as watch_module
 from pgdyno.workload.watch import SECOND_NS, PgbenchMonitor, RunTimeline, now_ns
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.host import preflight
+from pgdyno.machine import preflight
 from tools.aa import claims, page
 from tools.aa.measure import measure
 from tools.aa.record import Record

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
 from tools.aa.record import Result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pgdyno import _engine
+from pgdyno.base import engine
 from tools.aa.trials import digest, trials
 from tools.measured import Kept
 
@@ -90,7 +90,7 @@ class Record(Kept):
         return cls(
             seed=seed,
             asked=digest(trials(seed)),
-            build_hash=_engine.facts().build_hash,
+            build_hash=engine.facts().build_hash,
             kernel=platform.release(),
             cores=os.cpu_count() or 1,
         )

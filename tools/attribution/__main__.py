@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError
-from pgdyno.host import preflight
+from pgdyno.base.errors import HostError
+from pgdyno.machine import preflight
 from tools.attribution import claims, page
 from tools.attribution.measure import measure
 from tools.attribution.record import Record

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.binding.verdict import bind_run, total
 from pgdyno.analysis.compare import summarise
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
 from tools.attribution.record import Result

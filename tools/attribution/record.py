@@ -9,8 +9,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pgdyno import _engine
 from pgdyno.analysis.binding.limits import Confidence, Limit
+from pgdyno.base import engine
 from tools.measured import Kept
 
 RULES = Path(__file__).resolve().parents[2] / "python" / "pgdyno" / "analysis" / "binding"
@@ -55,7 +55,7 @@ class Record(Kept):
     @classmethod
     def here(cls, seed: int) -> Self:
         """An empty one of this state of the code."""
-        return cls(seed=seed, rules=rules_digest(), build_hash=_engine.facts().build_hash)
+        return cls(seed=seed, rules=rules_digest(), build_hash=engine.facts().build_hash)
 
     def goes_on(self, other: Record) -> bool:
         """Whether the results of both may stand in one table."""

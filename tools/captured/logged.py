@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 LOGGED = {
     "logging_collector": "on",

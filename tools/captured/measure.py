@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine, endpoint
+from pgdyno.base import endpoint, engine
+from pgdyno.base.errors import PgdynoError
 from pgdyno.capture.replay import replay
-from pgdyno.errors import PgdynoError
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.throwaway import throwaway
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.throwaway import throwaway
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.load import load as load_pgbench
 from pgdyno.workload.tables import PgbenchTables
@@ -34,7 +34,7 @@ from tools.measured import here, now
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SEED = 20261126
 REPLAYED = tuple(load for load in LOADS if load.original == "pgbench")
@@ -123,7 +123,7 @@ def read(folder: Path, megabytes: int) -> Reading:
     source, output = folder / "large.csv", folder / "large.capture"
     size = log.large(source, megabytes)
     data = json.dumps({"logs": [str(source)], "output": str(output)}).encode() + b"\n"
-    command = [sys.executable, "-S", "-c", _ALONE, str(_engine.checked()), "capture", "read"]
+    command = [sys.executable, "-S", "-c", _ALONE, str(engine.checked()), "capture", "read"]
     done = subprocess.run(command, input=data, capture_output=True, timeout=600, check=False)
     if done.returncode != 0:
         raise PgdynoError(f"the log was not read: {done.stderr.decode()[-500:]}", remedy="run the command by itself")
@@ -143,7 +143,7 @@ def _recording(cluster: Cluster, output: Path) -> Iterator[tuple[int, dict[str, 
         "ends_with_stdin": True,
     }
     document: dict[str, Any] = {}
-    spawned = _engine.spawn(["capture", "record"], order, log=output.with_suffix(".err"), keep_stdin=True)
+    spawned = engine.spawn(["capture", "record"], order, log=output.with_suffix(".err"), keep_stdin=True)
     try:
         yield int(spawned.ready["port"]), document
         spawned.close_stdin()
@@ -199,7 +199,7 @@ def _driver(
     workload = {"pgbench": {"scripts": [{"builtin": load.name}], "scale": SCALE}}
     arrivals = {} if rate_per_s is None else {"rate_per_s": rate_per_s}
     document = native(workload, seconds, seed, endpoint.local(dsn), **arrivals)
-    return Run([str(_engine.checked()), "drive"], document)
+    return Run([str(engine.checked()), "drive"], document)
 
 
 def _pairs(cluster: Cluster, captures: dict[str, _Captures], seconds: int, pairs: int) -> Iterator[tuple[Pair, Pair]]:

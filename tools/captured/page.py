@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.text import UNKNOWN
+from pgdyno.base.text import UNKNOWN
 from tools.captured.measure import IDLE_SPEED, LANES_PER_S, MEMORY_PER_S, REPLAYED
 from tools.driver.load import CLIENTS, SCALE
 from tools.driver.record import compare

@@ -10,10 +10,10 @@ import time
 from typing import TYPE_CHECKING
 
 from pgdyno import __version__
+from pgdyno.base.errors import PgdynoError
 from pgdyno.capture.replay import replay
-from pgdyno.errors import PgdynoError
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.throwaway import throwaway
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.throwaway import throwaway
 from pgdyno.workload.client import environment
 from tools.captured.logged import SUPERUSER
 from tools.captured.production import BEFORE, DATABASE, Made, Production, produce
@@ -24,7 +24,7 @@ from tools.driver.load import Run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 PROGRAM = "pgreplay"
 SIZE = 1.0

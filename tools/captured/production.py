@@ -6,9 +6,9 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
-from pgdyno.postgres.restore import Restorer
+from pgdyno.base import engine
+from pgdyno.base.errors import PgdynoError
+from pgdyno.server.restore import Restorer
 from tools.captured.application import CUSTOMERS, ORDERS, ROLES, SHOP, Application
 from tools.captured.logged import dumped, log_everything, log_of, of_roles
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 DATABASE = "shop"
 BEFORE = "shop_before"
@@ -127,6 +127,6 @@ def produce(
 def read(log: Path, capture: Path) -> dict[str, Any]:
     """Read a log into a capture; its account."""
     account: dict[str, Any] = {}
-    for line in _engine.lines(["capture", "read"], {"logs": [str(log)], "output": str(capture), "prefix": None}):
+    for line in engine.lines(["capture", "read"], {"logs": [str(log)], "output": str(capture), "prefix": None}):
         account = line.get("summary", account)
     return account

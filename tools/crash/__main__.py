@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.crash.campaign import WORKERS
-from pgdyno.crash.recovery import CUTS_1_IN
+from pgdyno.durability.crash.campaign import WORKERS
+from pgdyno.durability.crash.recovery import CUTS_1_IN
 from tools.crash import page, torn_page
 from tools.crash.cells import planted, recovering, sound, torn
 from tools.crash.measure import collect

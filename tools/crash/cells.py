@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pgdyno.crash.recording import RecordingOptions
+from pgdyno.durability.crash.recording import RecordingOptions
 
 if TYPE_CHECKING:
-    from pgdyno.crash.archive import Archive
-    from pgdyno.crash.recording import Kind
-    from pgdyno.host.volume import Cache
+    from pgdyno.durability.crash.archive import Archive
+    from pgdyno.durability.crash.recording import Kind
+    from pgdyno.machine.volume import Cache
 
 MUTANTS = Path(__file__).resolve().parents[2] / "tests" / "crash" / "mutants.toml"
 SECONDS = 10.0

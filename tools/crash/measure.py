@@ -12,18 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.crash.campaign import WORKERS, make_cuts
-from pgdyno.crash.recording import MAKERS, record
-from pgdyno.crash.recovery import cut_recoveries
-from pgdyno.host import preflight
-from pgdyno.postgres.binaries import find_binaries
+from pgdyno.durability.crash.campaign import WORKERS, make_cuts
+from pgdyno.durability.crash.recording import MAKERS, record
+from pgdyno.durability.crash.recovery import cut_recoveries
+from pgdyno.machine import preflight
+from pgdyno.server.binaries import find_binaries
 from tools.crash.record import Found, Record
 from tools.measured import state_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.crash.recording import Recording, RecordingOptions
+    from pgdyno.durability.crash.recording import Recording, RecordingOptions
     from tools.crash.cells import Bench, Cell
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis import power_cuts
-from pgdyno.crash import known
-from pgdyno.crash.examine import CHECKS
-from pgdyno.crash.recovery import CUTS_1_IN, CUTS_OF_ONE
+from pgdyno.durability.crash import known
+from pgdyno.durability.crash.examine import CHECKS
+from pgdyno.durability.crash.recovery import CUTS_1_IN, CUTS_OF_ONE
 from tools.crash.cells import mutants, planted, recovering, sound
 from tools.fidelity.claim import Claim
 from tools.measured import claims_table

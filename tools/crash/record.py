@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, Field
 
-from pgdyno.crash.known import defect
+from pgdyno.durability.crash.known import defect
 from tools.measured import OfServer
 
 if TYPE_CHECKING:
-    from pgdyno.crash.campaign import CampaignResult
+    from pgdyno.durability.crash.campaign import CampaignResult
     from tools.crash.cells import Cell
 
 

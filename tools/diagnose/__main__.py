@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgdyno.errors import HostError, PgdynoError
-from pgdyno.host import preflight
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import HostError, PgdynoError
+from pgdyno.machine import preflight
+from pgdyno.machine.waiting import wait_until
 from tools.diagnose import claims, page
 from tools.diagnose.claims import said
 from tools.diagnose.measure import measure

@@ -13,8 +13,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import HostError
+from pgdyno.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host.waiting import wait_until
-from pgdyno.metrics import detailed
+from pgdyno.advise.metrics import detailed
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine.waiting import wait_until
 from tools.diagnose.load import loading
 from tools.diagnose.record import Facts, Reading
 from tools.diagnose.truth import OF_VOLUMES, binding_role

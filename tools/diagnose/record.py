@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pgdyno import _engine
 from pgdyno.analysis.binding.limits import Confidence, Limit
 from pgdyno.analysis.binding.uses import What
+from pgdyno.base import engine as _engine
 from tools.attribution.record import RULES, rules_digest
 
 if TYPE_CHECKING:

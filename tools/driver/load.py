@@ -8,12 +8,12 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno import _engine, endpoint
-from pgdyno.errors import PgdynoError
+from pgdyno.base import endpoint, engine
+from pgdyno.base.errors import PgdynoError
 from pgdyno.workload.client import pgbench_path
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 Tool = Literal["pgdyno", "pgbench", "sysbench"]
 
@@ -59,7 +59,7 @@ def run_of(load: Load, tool: Tool, cluster: Cluster, seconds: int, seed: int) ->
     if tool == "pgdyno":
         server = endpoint.local(cluster.dsn)
         document = native(_workload(load), seconds, seed, server, rate_per_s=load.rate_per_s)
-        return Run([str(_engine.checked()), "drive"], document)
+        return Run([str(engine.checked()), "drive"], document)
     if tool == "pgbench":
         options = ["-n", "-c", str(CLIENTS), "-j", "1", "-M", "prepared", "-R", str(load.rate_per_s)]
         options += ["-T", str(seconds), "--random-seed", str(seed), "-b", load.name]

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.throwaway import throwaway
+from pgdyno.base import engine
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.throwaway import throwaway
 from pgdyno.workload.client import environment
 from pgdyno.workload.load import load as load_pgbench
 from pgdyno.workload.tables import PgbenchTables
@@ -23,7 +23,7 @@ from tools.measured import here, now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SEED = 20261122
 WARM_S = 2
@@ -110,7 +110,7 @@ def _sample(cluster: Cluster, load: Load, tool: Tool, seconds: int, seed: int) -
 
 def _idle(rate_per_s: int) -> Idle:
     ended = process.run(
-        Run([str(_engine.checked()), "drive"], native("idle", IDLE_S, SEED, rate_per_s=rate_per_s)), {}, IDLE_S
+        Run([str(engine.checked()), "drive"], native("idle", IDLE_S, SEED, rate_per_s=rate_per_s)), {}, IDLE_S
     )
     summary = json.loads(ended.printed.splitlines()[-1])["summary"]
     return Idle(

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.host import awake
-from pgdyno.postgres.binaries import find_binaries
+from pgdyno.machine import awake
+from pgdyno.server.binaries import find_binaries
 from tools.equivalence import claims, page, record
 from tools.equivalence.bench import bench
 from tools.equivalence.record import Record

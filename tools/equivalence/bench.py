@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import make_conninfo
 
-from pgdyno.endpoint import Endpoint, local
-from pgdyno.errors import HostError, PgdynoError
-from pgdyno.host import paths
-from pgdyno.host.process import working_below
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import SUPERUSER, Cluster
-from pgdyno.postgres.throwaway import throwaway
+from pgdyno.base.endpoint import Endpoint, local
+from pgdyno.base.errors import HostError, PgdynoError
+from pgdyno.machine import paths
+from pgdyno.machine.process import working_below
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import SUPERUSER, Cluster
+from pgdyno.server.throwaway import throwaway
 from pgdyno.workload.fill import fill
 from tools.equivalence.workloads import SCALE, Workload, connected
 
 if TYPE_CHECKING:
     import psycopg
 
-    from pgdyno.postgres.binaries import PgBinaries
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.binaries import PgBinaries
+    from pgdyno.server.cluster import Cluster
 
 SETTINGS = {
     "shared_buffers": "1GB",

@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
+from pgdyno.base import engine
+from pgdyno.base.errors import PgdynoError
 from tools.equivalence.workloads import CLIENTS, Original, connected
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Driver:
         """Tell it what to do."""
         bench = self._bench
         if self._side == "native":
-            self._command = [str(_engine.checked()), "drive"]
+            self._command = [str(engine.checked()), "drive"]
             document = workload.native(seed, length) | {"server": bench.endpoint.order("pgdyno drive")}
             self._asked.write(json.dumps(document).encode() + b"\n")
             self._asked.seek(0)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from pgdyno import _engine
 from pgdyno.analysis.interval import ratio_interval
-from pgdyno.errors import PgdynoError
+from pgdyno.base import engine
+from pgdyno.base.errors import PgdynoError
 from tools.equivalence import drivers, same, turns
 from tools.equivalence.workloads import CLIENTS, Length
 from tools.measured import Kept
@@ -97,7 +97,7 @@ class Record(Kept):
     def here(cls, postgres: str, seconds: int, *, awake: bool) -> Record:
         """An empty one, of this machine and this engine."""
         return cls(
-            build_hash=_engine.facts().build_hash,
+            build_hash=engine.facts().build_hash,
             begin=datetime.now(UTC),
             kernel=platform.release(),
             processor=_processor(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from tools.equivalence import drivers
 from tools.equivalence.workloads import WAREHOUSES, Length
 

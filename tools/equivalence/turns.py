@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 
 TURN_S = 0.05
 """Shorter than what a core's pace lasts (a tenth of a second), and far longer than what is under way when a driver is stopped."""

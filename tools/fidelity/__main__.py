@@ -9,8 +9,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host import awake, paths, preflight
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine import awake, paths, preflight
 from tools.fidelity import claims, device, fio, matrix, measure, page
 from tools.fidelity.cell import Cell
 from tools.fidelity.claim import Claim

@@ -15,11 +15,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.errors import HostError
-from pgdyno.host import cgroup, mounts, paths, volume
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.volume import AttachedVolume
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import HostError
+from pgdyno.machine import cgroup, mounts, paths, volume
+from pgdyno.machine.journal import HostJournal
+from pgdyno.machine.volume import AttachedVolume
+from pgdyno.machine.waiting import wait_until
 from tools.fidelity import fio
 from tools.fidelity.cell import REGION_MIB, Limits
 

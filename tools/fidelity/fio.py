@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from tools.fidelity.cell import REGION_MIB, Job
 from tools.fidelity.latency import Latency
 

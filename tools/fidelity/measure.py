@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine, catalog
-from pgdyno.host import volume
+from pgdyno.base import catalog, engine
+from pgdyno.machine import volume
 from tools.fidelity import device, fio, kinds, model, pairing, submit_log
 from tools.fidelity.cell import READ_SHARE, Cell, Limits
 from tools.fidelity.host import HostSampler, requests_of
@@ -150,7 +150,7 @@ def _emptied(device: Device) -> Iterator[None]:
 
 def _credit(attached: volume.AttachedVolume, *options: str) -> None:
     words = ["volume", "credit", attached.name, *options, "--percent", "0", "--state-dir", str(attached.state_dir)]
-    _engine.run_json(words)
+    engine.run_json(words)
 
 
 def _seed(cell: Cell) -> int:

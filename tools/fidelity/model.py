@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
+from pgdyno.base import engine
+from pgdyno.base.errors import PgdynoError
 from tools.fidelity import submit_log
 from tools.fidelity.latency import Latency
 
@@ -43,7 +43,7 @@ def predict(log: Path, job: Job, percentiles: tuple[float, ...], dilation: int =
 
     ideal = log.with_suffix(".ideal")
     command = ["replay", str(log), "--ideal", str(ideal), "--depth", str(job.depth)]
-    _engine.run_json(command, timeout_s=REPLAY_TIMEOUT_S)
+    engine.run_json(command, timeout_s=REPLAY_TIMEOUT_S)
     requests = submit_log.read(ideal)
     ideal.unlink()
     # An ideal host that is much faster than this one is through the recording before the ramp is over.
@@ -62,7 +62,7 @@ def predict(log: Path, job: Job, percentiles: tuple[float, ...], dilation: int =
 
 def identical(log: Path) -> tuple[int, int]:
     """How many completions a replay of the recorded arrivals gives to the nanosecond, and how many there are."""
-    result = _engine.run_json(["replay", str(log)], timeout_s=REPLAY_TIMEOUT_S)
+    result = engine.run_json(["replay", str(log)], timeout_s=REPLAY_TIMEOUT_S)
     if not result["complete"]:
         raise PgdynoError(f"{log} is incomplete: its writer could not keep up", remedy="measure on a quieter machine")
     return int(result["identical"]), int(result["grants"])

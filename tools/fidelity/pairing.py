@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from tools.fidelity.point import Paired
 
 if TYPE_CHECKING:

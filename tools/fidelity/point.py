@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from pgdyno import _engine
-from pgdyno.host import awake
-from pgdyno.host.memory import meminfo_bytes
+from pgdyno.base import engine
+from pgdyno.machine import awake
+from pgdyno.machine.memory import meminfo_bytes
 from tools.fidelity.cell import Cell
 from tools.fidelity.host import Second, steady
 from tools.fidelity.latency import Latency
@@ -123,7 +123,7 @@ class Machine(BaseModel, frozen=True):
         models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
         cpus = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("processor")]
         return cls(
-            build_hash=_engine.facts().build_hash,
+            build_hash=engine.facts().build_hash,
             cores=len(cpus),
             memory_gib=round(meminfo_bytes()["MemTotal"] / 2**30),
             kernel=platform.release(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import BaseModel, Field
 
-from pgdyno import _engine
+from pgdyno.base import engine as _engine
 from tools.measured import Kept
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pgdyno.host import preflight
+from pgdyno.machine import preflight
 from tools.install import RESULTS, ROOT, claims, measure, page
 from tools.install.record import Record
 from tools.machine.image import has_the_code

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from tools.install.record import Done
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from tools.install import ROOT
 from tools.install.containers import DRIVER, Containers
 from tools.install.record import Image, Step, load_average

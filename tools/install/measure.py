@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from tools.install import RESULTS, ROOT, image
 from tools.install.record import Installed, Record, Sources, Wheel, load_average
 from tools.install.root import Root

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError
-from pgdyno.host import dirty_limits, preflight
+from pgdyno.base.errors import HostError
+from pgdyno.machine import dirty_limits, preflight
 from tools.install.record import Done
 
 if TYPE_CHECKING:

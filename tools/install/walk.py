@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from tools.install.record import Done, Installed, Step, Verdict, load_average
 from tools.install.root import USER, Root, add_user, machine_held
 
@@ -25,7 +25,7 @@ LONG = "-n 2 -s 5 --warmup 2s --duration 10min"
 _SAID = 400
 """Characters that are kept of why it could not be installed."""
 _BEGUN = {"process", "volume", "cgroup"}
-"""What the journal of a run has (:mod:`pgdyno.host.journal`) once it measures."""
+"""What the journal of a run has (:mod:`pgdyno.machine.journal`) once it measures."""
 _SUDO = re.compile(r"run `(sudo [^`]+)`")
 _SIZES = """\
 import importlib.metadata as m, json
@@ -33,7 +33,7 @@ def size(d): return sum(f.locate().lstat().st_size for f in d.files or [] if f.l
 print(json.dumps({d.metadata["Name"]: size(d) for d in m.distributions()}))
 """
 SERVER = """\
-B=$({python} -c 'from pgdyno.postgres.binaries import find_binaries; print(find_binaries(None).bin_dir)')
+B=$({python} -c 'from pgdyno.server.binaries import find_binaries; print(find_binaries(None).bin_dir)')
 $B/initdb -D server -A trust >/dev/null && $B/pg_ctl -D server -o '-k /tmp -c listen_addresses=' -l server.log -w start >/dev/null
 printf 'id,name\\n1,Ann\\n2,Bo\\n' >people.csv
 """

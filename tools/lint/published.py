@@ -11,14 +11,14 @@ from pathlib import Path
 
 from pgdyno.analysis.loads import LOAD_METRICS
 from pgdyno.analysis.paired import figures_by_name
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.published import PublishedDocument, read_document
 from pgdyno.published.answer import Arms, RunAnswer
 from pgdyno.published.chart import Chart
 from pgdyno.published.document import Arithmetic, PublishedComparison, UnstatedChoice
 from pgdyno.published.formula import FormulaError
-from pgdyno.reproduce.library import arm_of
+from pgdyno.published.reproduce.library import arm_of
 from tools.lint import Finding
 
 UNITS = {

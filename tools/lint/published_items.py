@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from pgdyno.base.errors import InputError
 from pgdyno.cli.main import cli
-from pgdyno.errors import InputError
 from tools.lint import Finding
 from tools.published.items import FOLDER, LETTERS, Items, read_items
 from tools.reference.cli import contexts

@@ -8,7 +8,7 @@ from pathlib import Path
 from tools.lint import Finding, project_files, relative
 
 ROOTS = {"PgdynoError"}
-ERRORS_FILE = "python/pgdyno/errors.py"
+ERRORS_FILE = "python/pgdyno/base/errors.py"
 UNREMEDIED = {"RunInvalid"}
 """Says why numbers must not be used; the report has the remedies."""
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base import engine
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.loader.asked import ChunkBytes
 from pgdyno.workload.client import environment
 from tools.driver import process
@@ -21,7 +21,7 @@ from tools.driver.load import Run as Program
 from tools.loader import other
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
     from tools.loader.files import Files, Name
 
 SESSIONS = 2
@@ -105,7 +105,7 @@ def _engine_of(sessions: int) -> Callable[[Bench, Path], Done]:
             "ledger": {"table": "pgdyno_load.chunk", "job": 1},
             "settings": {"synchronous_commit": "off"},
         }
-        ended = _run(bench, [str(_engine.checked()), "load"], json.dumps(document).encode() + b"\n")
+        ended = _run(bench, [str(engine.checked()), "load"], json.dumps(document).encode() + b"\n")
         end = json.loads(ended.printed.splitlines()[-1])
         return Done(ended.cpu_s, end["rss_bytes_max"])
 

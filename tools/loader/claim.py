@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from tools.fidelity.claim import Claim
 from tools.loader.arm import BASELINES, COMMAND, COMMAND_INDEXED, COMMAND_SCATTERED, ENGINE, GZIP, PEER, SERVER
 from tools.loader.arm import PSQL as BESIDE_PSQL

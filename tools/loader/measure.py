@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import PgdynoError
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.throwaway import throwaway
+from pgdyno.base.errors import PgdynoError
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.throwaway import throwaway
 from tools.loader import files
 from tools.loader.arm import ARMS, ENGINE, LEDGER, Arm, Bench, psql_path
 from tools.loader.record import Record, Run
@@ -23,7 +23,7 @@ from tools.measured import here, now
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SEED = 20261122
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from psycopg.conninfo import conninfo_to_dict
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 LOOK_TIMEOUT_S = 60.0
 WORKERS = 2

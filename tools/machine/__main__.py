@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.host import preflight
+from pgdyno.machine import preflight
 from tools.machine import ROOT, image, installed, page, runs, volumes
 from tools.machine.record import Record, Result, judge
 from tools.machine.virtual import MEMORY_MIB, Machine

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from pgdyno import _build
-from pgdyno.errors import HostError
+from pgdyno.base.errors import HostError
 from tools.machine import ROOT
 from tools.wheel import examine
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel
 
-from pgdyno import _engine
-from pgdyno.errors import HostError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base import engine
+from pgdyno.base.errors import HostError
+from pgdyno.machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -140,7 +140,7 @@ class Machine:
         console, port = self._scratch / f"{accelerator}.console", self._scratch / f"{accelerator}.agent"
         with console.open("wb") as log:
             process = subprocess.Popen(
-                _engine.child(self._command(accelerator, port)),
+                engine.child(self._command(accelerator, port)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from tools.older.install import install, locked
 
 ROOT = Path("/usr/local/lib/postgresql")

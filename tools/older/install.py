@@ -13,7 +13,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.errors import HostError, InputError
+from pgdyno.base.errors import HostError, InputError
 
 LOCK = Path(__file__).with_name("lock.toml")
 GROUP = "io.zonky.test.postgres"

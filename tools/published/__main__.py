@@ -11,12 +11,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pgdyno.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 from pgdyno.flow.resume import recorded
-from pgdyno.reproduce.kept import keep, read_kept, together
-from pgdyno.reproduce.library import DocumentLibrary, library
-from pgdyno.reproduce.results import recorded_in
-from pgdyno.reproduce.told import metrics_of
+from pgdyno.published.reproduce.kept import keep, read_kept, together
+from pgdyno.published.reproduce.library import DocumentLibrary, library
+from pgdyno.published.reproduce.results import recorded_in
+from pgdyno.published.reproduce.told import metrics_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "published" / "recorded"
 """What is kept."""

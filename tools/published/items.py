@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from pgdyno.errors import InputError
+from pgdyno.base.errors import InputError
 from pgdyno.published.part import FilePart, Text
 
 FOLDER = "catalog/published/items"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnose.calendar_document import CalendarDocument
-from pgdyno.diagnose.document import DiagnoseDocument
+from pgdyno.advise.diagnose.calendar_document import CalendarDocument
+from pgdyno.advise.diagnose.document import DiagnoseDocument
 from tools.reference import markdown as md
 from tools.reference import schema
 
@@ -25,5 +25,5 @@ def page() -> str:
         for part in schema.sections(CalendarDocument, "A directory of watches")
         if part.split("\n", 1)[0] not in known
     ]
-    source = "`python/pgdyno/diagnose/document.py` and `calendar_document.py`"
+    source = "`python/pgdyno/advise/diagnose/document.py` and `calendar_document.py`"
     return md.page("JSON of a diagnosis", source, INTRODUCTION, *sections, CALENDAR.strip(), *hours)

@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 
 import pgdyno
-from pgdyno.errors import EXIT_CODES, PgdynoError
+from pgdyno.base.errors import EXIT_CODES, PgdynoError
 from tools.reference import markdown as md
 
 INTRODUCTION = """
@@ -27,7 +27,7 @@ def page() -> str:
     rows = [[md.code(error.__name__), str(error.default_exit_code), _meaning(error)] for _, error in tree]
     return md.page(
         "Errors and exit codes",
-        "`python/pgdyno/errors.py`",
+        "`python/pgdyno/base/errors.py`",
         INTRODUCTION,
         "## Exit codes",
         md.table(["code", "meaning"], codes),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 
-from pgdyno.diagnose.open_metrics import FAMILIES as VERDICTS
-from pgdyno.metrics import formulas
-from pgdyno.metrics.cloudwatch import EBS, EC2, METRICS
-from pgdyno.metrics.open_metrics import FAMILIES, full_name
+from pgdyno.advise.diagnose.open_metrics import FAMILIES as VERDICTS
+from pgdyno.advise.metrics import formulas
+from pgdyno.advise.metrics.cloudwatch import EBS, EC2, METRICS
+from pgdyno.advise.metrics.open_metrics import FAMILIES, full_name
 from tools.reference import markdown as md
 
 INTRODUCTION = """
@@ -18,7 +18,7 @@ One value per minute, as for volumes of Nitro instances, in the namespace {EBS};
 is the one that is meaningful for a period; `--stat` selects another.
 """
 FORMULAS = """
-As functions of `pgdyno.metrics.formulas`. *Whitepaper* is "Optimizing PostgreSQL Running on Amazon EC2 Using Amazon EBS" (AWS, undated
+As functions of `pgdyno.advise.metrics.formulas`. *Whitepaper* is "Optimizing PostgreSQL Running on Amazon EC2 Using Amazon EBS" (AWS, undated
 copy read in November 2026); *guide* is the Amazon EC2 User Guide (awsdocs/amazon-ec2-user-guide e3707c43, 15 June 2023). A figure
 without a divisor, as the latency of no operations, is None.
 """
@@ -40,7 +40,7 @@ def page() -> str:
     )
     return md.page(
         "Metrics",
-        "`python/pgdyno/metrics`",
+        "`python/pgdyno/advise/metrics`",
         INTRODUCTION,
         f"## CloudWatch\n\n{CLOUDWATCH.strip()}",
         md.table(["metric", "unit", "statistic", "meaning"], metrics),

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from pgdyno.reproduce import words
-from pgdyno.reproduce.figure import COLOURS, domain_of, ends_of, share_of, ticks_in
-from pgdyno.reproduce.labels import BAR_PX, NEAR_PX, interval, placed
-from pgdyno.reproduce.told import ComparisonResult, DocumentResult
-from pgdyno.reproduce.verdict import Word
+from pgdyno.published.reproduce import words
+from pgdyno.published.reproduce.figure import COLOURS, domain_of, ends_of, share_of, ticks_in
+from pgdyno.published.reproduce.labels import BAR_PX, NEAR_PX, interval, placed
+from pgdyno.published.reproduce.told import ComparisonResult, DocumentResult
+from pgdyno.published.reproduce.verdict import Word
 from tools.reference.colours import schemes
 from tools.reference.published_summary import numbered, told
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pgdyno.reproduce.chart import ChartResult
-from pgdyno.reproduce.chart_svg import COLOURS, svg
-from pgdyno.reproduce.told import DocumentResult
+from pgdyno.published.reproduce.chart import ChartResult
+from pgdyno.published.reproduce.chart_svg import COLOURS, svg
+from pgdyno.published.reproduce.told import DocumentResult
 from tools.reference.colours import schemes
 
 NAMES = ("panel", "quiet", "line", *(f"arm{place}" for place in range(COLOURS)))

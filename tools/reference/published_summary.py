@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from pgdyno.catalog import Catalog
-from pgdyno.reproduce import words
-from pgdyno.reproduce.chart_svg import title
-from pgdyno.reproduce.library import DocumentLibrary, library
-from pgdyno.reproduce.results import ExperimentResult, recorded_in
-from pgdyno.reproduce.told import ComparisonResult, DocumentResult, tell
-from pgdyno.reproduce.verdict import NO_CAUSE, Sign, Word
-from pgdyno.text import UNKNOWN
+from pgdyno.base.catalog import Catalog
+from pgdyno.base.text import UNKNOWN
+from pgdyno.published.reproduce import words
+from pgdyno.published.reproduce.chart_svg import title
+from pgdyno.published.reproduce.library import DocumentLibrary, library
+from pgdyno.published.reproduce.results import ExperimentResult, recorded_in
+from pgdyno.published.reproduce.told import ComparisonResult, DocumentResult, tell
+from pgdyno.published.reproduce.verdict import NO_CAUSE, Sign, Word
 from tools.reference import markdown as md
 from tools.reference.published_lines import charts
 

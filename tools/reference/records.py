@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.store.load_record import LoadRecord
-from pgdyno.store.record import ExperimentRecord, RunRecord
+from pgdyno.results.load_record import LoadRecord
+from pgdyno.results.record import ExperimentRecord, RunRecord
 from tools.reference import markdown as md
 from tools.reference import schema
 
@@ -20,4 +20,4 @@ def page() -> str:
     result = schema.sections(ExperimentRecord, "experiment.json")
     result += [part for part in schema.sections(RunRecord, "run.json") if part not in result]
     result += [part for part in schema.sections(LoadRecord, "load.json") if part not in result]
-    return md.page("Records", "`python/pgdyno/store/record.py`, `load_record.py`", INTRODUCTION, *result)
+    return md.page("Records", "`python/pgdyno/results/record.py`, `load_record.py`", INTRODUCTION, *result)

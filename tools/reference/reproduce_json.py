@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.reproduce.document import ReproduceDocument
+from pgdyno.published.reproduce.document import ReproduceDocument
 from tools.reference import markdown as md
 from tools.reference import schema
 
@@ -15,4 +15,6 @@ known is null. [The schema](../../schema/reproduce.schema.json) has the same for
 def page() -> str:
     """The text of the page."""
     sections = schema.sections(ReproduceDocument, "The document")
-    return md.page("JSON of reproduced comparisons", "`python/pgdyno/reproduce/document.py`", INTRODUCTION, *sections)
+    return md.page(
+        "JSON of reproduced comparisons", "`python/pgdyno/published/reproduce/document.py`", INTRODUCTION, *sections
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.postgres.settings import FORBIDDEN, tuned_settings
+from pgdyno.server.settings import FORBIDDEN, tuned_settings
 from tools.reference import markdown as md
 
 GIB = 1 << 30
@@ -25,7 +25,7 @@ def page() -> str:
     refused = [[md.code(f"{name} = {value}")] for name, value in FORBIDDEN.items()]
     return md.page(
         "PostgreSQL's settings",
-        "`python/pgdyno/postgres/settings.py`",
+        "`python/pgdyno/server/settings.py`",
         INTRODUCTION,
         "## tuned",
         md.table(["setting", *MEMORIES, "why"], rows),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.store import tables
-from pgdyno.store.query import RUNS_COLUMNS, RUNS_VIEW, describe_views
+from pgdyno.results import tables
+from pgdyno.results.query import RUNS_COLUMNS, RUNS_VIEW, describe_views
 from tools.reference import markdown as md
 
 INTRODUCTION = """
@@ -18,7 +18,7 @@ FURTHER = "Further columns come from the source: the engine, or this version of 
 def page() -> str:
     """The text of the page."""
     parts = [_section(name, meaning) for name, meaning in tables.TABLES.items()]
-    return md.page("Tables", "`python/pgdyno/store`", INTRODUCTION, _runs(), *parts)
+    return md.page("Tables", "`python/pgdyno/results`", INTRODUCTION, _runs(), *parts)
 
 
 def _runs() -> str:

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pgdyno.store.names import results_root
+from pgdyno.results.names import results_root
 from tools.site import CONTENTS, ROOT, examine, navigation, reports, stage
 from tools.wheel import description
 

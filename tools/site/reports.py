@@ -55,7 +55,7 @@ def _title(name: str, comparison: Comparison) -> str:
 def _demo(results: Path) -> Comparison | None:
     """The newest whole comparison of the demonstration's volumes."""
     from pgdyno.analysis.compare import summarise
-    from pgdyno.store import list_experiments
+    from pgdyno.results import list_experiments
 
     for list_experiment in reversed(list_experiments(results, {})):
         whole = len(list_experiment.runs) == len(list_experiment.record.arms) * list_experiment.record.replicates
@@ -67,7 +67,7 @@ def _demo(results: Path) -> Comparison | None:
 def _sweep(results: Path) -> Comparison | None:
     """The newest sweep with a run of every arm."""
     from pgdyno.analysis.compare import summarise
-    from pgdyno.store import list_experiments
+    from pgdyno.results import list_experiments
 
     for list_experiment in reversed(list_experiments(results, {})):
         if len(list_experiment.runs) >= len(list_experiment.record.arms) and list_experiment.record.factors:

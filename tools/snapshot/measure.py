@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host import preflight, snapshot, snapshot_delete
-from pgdyno.postgres.binaries import find_binaries
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine import preflight, snapshot, snapshot_delete
+from pgdyno.server.binaries import find_binaries
 from tools.fidelity import fio
 from tools.measured import state_of_its_own
 from tools.snapshot import restores, waits
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.snapshot_file import VolumeSnapshot
+    from pgdyno.machine.file_system import FileSystem
+    from pgdyno.machine.snapshot_file import VolumeSnapshot
 
 SETS_OF_A_SERVER = 25
 """A chain of so many layers, then new volumes."""

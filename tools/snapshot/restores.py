@@ -8,15 +8,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError
-from pgdyno.host import program, snapshot, snapshot_delete, volume
+from pgdyno.base.errors import HostError
+from pgdyno.machine import program, snapshot, snapshot_delete, volume
 from tools.snapshot.server import FAST_MIB_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.snapshot_file import VolumeSnapshot
+    from pgdyno.machine.file_system import FileSystem
+    from pgdyno.machine.snapshot_file import VolumeSnapshot
     from tools.snapshot.record import Restores
 
 REGION_MIB = 16

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgdyno.host import program, snapshot, volume
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.cluster import Cluster
+from pgdyno.machine import program, snapshot, volume
+from pgdyno.machine.waiting import wait_until
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.cluster import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.snapshot_file import VolumeSnapshot
+    from pgdyno.machine.file_system import FileSystem
+    from pgdyno.machine.snapshot_file import VolumeSnapshot
 
 SETTINGS = {"shared_buffers": "16MB", "checkpoint_timeout": "30s", "max_wal_size": "64MB", "min_wal_size": "32MB"}
 """Checkpoints come while it runs: of the data, too, something changes between two snapshots."""

@@ -7,8 +7,8 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pgdyno.host import snapshot, snapshot_delete, volume
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine import snapshot, snapshot_delete, volume
+from pgdyno.machine.waiting import wait_until
 from tools.fidelity.fio import read_log
 from tools.snapshot.record import Waits
 from tools.snapshot.server import FAST_MIB_PER_S

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from pgdyno.host.process import read_link
+from pgdyno.machine.process import read_link
 from tools.testing import outcome
 
 if TYPE_CHECKING:

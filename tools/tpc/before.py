@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno import _engine
-from pgdyno.endpoint import local
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base import engine as _engine
+from pgdyno.base.endpoint import local
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.workload.client import environment
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables
 from tools.driver import process
@@ -27,7 +27,7 @@ from tools.tpc import loads
 from tools.tpc.record import BeforeLoads, BeforePair
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 COMMIT = "52d8fcb"
 """The last one whose loader writes a table row by row."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host.waiting import wait_until
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine.waiting import wait_until
 from pgdyno.workload.tpcc_conditions import PUBLIC, TPCC_SCHEMA
 from tools.tpc import loads
 from tools.tpc.installed import OURS, THEIRS, WAREHOUSES, Place
@@ -23,7 +23,7 @@ from tools.tpc.record import Changed, TypeBeside
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SETTINGS = {"autovacuum_naptime": "1d", "checkpoint_timeout": "1h", "max_wal_size": "8GB"}
 """Nothing else writes meanwhile."""

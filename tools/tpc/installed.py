@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.endpoint import local
-from pgdyno.errors import PgdynoError
-from pgdyno.host import hammerdb
+from pgdyno.base.endpoint import local
+from pgdyno.base.errors import PgdynoError
+from pgdyno.machine import hammerdb
 from pgdyno.workload.fill import fill
 from pgdyno.workload.hammerdb.heard import VERSION
 from pgdyno.workload.hammerdb.script import Login, opening, setting
@@ -20,8 +20,8 @@ from pgdyno.workload.tables import TpccTables
 from tools.tpc import loads
 
 if TYPE_CHECKING:
-    from pgdyno.endpoint import Endpoint
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.base.endpoint import Endpoint
+    from pgdyno.server.cluster import Cluster
 
 WAREHOUSES = 2
 THEIRS, OURS = "tpcc", "ours"

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgdyno import _engine
-from pgdyno.endpoint import local
-from pgdyno.errors import PgdynoError
+from pgdyno.base import engine
+from pgdyno.base.endpoint import local
+from pgdyno.base.errors import PgdynoError
 from pgdyno.workload.client import environment
 from pgdyno.workload.tables import TpccTables, TpchTables
 from tools.driver import process
@@ -31,7 +31,7 @@ from tools.driver.load import Run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SESSIONS = 2
 LOAD_S = 600.0
@@ -56,7 +56,7 @@ def fill(cluster: Cluster, tables: TpccTables | TpchTables, database: str) -> tu
     make(cluster, database)
     server = local(dsn_of(cluster, database)).named("pgdyno fill")
     order = {"server": server, "tables": tables.document(), "connections": SESSIONS}
-    command = [str(_engine.checked()), "fill"]
+    command = [str(engine.checked()), "fill"]
     begin = time.monotonic()
     ended = process.run(Run(command, json.dumps(order).encode() + b"\n"), {}, LOAD_S)
     return time.monotonic() - begin, ended.peak_kib

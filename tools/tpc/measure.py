@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.endpoint import local
-from pgdyno.host import paths
-from pgdyno.postgres.binaries import find_binaries
-from pgdyno.postgres.throwaway import throwaway
+from pgdyno.base import engine as _engine
+from pgdyno.base.endpoint import local
+from pgdyno.machine import paths
+from pgdyno.server.binaries import find_binaries
+from pgdyno.server.throwaway import throwaway
 from pgdyno.workload.client import environment
 from pgdyno.workload.fill import fill
 from pgdyno.workload.outcome import RunRequest
@@ -32,7 +32,7 @@ from tools.tpc.record import ALONE, Apart, Beside, LoadPair, Loads, Queries, Rec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 SEED = 20261125
 CLIENTS = 4

@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.endpoint import local
-from pgdyno.errors import PgdynoError
+from pgdyno.base import engine
+from pgdyno.base.endpoint import local
+from pgdyno.base.errors import PgdynoError
 from pgdyno.workload.fill import fill
 from tools.equivalence.workloads import WORKLOADS, Length
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.cluster import Cluster
+    from pgdyno.server.cluster import Cluster
 
 MINUTES = 30.0
 RATE_PER_S = 1000
@@ -38,7 +38,7 @@ def measure(cluster: Cluster, minutes: float, seed: int, minute_s: float = _MINU
     }
     # Its lines are read by nobody, so they must not fill a pipe.
     process = subprocess.Popen(
-        _engine.child([_engine.checked(), "drive"]), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        engine.child([engine.checked(), "drive"]), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
     assert process.stdin is not None
     process.stdin.write(json.dumps(document).encode() + b"\n")

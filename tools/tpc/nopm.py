@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError, PgdynoError
+from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tpcc_proofs import MISSING
@@ -21,8 +21,8 @@ from tools.tpc.record import NopmPair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.postgres.cluster import Cluster
-    from pgdyno.store.record import Check
+    from pgdyno.results.record import Check
+    from pgdyno.server.cluster import Cluster
     from pgdyno.workload.outcome import Outcome
 
 

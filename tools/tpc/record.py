@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, Field
 
-from pgdyno import _engine
 from pgdyno.analysis.interval import ratio_interval
+from pgdyno.base import engine
 from tools.driver.record import Pair
 from tools.measured import Kept
 
@@ -200,4 +200,4 @@ class Record(Kept):
 
 
 def _hash() -> str:
-    return str(_engine.run_json(["version"])["build_hash"])
+    return str(engine.run_json(["version"])["build_hash"])

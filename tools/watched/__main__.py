@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.postgres.binaries import find_binaries
+from pgdyno.server.binaries import find_binaries
 from tools.watched.scenario import ALL, Scenario
 from tools.watched.server import plain
 

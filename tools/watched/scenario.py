@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.host.waiting import wait_until
+from pgdyno.machine.waiting import wait_until
 from tools.watched.server import Plain, pooled
 
 if TYPE_CHECKING:

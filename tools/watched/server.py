@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host import preflight, program
-from pgdyno.host.waiting import wait_until
-from pgdyno.postgres.user import server_user
+from pgdyno.machine import preflight, program
+from pgdyno.machine.waiting import wait_until
+from pgdyno.server.user import server_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

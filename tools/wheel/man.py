@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 import click
 
 from pgdyno import __version__
+from pgdyno.base.errors import EXIT_CODES
 from pgdyno.cli.main import COMMANDS, cli
-from pgdyno.errors import EXIT_CODES
 
 _EXAMPLE = "Example:"
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.server_figures import IoRate
     from pgdyno.analysis.volume_figures import MemberFigures, VolumeFigures
     from pgdyno.analysis.waits import Wait
-    from pgdyno.store.record import Visibility
+
+    from ..results.record import Visibility
 
 _Name = TypeVar("_Name")
 _Figures = TypeVar("_Figures", bound="VolumeFigures | MemberFigures | InstanceFigures")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.work_record import BulkLoadRecord
+
+    from ..results.work_record import BulkLoadRecord
 
 UNKNOWN = "unknown"
 """What the loader says when its sessions were not sampled."""

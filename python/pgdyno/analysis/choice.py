@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.factors import Factor
-    from pgdyno.goal import Goal, GoalCondition
+
+    from ..base.goal import Goal, GoalCondition
 
 NEARLY_AS_FAST: Final = 0.95
 """Ratio to the fastest from which an arm is about as fast: a twentieth is less than what another hour of the day changes."""

@@ -31,16 +31,17 @@ from pgdyno.analysis.sweep import Sweep, sweep_of
 from pgdyno.analysis.undilated import FACTOR, Undilated, undilated
 from pgdyno.analysis.validity import findings
 from pgdyno.analysis.warming import WarmingEffect, warmings
-from pgdyno.errors import InputError
-from pgdyno.goal import Goal, parse_goal
-from pgdyno.store import open_experiment, open_loads
+
+from ..base.errors import InputError
+from ..base.goal import Goal, parse_goal
+from ..results import open_experiment, open_loads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pgdyno.store import StoredExperiment
-    from pgdyno.store.record import ExperimentRecord
+    from ..results import StoredExperiment
+    from ..results.record import ExperimentRecord
 
 
 @dataclass(frozen=True)

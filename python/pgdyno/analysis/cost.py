@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary, Replicate
     from pgdyno.analysis.factors import Factor
     from pgdyno.analysis.pareto import Block
-    from pgdyno.store.record import PriceRecord
+
+    from ..results.record import PriceRecord
 
 HOURS_PER_MONTH = 730.0
 """As providers' own price examples count: 8,760 hours of a year by twelve."""

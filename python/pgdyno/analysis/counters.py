@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 EDGE_TOLERANCE_NS = 2_500_000_000
 """How far the first or last sample may lie inside the phase: beyond two missed one-second samples the counter would be

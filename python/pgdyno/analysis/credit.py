@@ -18,15 +18,16 @@ from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, ProvisionedVolu
 from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.volume_figures import device_counters, of_role, volume_roles, volume_spec
-from pgdyno.specification import Rate, VolumeSpec
-from pgdyno.text import duration, number
+
+from ..base.specification import Rate, VolumeSpec
+from ..base.text import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy as np
 
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 REGIME_S_MIN = 5
 """A shorter stretch is a pause in which a little was earned, or a sample that came late, and belongs to its neighbours."""

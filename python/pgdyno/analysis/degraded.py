@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.volume_figures import of_role, volume_spec
-from pgdyno.text import number
+
+from ..base.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.analysis.finding import CheckResult, Level
 from pgdyno.analysis.host_time import host_time
-from pgdyno.text import percent
+
+from ..base.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

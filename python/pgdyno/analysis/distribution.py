@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 HDR_FILE = "workload/latency.hdr.json"
 """Latency of the measured transactions as HDR histograms, whole and per script."""

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.analysis.finding import CheckResult, Level
-from pgdyno.text import percent
+
+from ..base.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.record import ClockRecord, DriverRecord
+
+    from ..results.record import ClockRecord, DriverRecord
 
 BUSY_INVALID = 0.90
 """A thread that computes nine tenths of the time makes transactions wait for the driver, whatever the volume does."""

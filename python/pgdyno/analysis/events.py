@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 ENDING = ("kill", "cut")
 """Kinds that end the server; until they are over it takes no connections."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.store.record import ExperimentRecord, RunRecord
+    from ..results.record import ExperimentRecord, RunRecord
 
 VOLUME = "world.volume"
 """The factor of a comparison of volumes."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pgdyno.store.record import RunRecord
+    from ..results.record import RunRecord
 
 Better = Literal["more", "less"]
 NEW_ORDER = "new_order"

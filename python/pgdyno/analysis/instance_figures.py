@@ -11,7 +11,7 @@ from pgdyno.analysis.volume_figures import time_above_limit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 _RESERVES = {"iops": "iops_balance_ppm", "throughput": "throughput_balance_ppm"}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 TIMES_MAX = 40
 """Columns of a map at most: what a panel has room for."""

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pgdyno.analysis.counters import CounterSamples
-    from pgdyno.store import StoredLoad
-    from pgdyno.store.load_record import LoadRecord
+
+    from ..results import StoredLoad
+    from ..results.load_record import LoadRecord
 
 POINTS_MAX = 240
 """Points of a course, as of a run's series: a page cannot show more of them apart."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.headline import Better
     from pgdyno.analysis.run_figures import RunFigures
     from pgdyno.analysis.volume_figures import VolumeFigures
-    from pgdyno.store.work_record import ReplayRecord
+
+    from ..results.work_record import ReplayRecord
 
 
 @dataclass(frozen=True)

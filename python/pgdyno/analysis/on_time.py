@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.finding import CheckResult, Level, graded
 from pgdyno.analysis.volume_figures import DATA, device_counters, volume_counters, volume_spec
-from pgdyno.text import percent
+
+from ..base.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

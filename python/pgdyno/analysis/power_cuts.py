@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.store.work_record import FailedCut, PowerCutsRecord
+
+    from ..results.work_record import FailedCut, PowerCutsRecord
 
 
 def excluded(cuts: int, confidence: float = 0.95) -> float:

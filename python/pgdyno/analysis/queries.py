@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.work_record import StreamsRecord
+
+    from ..results.work_record import StreamsRecord
 
 SHOWN = 3
 """Queries that a finding names; it says how many there are."""

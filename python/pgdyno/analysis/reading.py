@@ -12,7 +12,7 @@ from pgdyno.analysis.finding import CheckResult
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pgdyno.store.work_record import ReadingRecord
+    from ..results.work_record import ReadingRecord
 
 SHARE_MOST = 0.01
 """Share of statements, or of sessions: the limit that also holds for statements which a replay leaves out."""

@@ -13,7 +13,8 @@ from pgdyno.analysis.interval import distinguishable
 from pgdyno.analysis.replay import replay_of
 from pgdyno.analysis.steps import StepResult, steps_of
 from pgdyno.analysis.verdict import interval, listed
-from pgdyno.text import UNKNOWN, money, number, probability, times
+
+from ..base.text import UNKNOWN, money, number, probability, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.cost import ArmCost
     from pgdyno.analysis.factors import Factor
     from pgdyno.analysis.interval import Estimate
-    from pgdyno.goal import Goal, GoalCondition
+
+    from ..base.goal import Goal, GoalCondition
 
 Action = Literal["buy", "use", "none"]
 MENTIONED_MAX: Final = 3

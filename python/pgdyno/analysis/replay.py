@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis import likeness, reading
 from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
-from pgdyno.text import percent
+
+from ..base.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.work_record import (
+
+    from ..results.work_record import (
         LikenessRecord,
         ReplayedKeys,
         ReplayedStatement,

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.analysis.validity import judge
-from pgdyno.store import query as sql_over_runs
-from pgdyno.store.names import results_root
+
+from ..results import query as sql_over_runs
+from ..results.names import results_root
 
 
 def query(sql: str, results: str | Path | None = None) -> list[dict[str, Any]]:
     """Rows of one SELECT over the finished runs, each a dictionary by column: what ``pgdyno query`` prints.
 
-    ``results`` is the folder, by default that of the command. What cannot be read is left out with a warning. :class:`pgdyno.errors.InputError`
+    ``results`` is the folder, by default that of the command. What cannot be read is left out with a warning. :class:`pgdyno.base.errors.InputError`
     for bad SQL, for anything but one SELECT, and when there are no runs.
     """
     unreadable: dict[Path, str] = {}

@@ -18,8 +18,8 @@ from pgdyno.analysis.waits import Wait, waits_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.store import StoredRun
-    from pgdyno.store.record import RunRecord
+    from ..results import StoredRun
+    from ..results.record import RunRecord
 
 LABORATORY_ROLES = ("driver", "relay", "daemon", "probe")
 """What runs because of the measurement and would not run beside a real volume."""

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis import reading
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.text import percent
+
+from ..base.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.store.work_record import SampleRecord
+    from ..results.work_record import SampleRecord
 
 SHARE_MOST = 0.01
 """Share of transactions: the limit that also holds for statements which a replay leaves out."""

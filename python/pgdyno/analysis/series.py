@@ -17,7 +17,7 @@ from pgdyno.analysis.waits import CLIENT, CLIENT_BACKEND
 if TYPE_CHECKING:
     import numpy as np
 
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 BINS_MAX = 240
 """Points of a line at most: more than a page has room for, and few enough to keep the page small."""

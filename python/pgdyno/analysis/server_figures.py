@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 MIB = 2**20
 BLOCK_BYTES = 8192

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.paired import by_block, figures_by_name, paired
-from pgdyno.errors import InputError
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

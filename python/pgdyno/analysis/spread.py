@@ -16,7 +16,8 @@ from pgdyno.analysis.interval import Estimate, ratio_interval, unpaired_ratio
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.host_record import HostRecord
+
+    from ..results.host_record import HostRecord
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.interval import t_quantile
 from pgdyno.analysis.series import checkpoint_starts
 from pgdyno.analysis.series_mean import FREQUENCIES, SeriesMean, series_mean
-from pgdyno.text import number, percent
+
+from ..base.text import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.analysis.credit import Regime
-    from pgdyno.store import StoredRun
+
+    from ..results import StoredRun
 
 State = Literal["steady", "not steady", "too short"]
 

@@ -16,7 +16,8 @@ from pgdyno.analysis.binding.limits import CAPS, TITLES
 from pgdyno.analysis.dilated import bound_by_cpu
 from pgdyno.analysis.host_time import host_time
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
-from pgdyno.text import number
+
+from ..base.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pgdyno.store.record import RunRecord
+    from ..results.record import RunRecord
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,9 @@ from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, figures_of
 from pgdyno.analysis.steady import steadiness
 from pgdyno.analysis.unit import unit_of
 from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters
-from pgdyno.errors import InputError
-from pgdyno.text import percent
+
+from ..base.errors import InputError
+from ..base.text import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 LABORATORY_SHARE_WARN = 0.25
 """A quarter of the machine taken by the measurement is CPU that a server on a real volume would have had."""

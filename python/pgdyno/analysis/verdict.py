@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pgdyno.analysis.replay import replay_of
-from pgdyno.text import TOO_FEW, money, number, percent, ratio_interval, times
+
+from ..base.text import TOO_FEW, money, number, percent, ratio_interval, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

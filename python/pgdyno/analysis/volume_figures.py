@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.store import StoredLoad, StoredRun
+    from ..results import StoredLoad, StoredRun
 
 DATA = "data"
 """Role of the volume that holds the data directory. Others (``wal``, ``temp``, ...) are there when they were asked for."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from pgdyno.store import StoredRun
+    from ..results import StoredRun
 
 CLIENT_BACKEND = "client backend"
 """``backend_type`` of a session that a client connected."""

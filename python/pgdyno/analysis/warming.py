@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.headline import TPS
 from pgdyno.analysis.series import series_of
-from pgdyno.specification import without_init
+
+from ..base.specification import without_init
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno import session
-from pgdyno.errors import InputError
-from pgdyno.postgres import remote
+from ..base import session
+from ..base.errors import InputError
+from ..server import remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -189,7 +189,7 @@ class CapturePlan:
 def plan(dsn: str, service: Service = "server", share: float = 1.0) -> CapturePlan:
     """Ask a server what a capture needs there. ``share`` of transactions is logged.
 
-    :class:`InputError` or :class:`~pgdyno.errors.HostError` when it cannot be asked.
+    :class:`InputError` or :class:`~pgdyno.base.errors.HostError` when it cannot be asked.
     """
     with remote.connect(dsn) as connection:
         connection.execute("BEGIN READ ONLY")

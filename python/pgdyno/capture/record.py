@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine, endpoint
-from pgdyno.errors import InputError, OutputError
+from ..base import endpoint, engine
+from ..base.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pgdyno.errors import PgdynoError
+    from ..base.errors import PgdynoError
 
 REACH_S = 10.0
 """A server that does not answer for so long is not there, as for pgdyno's own sessions."""
@@ -51,7 +51,7 @@ def record(
         "ends_with_stdin": True,
     }
     with tempfile.TemporaryDirectory(prefix="pgdyno-record-") as folder:
-        spawned = _engine.spawn(["capture", "record"], order, log=Path(folder) / "record.err", keep_stdin=True)
+        spawned = engine.spawn(["capture", "record"], order, log=Path(folder) / "record.err", keep_stdin=True)
         summary: Mapping[str, Any] = {}
         try:
             ready(str(spawned.ready["host"]), int(spawned.ready["port"]))
@@ -67,7 +67,7 @@ def record(
         return summary
 
 
-def _failure(spawned: _engine.EngineProcess, output: Path) -> PgdynoError:
+def _failure(spawned: engine.EngineProcess, output: Path) -> PgdynoError:
     """Why there is no summary, and what there is of the recording."""
     code = spawned.process.returncode
     error = spawned.failure()
@@ -82,7 +82,7 @@ def _failure(spawned: _engine.EngineProcess, output: Path) -> PgdynoError:
 
 
 def _follow(
-    spawned: _engine.EngineProcess,
+    spawned: engine.EngineProcess,
     progress: Callable[[Mapping[str, Any]], None],
     full: Callable[[str], None],
     short: Callable[[str], None],
@@ -101,13 +101,13 @@ def _follow(
     return summary
 
 
-def _said(spawned: _engine.EngineProcess) -> Iterator[dict[str, Any]]:
+def _said(spawned: engine.EngineProcess) -> Iterator[dict[str, Any]]:
     assert spawned.process.stdout is not None
     for line in spawned.process.stdout:
         yield json.loads(line)
 
 
-def _close(spawned: _engine.EngineProcess) -> None:
+def _close(spawned: engine.EngineProcess) -> None:
     """No engine stays, and no pipe."""
     if spawned.process.poll() is None:
         spawned.process.kill()

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine, endpoint
 from pgdyno.analysis import reading
 from pgdyno.analysis.replay import reasons
-from pgdyno.errors import InputError
-from pgdyno.postgres import remote
 from pgdyno.workload.replay.asked import NEWER, WAIT_MAX_S, Keys, Pace, ReplaySelection, require_known
 from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.counted import counted
@@ -22,14 +19,19 @@ from pgdyno.workload.replay.production import production
 from pgdyno.workload.replay.result import record_of
 from pgdyno.workload.replay.waiting import Waits
 
+from ..base import endpoint, engine
+from ..base.errors import InputError
+from ..server import remote
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import psycopg
 
-    from pgdyno.store.work_record import LikenessRecord, ReplayRecord
     from pgdyno.workload.replay.asked import Place
     from pgdyno.workload.replay.likeness import ProductionWork
+
+    from ..results.work_record import LikenessRecord, ReplayRecord
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def replay(
     the role of ``dsn`` must be one that may read those of this server. ``started`` gets the process id of the engine,
     ``note`` what keeps the statements waiting that is not theirs.
 
-    :class:`InputError` or :class:`~pgdyno.errors.HostError` when one of the users cannot connect, or could reach what is not ``allowed`` outside
+    :class:`InputError` or :class:`~pgdyno.base.errors.HostError` when one of the users cannot connect, or could reach what is not ``allowed`` outside
     its database (:mod:`pgdyno.workload.replay.outside`); then nothing was sent.
     """
     if copied == "made" and stats is None:
@@ -146,7 +148,7 @@ def replay(
     with contextlib.ExitStack() as ending:
         waits = Waits(ending.enter_context(remote.connect(results[0][1])))
         for line in ending.enter_context(
-            contextlib.closing(_engine.lines(["capture", "replay"], order, on_start=started))
+            contextlib.closing(engine.lines(["capture", "replay"], order, on_start=started))
         ):
             if note is not None:
                 for notice in waits.notices():

@@ -9,11 +9,12 @@ import re
 import time
 from typing import Any
 
-from pgdyno import session
-from pgdyno.postgres import remote
 from pgdyno.workload.replay.counted import counted
 from pgdyno.workload.replay.identity import identity
 from pgdyno.workload.replay.production import VERSION
+
+from ..base import session
+from ..server import remote
 
 _SEQUENCES = """
 SELECT schemaname, sequencename, last_value, increment_by, cache_size FROM pg_catalog.pg_sequences ORDER BY 1, 2

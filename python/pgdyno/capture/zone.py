@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from pgdyno.errors import InputError
+from ..base.errors import InputError
 
 _FIRST_YEAR = 1996
 _LAST_YEAR = 2038

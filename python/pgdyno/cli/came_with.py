@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgdyno import installation
-from pgdyno.errors import HostError, InputError
+from ..base import installation
+from ..base.errors import HostError, InputError
 
 
 def files(folder: str, ending: str) -> dict[str, Path]:

@@ -57,17 +57,18 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, log_timezone:
     """
     import contextlib
 
-    from pgdyno import _engine, owner
     from pgdyno.capture.zone import offsets
     from pgdyno.cli.capture_result import print_account, print_losses
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
 
+    from ..base import engine, owner
+
     zones = {} if log_timezone is None else offsets(log_timezone)
     document = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones}
     account: Mapping[str, Any] = {}
     reading: Mapping[str, Any] = {}
-    with Bar() as bar, contextlib.closing(_engine.lines(["capture", "read"], document)) as lines:
+    with Bar() as bar, contextlib.closing(engine.lines(["capture", "read"], document)) as lines:
         for line in lines:
             if "progress" in line:
                 progress = line["progress"]
@@ -104,12 +105,13 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
     Example:
       pgdyno capture record --listen 127.0.0.1:6432 --to service=app --output relayed.capture
     """
-    from pgdyno import owner
     from pgdyno.capture.record import record as run_record
     from pgdyno.cli.capture_recorded import RecordingView, print_recorded
     from pgdyno.cli.output import print_json
-    from pgdyno.errors import OutputError
-    from pgdyno.quantity import parse_seconds
+
+    from ..base import owner
+    from ..base.errors import OutputError
+    from ..base.quantity import parse_seconds
 
     seconds = None if run_for is None else parse_seconds(run_for, "--for")
     with RecordingView(seconds) as shown:
@@ -161,11 +163,12 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
       pgdyno capture show shop.capture --session 1
       pgdyno capture show shop.capture --json
     """
-    from pgdyno import _engine
     from pgdyno.cli.capture_result import print_capture, print_session
     from pgdyno.cli.output import print_json
 
-    json = _engine.run_json(
+    from ..base import engine
+
+    json = engine.run_json(
         ["capture", "show"], {"capture": str(capture), "values": values, "session": session}, timeout_s=_SHOW_S
     )
     if as_json:
@@ -263,9 +266,10 @@ def replay(
     from pgdyno.cli.capture_result import print_replay
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
-    from pgdyno.endpoint import refuse_secrets
-    from pgdyno.errors import RunInvalid
     from pgdyno.workload.replay.outside import require_names
+
+    from ..base.endpoint import refuse_secrets
+    from ..base.errors import RunInvalid
 
     refuse_secrets(dsn, "--dsn", "capture replay")
     require_names(allow_outside or (), "--allow-outside")
@@ -302,7 +306,7 @@ def replay(
 
 def _pairs(written: tuple[str, ...], flag: str) -> dict[str, str]:
     """``CAPTURED=HERE`` in a mapping."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     pairs = {}
     for text in written:
@@ -341,7 +345,8 @@ def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
     from pgdyno.capture.plan import plan as make_plan
     from pgdyno.cli.capture_result import print_plan
     from pgdyno.cli.output import print_json
-    from pgdyno.endpoint import refuse_secrets
+
+    from ..base.endpoint import refuse_secrets
 
     refuse_secrets(dsn, "DSN", "capture plan")
     result = make_plan(dsn, service, sample)
@@ -364,7 +369,8 @@ def stats(dsn: str) -> None:
     """
     from pgdyno.capture.stats import stats as read_stats
     from pgdyno.cli.output import print_json
-    from pgdyno.endpoint import refuse_secrets
+
+    from ..base.endpoint import refuse_secrets
 
     refuse_secrets(dsn, "DSN", "capture stats")
     print_json(read_stats(dsn))

@@ -10,7 +10,8 @@ import click
 from pgdyno.cli.capture_result import lacking
 from pgdyno.cli.streams import drawn
 from pgdyno.cli.terminal import is_live
-from pgdyno.text import printable
+
+from ..base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

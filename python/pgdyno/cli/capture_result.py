@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli.output import print_rows
-from pgdyno.quantity import duration_words
+
+from ..base.quantity import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pgdyno.capture.plan import CapturePlan
     from pgdyno.capture.replay import ReplayResult
-    from pgdyno.store.work_record import LikenessRecord
+
+    from ..results.work_record import LikenessRecord
 
 RELAYED = "relayed"
 """The form of a capture that `capture record` made, as the engine's account names it."""
@@ -134,7 +136,8 @@ def lacking(account: Mapping[str, Any]) -> Iterator[str]:
 def print_losses(document: Mapping[str, Any]) -> None:
     """A capture that is not its source's load."""
     from pgdyno.analysis import reading
-    from pgdyno.store.work_record import ReadingRecord
+
+    from ..results.work_record import ReadingRecord
 
     for loss in reading.losses(ReadingRecord(**document)):
         click.echo(f"warning: {loss}: a replay is not valid without --accept-losses", err=True)
@@ -142,7 +145,7 @@ def print_losses(document: Mapping[str, Any]) -> None:
 
 def print_plan(plan: CapturePlan, dsn: str) -> None:
     """What to do for a capture, in order."""
-    from pgdyno.endpoint import public_dsn
+    from ..base.endpoint import public_dsn
 
     where = public_dsn(dsn)
     for note in plan.notes:

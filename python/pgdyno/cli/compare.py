@@ -153,9 +153,10 @@ def _apart(arguments: tuple[str, ...], options: dict[str, Any]) -> tuple[tuple[s
 
 def _experiment(volumes: tuple[str, ...], options: dict[str, Any], *, named: set[str]) -> Experiment:
     """The experiment of the flags: one factor, the volume. ``named`` are the flags of pgbench's tables and of clients that were given."""
-    from pgdyno.errors import InputError
     from pgdyno.experiment import Experiment, Origin
     from pgdyno.experiment.file import assign, with_capture, with_database
+
+    from ..base.errors import InputError
 
     if len(volumes) < 2:
         raise InputError(
@@ -190,8 +191,9 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any], *, named: set
 
 def _own(options: dict[str, Any], document: dict[str, Any], flags: dict[tuple[str | int, ...], str]) -> set[str]:
     """Put the user's own scripts or capture into the document. Returns the flags whose defaults do not apply then."""
-    from pgdyno.errors import InputError
     from pgdyno.workload.scripts import read_script
+
+    from ..base.errors import InputError
 
     if options["restore"] is None:
         given = [flag for name, flag in _OF_DATABASE.items() if options[name] is not None]
@@ -269,7 +271,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
 
 
 def _setting(text: str) -> tuple[str, str]:
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     name, equals, value = text.partition("=")
     if not equals or not name.strip():

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 def volume_types(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Types of volumes, with what they are."""
-    from pgdyno import _engine
-    from pgdyno.errors import PgdynoError
+    from ..base import engine
+    from ..base.errors import PgdynoError
 
     with contextlib.suppress(PgdynoError, OSError):
-        types = _engine.run_json(["volume", "types"])["types"]
+        types = engine.run_json(["volume", "types"])["types"]
         return [
             CompletionItem(type_["type"], help=type_["summary"])
             for type_ in types
@@ -31,8 +31,8 @@ def volume_types(_ctx: click.Context, _parameter: click.Parameter, incomplete: s
 
 def attached_volumes(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the attached volumes, with their specifications."""
-    from pgdyno.errors import PgdynoError
-    from pgdyno.host import volume
+    from ..base.errors import PgdynoError
+    from ..machine import volume
 
     with contextlib.suppress(PgdynoError, OSError):
         volumes = [list_volume for list_volume in volume.list_volumes() if list_volume.name.startswith(incomplete)]
@@ -42,8 +42,8 @@ def attached_volumes(_ctx: click.Context, _parameter: click.Parameter, incomplet
 
 def snapshots(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the snapshots, with the volumes that they were taken of."""
-    from pgdyno.errors import PgdynoError
-    from pgdyno.host import snapshot
+    from ..base.errors import PgdynoError
+    from ..machine import snapshot
 
     with contextlib.suppress(PgdynoError, OSError):
         snapshots = [
@@ -55,7 +55,7 @@ def snapshots(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 
 def experiments(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the experiments in the results folder, the newest first."""
-    from pgdyno.store.names import results_root
+    from ..results.names import results_root
 
     root = results_root(ctx.params.get("root"))
     names = sorted((path.parent.name for path in root.glob("*/experiment.json")), reverse=True)

@@ -13,9 +13,9 @@ from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
 if TYPE_CHECKING:
-    from pgdyno.crash.campaign import CampaignResult
-    from pgdyno.crash.recording import Kind, Recording, RecordingOptions
-    from pgdyno.host.volume import Cache
+    from ..durability.crash.campaign import CampaignResult
+    from ..durability.crash.recording import Kind, Recording, RecordingOptions
+    from ..machine.volume import Cache
 
 _ON_OFF = click.Choice(["on", "off"])
 _SHOWN = 5
@@ -98,7 +98,8 @@ def command(
       sudo pgdyno crashtest --replay results/20261124T120000Z-crashtest-1a2b3c:pieces-4096:1:17 --shrink
     """
     from pgdyno.cli import crashtest_file
-    from pgdyno.errors import InputError
+
+    from ..base.errors import InputError
 
     if file is not None:
         crashtest_file.require_alone(ctx)
@@ -114,8 +115,9 @@ def command(
 
 def _test(options: dict[str, Any], as_json: bool) -> None:
     from pgdyno.cli.progress import Bar
-    from pgdyno.crash import campaign, recovery
-    from pgdyno.errors import CutFailed
+
+    from ..base.errors import CutFailed
+    from ..durability.crash import campaign, recovery
 
     campaign.require_ready()  # before a recording is made, whose cuts could not be examined
     with Bar() as bar:
@@ -140,7 +142,7 @@ def _test(options: dict[str, Any], as_json: bool) -> None:
 
 
 def _recording(options: dict[str, Any], bar: Any) -> Recording:
-    from pgdyno.crash import recording
+    from ..durability.crash import recording
 
     if options["recovery_of"] is not None:
         return _recovery(options, bar)
@@ -154,10 +156,10 @@ def _recording(options: dict[str, Any], bar: Any) -> Recording:
 def _recovery(options: dict[str, Any], bar: Any) -> Recording:
     from contextlib import closing
 
-    from pgdyno.crash.book import Name, open_named
-    from pgdyno.crash.recording import new_folder
-    from pgdyno.crash.recovery import record_recovery
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
+    from ..durability.crash.book import Name, open_named
+    from ..durability.crash.recording import new_folder
+    from ..durability.crash.recovery import record_recovery
 
     if options["recording"] is not None:
         raise InputError("--recovery-of names its recording itself", remedy="leave --recording out")
@@ -168,8 +170,8 @@ def _recovery(options: dict[str, Any], bar: Any) -> Recording:
 
 
 def _asked(options: dict[str, Any]) -> RecordingOptions:
-    from pgdyno.crash.recording import RecordingOptions
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
+    from ..durability.crash.recording import RecordingOptions
 
     settings = {}
     for text in options["settings"]:
@@ -215,7 +217,7 @@ def _print(result: CampaignResult) -> None:
     click.echo(
         f"{result.cpu_s / cuts:.2f} s of CPU a cut{rate}; {result.repeated:,} contents were the same as one before"
     )
-    from pgdyno.crash import known
+    from ..durability.crash import known
 
     for outcome in result.failed[:_SHOWN]:
         for check, failure in outcome.failures.items():
@@ -228,11 +230,11 @@ def _print(result: CampaignResult) -> None:
 def _replay(text: str, shrink: bool, keep: Path | None, as_json: bool) -> None:
     from contextlib import closing
 
-    from pgdyno.crash import campaign
-    from pgdyno.crash import shrink as shrinking
-    from pgdyno.crash.book import Name, open_named
-    from pgdyno.crash.examine import Examiner
-    from pgdyno.errors import CutFailed, InputError
+    from ..base.errors import CutFailed, InputError
+    from ..durability.crash import campaign
+    from ..durability.crash import shrink as shrinking
+    from ..durability.crash.book import Name, open_named
+    from ..durability.crash.examine import Examiner
 
     name = Name.parse(text)
     if keep is None:
@@ -265,7 +267,7 @@ def _replay(text: str, shrink: bool, keep: Path | None, as_json: bool) -> None:
 
 
 def _print_outcome(document: dict[str, Any]) -> None:
-    from pgdyno.crash import known
+    from ..durability.crash import known
 
     click.echo(
         f"{document['id']}: {document['stratum']}, position {document['position']}, {document['undecided']} undecided writes,"

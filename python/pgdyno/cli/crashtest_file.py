@@ -11,7 +11,7 @@ from click.core import ParameterSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pgdyno.crash.campaign import CampaignResult
+    from ..durability.crash.campaign import CampaignResult
 
 BESIDE = ("file", "results", "as_json")
 """What may be given with a file; it says the rest itself."""
@@ -19,7 +19,7 @@ BESIDE = ("file", "results", "as_json")
 
 def require_alone(ctx: click.Context) -> None:
     """Refuse options beside a file that says the same."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     for parameter in ctx.command.params:
         name = str(parameter.name)
@@ -34,11 +34,12 @@ def cut_arms(
     file: Path, results: Path | None, show: Callable[[float, str], None]
 ) -> Iterator[tuple[str, CampaignResult]]:
     """Record and cut each arm of an experiment file; its label with what came of it, for each reading."""
-    from pgdyno.crash import campaign, recording, recovery
-    from pgdyno.errors import InputError
     from pgdyno.experiment import read_experiment
     from pgdyno.world import power_cuts
     from pgdyno.world.resolved import emulated_arms
+
+    from ..base.errors import InputError
+    from ..durability.crash import campaign, recording, recovery
 
     experiment = read_experiment(file)
     table = experiment.file.crash
@@ -66,7 +67,8 @@ def cut_and_print(file: Path, results: Path | None, as_json: bool, print_one: Ca
     """Cut the arms of a file and print what came of it. :class:`CutFailed` where one did not survive a cut."""
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
-    from pgdyno.errors import CutFailed
+
+    from ..base.errors import CutFailed
 
     with Bar() as bar:
         answer = list(cut_arms(file, results, bar.show))

@@ -20,7 +20,8 @@ def command(name: str | None) -> None:
       pgdyno dashboards prometheus-diagnose > pgdyno.rules.yml
     """
     from pgdyno.cli import came_with
-    from pgdyno.errors import InputError
+
+    from ..base.errors import InputError
 
     if name is None:
         for ending in ENDINGS:

@@ -11,7 +11,7 @@ from pgdyno.cli import shared
 from pgdyno.cli.output import print_json, print_rows
 
 if TYPE_CHECKING:
-    from pgdyno.store.kept_database import KeptDatabase
+    from ..results.kept_database import KeptDatabase
 
 
 @click.group(short_help="Keep your own databases for experiments, list and remove them.")
@@ -60,10 +60,11 @@ def add(source: str, name: str, as_json: bool, **options: Any) -> None:
       sudo pgdyno database add shop.dump --globals globals.sql --name shop
     """
     from pgdyno.cli.progress import Bar
-    from pgdyno.postgres.binaries import find_binaries
-    from pgdyno.quantity import parse_bytes
     from pgdyno.workload.database import table_of
     from pgdyno.world.keep import KeepOptions, keep, require_keepable
+
+    from ..base.quantity import parse_bytes
+    from ..server.binaries import find_binaries
 
     keys = {
         "from": source,
@@ -111,7 +112,7 @@ def list_(as_json: bool) -> None:
       sudo pgdyno database list
       sudo pgdyno database list --json
     """
-    from pgdyno.store.kept_database import databases_dir, kept_databases
+    from ..results.kept_database import databases_dir, kept_databases
 
     databases = kept_databases()
     if as_json:
@@ -134,9 +135,10 @@ def remove(name: str, yes: bool) -> None:
     Example:
       sudo pgdyno database remove shop --yes
     """
-    from pgdyno.errors import InputError
-    from pgdyno.store.kept_database import kept_databases
     from pgdyno.world.keep import remove as remove_kept
+
+    from ..base.errors import InputError
+    from ..results.kept_database import kept_databases
 
     database = next((kept_database for kept_database in kept_databases() if kept_database.name == name), None)
     if database is None:

@@ -16,10 +16,10 @@ from pgdyno.cli import shared
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.diagnose.bought import Purchase
-    from pgdyno.diagnose.calendar import Calendar
-    from pgdyno.diagnose.diagnosis import Diagnosis
-    from pgdyno.diagnose.source import VolumeSource
+    from ..advise.diagnose.bought import Purchase
+    from ..advise.diagnose.calendar import Calendar
+    from ..advise.diagnose.diagnosis import Diagnosis
+    from ..advise.diagnose.source import VolumeSource
 
 WATCH = "60s"
 """How long a server is watched by default."""
@@ -90,8 +90,8 @@ def command(
       pgdyno diagnose service=app --every 1h --until 24h --keep watches
       pgdyno diagnose watches --html calendar.html
     """
-    from pgdyno.diagnose.bought import Purchase
-    from pgdyno.diagnose.diagnosis import begin_s, diagnose, diagnose_files
+    from ..advise.diagnose.bought import Purchase
+    from ..advise.diagnose.diagnosis import begin_s, diagnose, diagnose_files
 
     named = {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch, "--nvme": nvme}
     files = {flag: words for flag, words in named.items() if words}
@@ -124,9 +124,9 @@ def command(
 
 
 def _refuse_unanswered(diagnosis: Diagnosis | Calendar) -> None:
-    """A server that did not answer was not measured: :class:`~pgdyno.errors.RunInvalid`, once all is shown and kept."""
-    from pgdyno.diagnose.calendar import Calendar
-    from pgdyno.errors import RunInvalid
+    """A server that did not answer was not measured: :class:`~pgdyno.base.errors.RunInvalid`, once all is shown and kept."""
+    from ..advise.diagnose.calendar import Calendar
+    from ..base.errors import RunInvalid
 
     if isinstance(diagnosis, Calendar) or diagnosis.silence is None or not diagnosis.silence.binds:
         return
@@ -143,9 +143,9 @@ def _judged(
     path: Path, purchase: Purchase | None, files: dict[str, tuple[str, ...]], device: tuple[str, ...]
 ) -> Diagnosis | Calendar:
     """A run or a watch; of a directory with several watches their calendar."""
-    from pgdyno.diagnose import calendar
-    from pgdyno.diagnose.diagnosis import begin_s, diagnose
-    from pgdyno.errors import InputError
+    from ..advise.diagnose import calendar
+    from ..advise.diagnose.diagnosis import begin_s, diagnose
+    from ..base.errors import InputError
 
     if calendar.is_calendar(path):
         runs = calendar.runs_of(path)
@@ -175,10 +175,10 @@ def _repeat(
     import time
     from datetime import datetime
 
-    from pgdyno.diagnose import repeat, words
-    from pgdyno.diagnose.diagnosis import diagnose
-    from pgdyno.errors import InputError
-    from pgdyno.quantity import parse_seconds
+    from ..advise.diagnose import repeat, words
+    from ..advise.diagnose.diagnosis import diagnose
+    from ..base.errors import InputError
+    from ..base.quantity import parse_seconds
 
     if every is None:
         raise InputError("--until is for watches that are repeated", remedy="add --every, for example --every 1h")
@@ -198,7 +198,7 @@ def _repeat(
 
 
 def _refuse_beside_every(html: Path | None, as_json: bool, files: dict[str, tuple[str, ...]]) -> None:
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     given = [name for name, value in (("--html", html), ("--json", as_json), *files.items()) if value]
     if given:
@@ -210,7 +210,7 @@ def _refuse_beside_every(html: Path | None, as_json: bool, files: dict[str, tupl
 
 def _is_directory(target: str) -> bool:
     """Whether it is a path: a connection string has a ``=`` or begins with ``postgres``."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     if Path(target).is_dir():
         return True
@@ -224,7 +224,7 @@ def _is_directory(target: str) -> bool:
 
 def _purchase(bought: tuple[str, ...], instance: str | None) -> Purchase | None:
     """What is said to be bought; None where nothing is."""
-    from pgdyno.diagnose.bought import purchase_of
+    from ..advise.diagnose.bought import purchase_of
 
     return purchase_of(bought, instance) if bought or instance is not None else None
 
@@ -232,19 +232,19 @@ def _purchase(bought: tuple[str, ...], instance: str | None) -> Purchase | None:
 def _sources(
     files: dict[str, tuple[str, ...]], device: tuple[str, ...], near_s: float | None
 ) -> tuple[VolumeSource, ...]:
-    from pgdyno.diagnose.source import sources_of
+    from ..advise.diagnose.source import sources_of
 
     return sources_of(files, device, near_s)
 
 
 def _require_readable(files: dict[str, tuple[str, ...]]) -> None:
-    from pgdyno.diagnose.source import require_readable
+    from ..advise.diagnose.source import require_readable
 
     require_readable(files)
 
 
 def _require_files(files: dict[str, tuple[str, ...]]) -> None:
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     if not files:
         raise InputError(
@@ -254,7 +254,7 @@ def _require_files(files: dict[str, tuple[str, ...]]) -> None:
 
 
 def _refuse_device_without_file(device: tuple[str, ...], files: dict[str, tuple[str, ...]]) -> None:
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     if device and not files.keys() - {"--nvme"}:
         raise InputError(
@@ -265,7 +265,7 @@ def _refuse_device_without_file(device: tuple[str, ...], files: dict[str, tuple[
 @contextlib.contextmanager
 def _kept(path: Path) -> Iterator[None]:
     """A file that is refused after a watch does not lose the watch."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     try:
         yield
@@ -279,7 +279,7 @@ def _kept(path: Path) -> Iterator[None]:
 
 def _refuse_metrics(cloudwatch: tuple[str, ...]) -> None:
     """CloudWatch has the minutes of a watch some minutes after it."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     if cloudwatch:
         raise InputError(
@@ -289,7 +289,7 @@ def _refuse_metrics(cloudwatch: tuple[str, ...]) -> None:
 
 
 def _refuse_options_of_a_watch(*given: object) -> None:
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     names = ("--for", "--keep", "--every", "--until", "--statements")
     for name, value in zip(names, given, strict=True):
@@ -303,11 +303,11 @@ def _watched(
     target: str, watch_for: str, bought: tuple[str, ...], instance: str | None, root: Path, *, texts: bool
 ) -> Path:
     """The directory of a run. What can be refused is refused before the watch."""
-    from pgdyno.diagnose.bought import purchase_of
-    from pgdyno.diagnose.target import target_of
-    from pgdyno.diagnose.watch import check_seconds, watch
-    from pgdyno.endpoint import refuse_secrets
-    from pgdyno.quantity import parse_seconds
+    from ..advise.diagnose.bought import purchase_of
+    from ..advise.diagnose.target import target_of
+    from ..advise.diagnose.watch import check_seconds, watch
+    from ..base.endpoint import refuse_secrets
+    from ..base.quantity import parse_seconds
 
     refuse_secrets(target, "DSN", "diagnose")
     seconds = check_seconds(parse_seconds(watch_for, "--for"))
@@ -353,21 +353,21 @@ def _tell_next(unix_s: float) -> None:
 
 
 def _show(diagnosis: Diagnosis | Calendar, directory: str | None, as_json: bool, html: Path | None) -> None:
-    from pgdyno.diagnose.calendar import Calendar
+    from ..advise.diagnose.calendar import Calendar
 
     if html is not None:
-        from pgdyno.diagnose.page import write_page
+        from ..advise.diagnose.page import write_page
 
         write_page(diagnosis, html)
     if as_json:
         # What writes documents takes half a second of CPU to import.
-        from pgdyno.diagnose.calendar_document import calendar_document
-        from pgdyno.diagnose.document import document
+        from ..advise.diagnose.calendar_document import calendar_document
+        from ..advise.diagnose.document import document
 
         text = calendar_document(diagnosis) if isinstance(diagnosis, Calendar) else document(diagnosis, directory)
         click.echo(text.model_dump_json(indent=2))
     else:
-        from pgdyno.diagnose import calendar_words, words
+        from ..advise.diagnose import calendar_words, words
 
         width = shutil.get_terminal_size((words.WIDTH_MAX, 24)).columns
         lines = (

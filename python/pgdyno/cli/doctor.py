@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from pgdyno.cli.streams import drawn
-from pgdyno.text import printable
+
+from ..base.text import printable
 
 if TYPE_CHECKING:
-    from pgdyno.host.doctor import HostCheck
+    from ..machine.doctor import HostCheck
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -56,8 +57,8 @@ def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_jso
     if wants_clean or wants_uninstall:
         _remove_all(as_json) if wants_uninstall else _clean(as_json)
         return
-    from pgdyno.errors import EXIT_HOST, EXIT_OK
-    from pgdyno.host.doctor import able, examine
+    from ..base.errors import EXIT_HOST, EXIT_OK
+    from ..machine.doctor import able, examine
 
     if hosts is None:
         checks, good, bad = examine(), "Everything needed is here.", "Missing for emulated volumes"
@@ -78,7 +79,7 @@ def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_jso
 
 
 def _clean(as_json: bool) -> None:
-    from pgdyno.host.clean import clean
+    from ..machine.clean import clean
 
     done = clean()
     if as_json:
@@ -93,8 +94,9 @@ def _clean(as_json: bool) -> None:
 
 
 def _remove_all(as_json: bool) -> None:
-    from pgdyno import installation
     from pgdyno.cli import outside
+
+    from ..base import installation
 
     done, kept = outside.remove()
     then = installation.how_to_uninstall()

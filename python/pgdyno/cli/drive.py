@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pgdyno.cli.progress import Bar
-    from pgdyno.postgres.remote import RemoteServer
     from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import DriverOutput
     from pgdyno.workload.server import Server
+
+    from ..server.remote import RemoteServer
 
 _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
@@ -152,7 +153,8 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
       pgdyno drive idle --rate 20000
     """
     from pgdyno.cli import drive_result, drive_tpch
-    from pgdyno.errors import Interrupted, PgdynoError, RunInvalid
+
+    from ..base.errors import Interrupted, PgdynoError, RunInvalid
 
     _refuse_schema(options)
     if scripts == ("tpch",):
@@ -181,10 +183,11 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
 
 
 def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
-    from pgdyno.errors import InputError
     from pgdyno.workload import native
     from pgdyno.workload.kind.clients import clients_of
     from pgdyno.workload.kind.registry import kind_of, workload_of
+
+    from ..base.errors import InputError
 
     document = {
         **_kind(scripts, options),
@@ -221,7 +224,7 @@ def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
 
 def _refuse_schema(options: Mapping[str, Any]) -> None:
     """Refuse HammerDB's tables on a server that is started here: it has none."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     if options["schema"] is not None and options["dsn"] is None:
         raise InputError(
@@ -232,7 +235,8 @@ def _refuse_schema(options: Mapping[str, Any]) -> None:
 
 def _refuse_options_of_tpch() -> None:
     from pgdyno.cli.drive_tpch import given
-    from pgdyno.errors import InputError
+
+    from ..base.errors import InputError
 
     foreign = [f"--{name.replace('_', '-')}" for name in _OF_TPCH if given(name)]
     if foreign:
@@ -243,7 +247,7 @@ def _refuse_options_of_tpch() -> None:
 
 def _refuse_server(options: Mapping[str, Any]) -> None:
     """Refuse options about a server together with `idle`."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     given = [f"--{name.replace('_', '-')}" for name in _NOT_OF_IDLE if options[name] not in (None, ())]
     if given:
@@ -256,7 +260,8 @@ def _refuse_server(options: Mapping[str, Any]) -> None:
 def _refuse_of_capture(options: Mapping[str, Any]) -> None:
     """Refuse what a capture has itself, and to send it without a server that may be changed."""
     from pgdyno.cli.drive_tpch import given
-    from pgdyno.errors import InputError
+
+    from ..base.errors import InputError
 
     foreign = [f"--{name.replace('_', '-')}" for name in (*_OF_SCRIPTS, *_NOT_OF_CAPTURE) if given(name)]
     if foreign:
@@ -273,7 +278,7 @@ def _refuse_of_capture(options: Mapping[str, Any]) -> None:
 
 def _refuse_foreign(document: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Refuse options about other tables than the workload's."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     has_warehouses = "warehouses" in document
     given = [f"--{name}" for name in (_OF_SCRIPTS if has_warehouses else _OF_TPCC) if options[name] not in (None, ())]
@@ -287,8 +292,9 @@ def _refuse_foreign(document: Mapping[str, Any], options: Mapping[str, Any]) -> 
 
 def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
     """The workload's kind: files, built-in scripts, tpcc or idle."""
-    from pgdyno.errors import InputError
     from pgdyno.workload.scripts import SCRIPTS, ScriptFile, read_script, split_weight
+
+    from ..base.errors import InputError
 
     names = [split_weight(script)[0] for script in scripts]
     if len(names) == 1 and names[0].endswith(_OF_CAPTURE):
@@ -324,7 +330,7 @@ def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any
 
 def _variables(definitions: tuple[str, ...]) -> dict[str, str]:
     """The values of ``-D NAME=VALUE``, the last of each name. :class:`InputError` without a name or a `=`."""
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     variables = {}
     for definition in definitions:
@@ -345,10 +351,11 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, DriverOu
     import tempfile
 
     from pgdyno.cli.progress import Bar
-    from pgdyno.errors import InputError
-    from pgdyno.quantity import parse_seconds
     from pgdyno.workload import native
     from pgdyno.workload.driving import DriverProcess
+
+    from ..base.errors import InputError
+    from ..base.quantity import parse_seconds
 
     warmup_ms = round(1000 * parse_seconds(options["warmup"], "--warmup"))
     duration_ms = round(1000 * parse_seconds(options["duration"], "--duration"))
@@ -390,14 +397,15 @@ class _Server:
 @contextlib.contextmanager
 def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Server]:
     """The named server, or an embedded one that is removed afterwards."""
-    from pgdyno.endpoint import refuse_secrets
-    from pgdyno.postgres import settings
-    from pgdyno.postgres.binaries import find_binaries
-    from pgdyno.postgres.remote import RemoteServer
-    from pgdyno.postgres.throwaway import throwaway
     from pgdyno.workload.load import fill, load
     from pgdyno.workload.tables import PgbenchTables, SchemaTables
     from pgdyno.world.existing_schema import require_schema_of
+
+    from ..base.endpoint import refuse_secrets
+    from ..server import settings
+    from ..server.binaries import find_binaries
+    from ..server.remote import RemoteServer
+    from ..server.throwaway import throwaway
 
     if not spec.asks_server:
         yield _Server(None)
@@ -438,8 +446,9 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Se
 
 def _scale_of(remote: RemoteServer, number: int | None, spec: Clients) -> int:
     """The scale of pgbench's tables on a server, determined as pgbench does; for a user's script the one given."""
-    from pgdyno.errors import InputError
     from pgdyno.workload.tables import PgbenchTables
+
+    from ..base.errors import InputError
 
     with remote.connect() as connection:
         there = connection.execute("SELECT to_regclass('pgbench_branches') IS NOT NULL").fetchone()
@@ -463,7 +472,7 @@ def _set_up(server: Server, file: Path | None) -> None:
         return
     import psycopg
 
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     try:
         text = file.read_text(encoding="utf-8")

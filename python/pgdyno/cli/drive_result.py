@@ -10,15 +10,17 @@ import click
 
 from pgdyno.analysis import reading
 from pgdyno.cli.output import print_json, print_rows
-from pgdyno.text import number
+
+from ..base.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pgdyno.analysis.finding import CheckResult, Level
-    from pgdyno.store.record import DriverRecord
     from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import DriverOutput
+
+    from ..results.record import DriverRecord
 
 PERCENTILES = (50, 95, 99)
 _DRIVER = "lower the load, or give the driver its own core"
@@ -96,8 +98,9 @@ class DriveResult:
 def of(spec: Clients, output: DriverOutput, *, interrupted: bool = False) -> DriveResult:
     """The result of what the driver said."""
     from pgdyno.analysis import driven
-    from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.workload.native_record import SECOND_NS, driver_record, ending
+
+    from ..results.subject_clock import SubjectClock
 
     summary = output.summary
     assert summary is not None
@@ -163,9 +166,10 @@ def _of_capture(spec: Clients, output: DriverOutput, whole: ScriptPart) -> Itera
     from pgdyno.analysis import sampled
     from pgdyno.analysis.finding import CheckResult, graded
     from pgdyno.analysis.validity import FAILED_SHARE_INVALID
-    from pgdyno.text import percent
     from pgdyno.workload.kind.sample import SampleKind, keys_given
     from pgdyno.workload.native_record import account_total
+
+    from ..base.text import percent
 
     if not isinstance(spec, SampleKind):
         return

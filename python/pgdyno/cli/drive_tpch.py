@@ -40,7 +40,7 @@ _DONE = {"insert": "inserted", "delete": "deleted"}
 
 def run(options: Mapping[str, Any], *, as_json: bool, keep_invalid: bool) -> None:
     """Drive what the options say, and print what each query took."""
-    from pgdyno.errors import Interrupted, RunInvalid
+    from ..base.errors import Interrupted, RunInvalid
 
     spec = _spec(options)
     try:
@@ -62,9 +62,10 @@ def given(name: str) -> bool:
 
 
 def _spec(options: Mapping[str, Any]) -> Tpch:
-    from pgdyno.errors import InputError
     from pgdyno.workload.kind.registry import workload_of
     from pgdyno.workload.kind.tpch import Tpch
+
+    from ..base.errors import InputError
 
     foreign = [f"--{name.replace('_', '-')}" for name in options if name not in (*_TAKEN, *_ALWAYS) and given(name)]
     if foreign:
@@ -109,15 +110,16 @@ def _drive(spec: Tpch, options: Mapping[str, Any]) -> Outcome:
 @contextlib.contextmanager
 def _server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server]:
     """The named server, or an embedded one that is removed afterwards."""
-    from pgdyno.endpoint import refuse_secrets
-    from pgdyno.host import preflight
-    from pgdyno.postgres import settings
-    from pgdyno.postgres.binaries import find_binaries
-    from pgdyno.postgres.remote import RemoteServer
-    from pgdyno.postgres.throwaway import throwaway
     from pgdyno.workload.fill import fill
     from pgdyno.world.existing_schema import require_schema_of
     from pgdyno.world.load_phase import require_whole
+
+    from ..base.endpoint import refuse_secrets
+    from ..machine import preflight
+    from ..server import settings
+    from ..server.binaries import find_binaries
+    from ..server.remote import RemoteServer
+    from ..server.throwaway import throwaway
 
     binaries, tables = find_binaries(options["pg_bin"]), spec.data_set()
     if options["dsn"] is not None:
@@ -142,7 +144,8 @@ def _server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server
 
 def _show(spec: Tpch, outcome: Outcome, wrong: list[str], *, as_json: bool) -> None:
     from pgdyno.cli.output import print_json, print_rows
-    from pgdyno.text import UNKNOWN, number
+
+    from ..base.text import UNKNOWN, number
 
     assert outcome.streams is not None and outcome.query_rows is not None
     record, account = outcome.streams, outcome.account

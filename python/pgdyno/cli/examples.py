@@ -12,7 +12,7 @@ _FOLDER, _ENDING = "experiments", ".toml"
 
 
 def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from pgdyno import installation
+    from ..base import installation
 
     names = sorted(path.stem for path in installation.data_folder(_FOLDER).glob(f"*{_ENDING}"))
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -79,8 +79,8 @@ def _of_database(table: dict[str, Any]) -> list[str]:
 
 def _copy_all(chosen: list[Path], folder: Path) -> list[Path]:
     """Copy the files with their scripts, all or none; returns the copies. :class:`InputError` for one that exists."""
-    from pgdyno import owner
-    from pgdyno.errors import InputError, OutputError
+    from ..base import owner
+    from ..base.errors import InputError, OutputError
 
     wanted = {folder / path.name: path for path in chosen}
     wanted |= {folder / script: path.parent / script for path in chosen for script in _scripts(path)}

@@ -114,9 +114,10 @@ def tpch(
       pgdyno generate tpch --scale 1 --updates 2 --out updates
       pgdyno generate tpch --scale 0.01 --out tpch-copy --for-copy --file lineitem --file orders --json
     """
-    from pgdyno.errors import InputError
-    from pgdyno.host import preflight
     from pgdyno.workload.tpch.files import SET
+
+    from ..base.errors import InputError
+    from ..machine import preflight
 
     if answers and updates is not None:
         raise InputError("--answers and --updates are different files", remedy="give one of them")
@@ -140,12 +141,13 @@ def _make(name: str, texts: list[str], out: Path, *, as_json: bool) -> None:
     """Have the engine make the files, and print what was made."""
     import contextlib
 
-    from pgdyno import _engine
     from pgdyno.cli.output import print_json, print_rows
     from pgdyno.cli.progress import Bar
 
+    from ..base import engine
+
     summary: dict[str, Any] = {}
-    with Bar() as bar, contextlib.closing(_engine.lines(["generate", name, *texts], {})) as lines:
+    with Bar() as bar, contextlib.closing(engine.lines(["generate", name, *texts], {})) as lines:
         for line in lines:
             if "progress" in line:
                 progress = line["progress"]
@@ -175,8 +177,9 @@ def _require_room(out: Path, input_bytes: float, *, gzip: bool) -> None:
     """Refuse to fill a disk. ``input_bytes`` is before any compression."""
     import shutil
 
-    from pgdyno.errors import HostError
     from pgdyno.workload.generated import GZIP_SHARE
+
+    from ..base.errors import HostError
 
     needed_bytes = input_bytes * (GZIP_SHARE if gzip else 1.0)
     there = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())

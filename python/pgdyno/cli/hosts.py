@@ -50,8 +50,9 @@ def keys(out: Path, names: tuple[str, ...], days: int, as_json: bool) -> None:
       pgdyno hosts keys --out keys --name alpha --name beta
       pgdyno hosts keys --out keys --name gamma
     """
-    from pgdyno.errors import InputError
     from pgdyno.hosts import keys as files
+
+    from ..base.errors import InputError
 
     own = () if (out / f"{files.AUTHORITY}.key").exists() else (files.SCHEDULER, files.COORDINATOR)
     if not own and not names:

@@ -37,10 +37,10 @@ def types(like: str | None, as_json: bool) -> None:
       pgdyno instance types --like r7i
       pgdyno instance types --json | jq -r '.types[] | select(.memory_bytes >= 1099511627776) | .instance'
     """
-    from pgdyno import _engine
+    from ..base import engine
 
     chosen = [] if like is None else [f"--like={like}"]
-    answer = _engine.run_json(["instance", "types", *chosen])
+    answer = engine.run_json(["instance", "types", *chosen])
     if as_json:
         print_json(answer)
         return
@@ -65,9 +65,9 @@ def show(instance: str, as_json: bool) -> None:
       pgdyno instance show m5.xlarge@2018-12
       pgdyno instance show vcpus=4,memory=16GiB --json
     """
-    from pgdyno import _engine
+    from ..base import engine
 
-    json = _engine.run_json(["instance", "spec", instance])
+    json = engine.run_json(["instance", "spec", instance])
     if as_json:
         print_json(json)
         return

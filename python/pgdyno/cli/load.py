@@ -132,7 +132,8 @@ def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_ru
       pgdyno load --restore service=pgdyno
     """
     from pgdyno.cli import load_result
-    from pgdyno.errors import InputError
+
+    from ..base.errors import InputError
 
     for name, (why, instead) in NEVER.items():
         if options.get(name):
@@ -154,8 +155,9 @@ def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_ru
 
 def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> LoadOptions:
     """The options in the loader's form. :class:`InputError` for invalid ones."""
-    from pgdyno.errors import InputError
     from pgdyno.loader import LoadOptions
+
+    from ..base.errors import InputError
 
     if not options["into"]:
         raise InputError("--into is missing", remedy='name the database: --into "host=db.example dbname=app user=me"')
@@ -198,7 +200,7 @@ def _words(text: str | None) -> list[str]:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     name, sign, column = text.partition("=")
     if not (name and sign and column):
@@ -207,6 +209,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _bytes(text: str | None, flag: str) -> int | None:
-    from pgdyno.quantity import parse_bytes
+    from ..base.quantity import parse_bytes
 
     return None if text is None else parse_bytes(text, flag)

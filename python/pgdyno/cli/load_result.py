@@ -20,8 +20,9 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 def run(result: LoadOptions, as_json: bool) -> None:
     """Load and show it. :class:`RowsRejected` when some rows were rejected."""
     from pgdyno.cli.progress import Bar
-    from pgdyno.errors import RowsRejected
     from pgdyno.loader import load_as_asked
+
+    from ..base.errors import RowsRejected
 
     with Bar() as bar:
         loaded = load_as_asked(result, LoadView(bar, as_json))

@@ -19,10 +19,12 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from pgdyno import __version__, owner
 from pgdyno.cli import streams
 from pgdyno.cli.terminal import WIDEST, HelpContext, fit, wants_colour
-from pgdyno.errors import (
+
+from .. import __version__
+from ..base import owner
+from ..base.errors import (
     EXIT_CODES,
     EXIT_FAILURE,
     EXIT_INTERRUPTED,
@@ -31,7 +33,7 @@ from pgdyno.errors import (
     PgdynoError,
     refused_by_machine,
 )
-from pgdyno.text import printable
+from ..base.text import printable
 
 COMMANDS: dict[str, str] = {
     "doctor": "Check what this machine can do, and clean up after killed runs.",
@@ -171,7 +173,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _print_bug(error: BaseException) -> int:
     import traceback
 
-    from pgdyno import installation
+    from ..base import installation
 
     traceback.print_exception(error)
     return print_error(

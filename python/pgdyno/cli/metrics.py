@@ -13,8 +13,8 @@ from pgdyno.cli.output import print_json, print_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.metrics.periods import Period
-    from pgdyno.metrics.samples import CounterHistory
+    from ..advise.metrics.periods import Period
+    from ..advise.metrics.samples import CounterHistory
 
 _STATISTICS = ("Sum", "Average", "Minimum", "Maximum", "SampleCount")
 _LISTEN = "127.0.0.1:9273"
@@ -70,7 +70,7 @@ def cloudwatch(
       pgdyno metrics cloudwatch results/20261121T124500Z-compare-5c0ffe/runs/00-gp3-r1 --measured
       sudo pgdyno metrics cloudwatch gp2-1 --metric BurstBalance --period 300 --json
     """
-    from pgdyno.metrics import datapoints, periods
+    from ..advise.metrics import datapoints, periods
 
     periods.require_period(period_s)
     wanted = datapoints.find_metrics(names)
@@ -126,8 +126,8 @@ def nvme(name: str, as_json: bool) -> None:
     Example:
       sudo pgdyno metrics nvme gp3-1 --json | jq .ebs_volume_performance_exceeded_iops
     """
-    from pgdyno.host import preflight, volume
-    from pgdyno.metrics.detailed import statistics
+    from ..advise.metrics.detailed import statistics
+    from ..machine import preflight, volume
 
     result = volume.find(name)
     preflight.require_root("reading a volume's counters")
@@ -164,8 +164,8 @@ def serve(names: tuple[str, ...], listen: str, watches: tuple[Path, ...], once: 
       sudo pgdyno metrics serve gp3-1 --once
       pgdyno metrics serve --diagnose watches
     """
-    from pgdyno.host import preflight
-    from pgdyno.metrics import server
+    from ..advise.metrics import server
+    from ..machine import preflight
 
     if names or not watches:
         preflight.require_root("reading the counters of volumes")
@@ -181,8 +181,8 @@ def serve(names: tuple[str, ...], listen: str, watches: tuple[Path, ...], once: 
 
 def _exposition(names: tuple[str, ...], watches: tuple[Path, ...], *, known: bool = False) -> str:
     """Volumes, verdicts, or both."""
-    from pgdyno.diagnose import open_metrics as verdicts
-    from pgdyno.metrics import open_metrics, server
+    from ..advise.diagnose import open_metrics as verdicts
+    from ..advise.metrics import open_metrics, server
 
     volumes = server.lines(names, known=known) if names or not watches else []
     return open_metrics.exposition([*volumes, *verdicts.lines(watches)])
@@ -197,7 +197,7 @@ def names_command(as_json: bool) -> None:
     Example:
       pgdyno metrics names
     """
-    from pgdyno.metrics.cloudwatch import METRICS
+    from ..advise.metrics.cloudwatch import METRICS
 
     if as_json:
         keys = ("namespace", "name", "unit", "statistic", "meaning")
@@ -208,11 +208,11 @@ def names_command(as_json: bool) -> None:
 
 def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[CounterHistory, list[Period]]]:
     """The volumes of a run or of the machine, each with its minutes."""
-    from pgdyno.errors import InputError
-    from pgdyno.host import preflight
-    from pgdyno.host.volume import find, list_volumes
-    from pgdyno.metrics import periods, samples
-    from pgdyno.store import open_run
+    from ..advise.metrics import periods, samples
+    from ..base.errors import InputError
+    from ..machine import preflight
+    from ..machine.volume import find, list_volumes
+    from ..results import open_run
 
     path = Path(source)
     # A directory beside which a volume has the same name, as `data`, is not meant unless it is a run's.
@@ -235,7 +235,7 @@ def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Coun
 
 
 def _print_minutes(samples: CounterHistory, minutes: Sequence[Period], *, titled: bool) -> None:
-    from pgdyno.metrics import table
+    from ..advise.metrics import table
 
     if titled:
         click.echo(f"{samples.volume}:")
@@ -246,7 +246,7 @@ def _print_minutes(samples: CounterHistory, minutes: Sequence[Period], *, titled
 
 
 def _when(unix_s: int, whole: bool) -> str:
-    from pgdyno.metrics.datapoints import timestamp
+    from ..advise.metrics.datapoints import timestamp
 
     return timestamp(unix_s).removesuffix("+00:00") + ("" if whole else "*")
 

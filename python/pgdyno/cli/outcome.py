@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.flow.plan import ExperimentPlan
-    from pgdyno.goal import Goal
+
+    from ..base.goal import Goal
 
 
 def execute_and_show(
@@ -30,12 +31,13 @@ def execute_and_show(
     from pgdyno.analysis.compare import summarise
     from pgdyno.analysis.power_cuts import cuts_of
     from pgdyno.cli.progress import Display
-    from pgdyno.errors import EXIT_INVALID, CutFailed, RunInvalid
     from pgdyno.flow.listener import Listener
     from pgdyno.flow.run import execute
     from pgdyno.flow.schedule import allowance
     from pgdyno.report import document, print_table, write_report
-    from pgdyno.store import results_root
+
+    from ..base.errors import EXIT_INVALID, CutFailed, RunInvalid
+    from ..results import results_root
 
     with Display(plan, allowance(plan.experiment, plan.directory, budget_s).left_s) as display:
         directory = execute(
@@ -73,6 +75,6 @@ def _words(plan: ExperimentPlan) -> list[str]:
     dsn = plan.experiment.arms[0].world.dsn
     if not dsn:
         return sys.argv[1:]
-    from pgdyno.endpoint import public_dsn
+    from ..base.endpoint import public_dsn
 
     return [word.replace(dsn, public_dsn(dsn)) for word in sys.argv[1:]]

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from pgdyno.cli.terminal import columns
-from pgdyno.text import fitted
+
+from ..base.text import fitted
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:

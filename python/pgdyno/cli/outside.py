@@ -10,20 +10,22 @@ import os
 import shutil
 from pathlib import Path
 
-from pgdyno import _build, owner
-from pgdyno.errors import HostError
-from pgdyno.host import cgroup, clean, dirty_limits, paths, preflight
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.process import matching, read_link
-from pgdyno.host.volume import list_volumes
 from pgdyno.loader import undo
-from pgdyno.postgres import publish
+
+from .. import _build
+from ..base import owner
+from ..base.errors import HostError
+from ..machine import cgroup, clean, dirty_limits, paths, preflight
+from ..machine.journal import HostJournal
+from ..machine.process import matching, read_link
+from ..machine.volume import list_volumes
+from ..server import publish
 
 _STATE = (
     *("volumes", "claims", "journal", "mounts", "instances", "postgres"),
     *("clean.lock", "failed-attach.log", "dirty_limits.json"),
 )
-"""What is below a state directory (:mod:`pgdyno.host`, :mod:`pgdyno.postgres.cluster`, ``crates/emulate``)."""
+"""What is below a state directory (:mod:`pgdyno.machine`, :mod:`pgdyno.server.cluster`, ``crates/emulate``)."""
 
 
 def remove() -> tuple[list[str], list[str]]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.cli.streams import drawn
 from pgdyno.cli.terminal import is_live
-from pgdyno.quantity import duration_words
-from pgdyno.text import number, printable
+
+from ..base.quantity import duration_words
+from ..base.text import number, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +100,8 @@ class Display(_ProgressBar):
     def finished(self, cell: Cell, path: Path) -> None:
         """Show what a run came to."""
         from pgdyno.analysis.headline import headline_of
-        from pgdyno.store import open_run
+
+        from ..results import open_run
 
         self._done_cells += 1
         self._done_s += self._run_s(cell)

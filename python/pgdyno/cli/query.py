@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from pgdyno.store.query import QueryResult
+    from ..results.query import QueryResult
 
 
 class _CommandWithViews(click.Command):
     """Lists the views at the end of the help, from where they are defined."""
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from pgdyno.store.query import describe_views
+        from ..results.query import describe_views
 
         with formatter.section("Views"):
             formatter.write_text("Every view begins with experiment_id, run_id, arm, block.")
@@ -39,9 +39,10 @@ def command(sql: str, results: Path | None, as_json: bool, as_csv: bool) -> None
       pgdyno query "DESCRIBE throughput"
     """
     from pgdyno.analysis.validity import judge
-    from pgdyno.errors import InputError
-    from pgdyno.store.names import results_root
-    from pgdyno.store.query import query
+
+    from ..base.errors import InputError
+    from ..results.names import results_root
+    from ..results.query import query
 
     if as_json and as_csv:
         raise InputError("--json and --csv exclude each other", remedy="use one of them")
@@ -91,7 +92,8 @@ def _print_csv(result: QueryResult) -> None:
 def _print_table(result: QueryResult) -> None:
     """Columns side by side, numbers to the right; the number of rows on standard error."""
     from pgdyno.cli.terminal import columns
-    from pgdyno.text import fitted
+
+    from ..base.text import fitted
 
     texts = [[_text(value) for value in row] for row in result.rows]
     numeric = [

@@ -68,9 +68,10 @@ def command(
 
     from pgdyno.analysis.compare import summarise
     from pgdyno.cli.streams import drawn
-    from pgdyno.errors import InputError
-    from pgdyno.goal import parse_goal
     from pgdyno.report import document, print_table, write_report
+
+    from ..base.errors import InputError
+    from ..base.goal import parse_goal
 
     directories = [_directory(result, root) for result in results]
     if summary:
@@ -145,9 +146,9 @@ def _directory(result: str, root: Path | None) -> Path:
     """The directory of an experiment from its path or its name; refused with what it is instead."""
     import shlex
 
-    from pgdyno import installation
-    from pgdyno.errors import InputError
-    from pgdyno.store import results_root
+    from ..base import installation
+    from ..base.errors import InputError
+    from ..results import results_root
 
     for candidate in (Path(result), results_root(root) / result):
         try:

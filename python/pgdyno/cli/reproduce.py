@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from pgdyno.flow.listener import Listener
     from pgdyno.flow.plan import ExperimentPlan
     from pgdyno.published import PublishedDocument
-    from pgdyno.reproduce.library import DocumentLibrary
-    from pgdyno.reproduce.results import ExperimentResult
-    from pgdyno.reproduce.told import DocumentResult
-    from pgdyno.reproduce.work import ReproduceJob
+
+    from ..published.reproduce.library import DocumentLibrary
+    from ..published.reproduce.results import ExperimentResult
+    from ..published.reproduce.told import DocumentResult
+    from ..published.reproduce.work import ReproduceJob
 
 
 def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from pgdyno import installation
+    from ..base import installation
 
     names = sorted(path.stem for path in installation.data_folder("catalog/published").glob("*.toml"))
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -67,7 +68,7 @@ def command(document: str | None, only_list: bool, as_json: bool, **options: Any
       sudo pgdyno reproduce --full --budget 2h
       pgdyno reproduce io2 --from results --json
     """
-    from pgdyno.reproduce.library import library
+    from ..published.reproduce.library import library
 
     document_library = library()
     chosen = document_library.chosen(document)
@@ -89,7 +90,7 @@ def _reproduce(
     html: Path | None,
     keep_invalid: bool,
 ) -> None:
-    from pgdyno.errors import EXIT_INVALID, InputError, RunInvalid
+    from ..base.errors import EXIT_INVALID, InputError, RunInvalid
 
     if recorded is not None and (budget is not None or results is not None):
         raise InputError("--from runs nothing", remedy="omit --budget and --results")
@@ -98,7 +99,7 @@ def _reproduce(
     output = _told(chosen, known)
     _print(output, as_json)
     if html is not None:
-        from pgdyno.reproduce.page import write_page
+        from ..published.reproduce.page import write_page
 
         write_page(output, html)
         click.echo(f"page: {html}", err=as_json)
@@ -120,9 +121,9 @@ def _made(
     full: bool,
 ) -> list[ReproduceJob]:
     """The experiment files with the runs that were there or are made now."""
-    from pgdyno.quantity import duration_words, parse_seconds
-    from pgdyno.reproduce.work import carry_out, fitting, jobs_of
-    from pgdyno.store import results_root
+    from ..base.quantity import duration_words, parse_seconds
+    from ..published.reproduce.work import carry_out, fitting, jobs_of
+    from ..results import results_root
 
     budget_s = math.inf if budget is None else parse_seconds(budget, "--budget")
     root = results_root(results).absolute()
@@ -167,15 +168,15 @@ def _watched(planned: ExperimentPlan, left_s: float) -> Iterator[Listener]:
 def _recorded(
     library: DocumentLibrary, chosen: Sequence[PublishedDocument], folder: Path
 ) -> dict[str, ExperimentResult]:
-    from pgdyno.reproduce.results import recorded_in
+    from ..published.reproduce.results import recorded_in
 
     return recorded_in(folder, [library.experiment(run) for document in chosen for run in document.run])
 
 
 def _told(chosen: Sequence[PublishedDocument], known: dict[str, ExperimentResult]) -> list[DocumentResult]:
-    from pgdyno.catalog import Catalog
-    from pgdyno.errors import EngineMissing
-    from pgdyno.reproduce.told import tell
+    from ..base.catalog import Catalog
+    from ..base.errors import EngineMissing
+    from ..published.reproduce.told import tell
 
     try:
         with Catalog() as catalog:
@@ -185,10 +186,10 @@ def _told(chosen: Sequence[PublishedDocument], known: dict[str, ExperimentResult
 
 
 def _print(results: Sequence[DocumentResult], as_json: bool) -> None:
-    from pgdyno.reproduce import words
+    from ..published.reproduce import words
 
     if as_json:
-        from pgdyno.reproduce.document import document_of
+        from ..published.reproduce.document import document_of
 
         click.echo(document_of(results).model_dump_json(indent=2))
         return
@@ -212,7 +213,8 @@ def _require_all(jobs: Sequence[ReproduceJob]) -> None:
 
 def _print_list(library: DocumentLibrary, chosen: Sequence[PublishedDocument], as_json: bool) -> None:
     from pgdyno.cli.output import print_json
-    from pgdyno.reproduce.work import jobs_of
+
+    from ..published.reproduce.work import jobs_of
 
     documents: list[dict[str, Any]] = []
     for document in chosen:
@@ -245,7 +247,7 @@ def _print_list(library: DocumentLibrary, chosen: Sequence[PublishedDocument], a
 
 
 def _print_listed(documents: Sequence[dict[str, Any]]) -> None:
-    from pgdyno.text import times
+    from ..base.text import times
 
     totals = {False: 0.0, True: 0.0}
     for document in documents:
@@ -270,7 +272,7 @@ def _seconds(job: ReproduceJob) -> float | None:
 
 def _takes(document: dict[str, Any]) -> str:
     """What an experiment takes, and what with ``--full``."""
-    from pgdyno.quantity import duration_words
+    from ..base.quantity import duration_words
 
     full = f"about {duration_words(document['seconds'])}"
     if document["full_only"]:
@@ -281,7 +283,7 @@ def _takes(document: dict[str, Any]) -> str:
 
 def _times(takes: dict[bool, float]) -> str:
     """What ``--quick`` and ``--full`` take."""
-    from pgdyno.quantity import duration_words
+    from ..base.quantity import duration_words
 
     quick, full = (f"about {duration_words(takes[each])}" if takes[each] else "no runs" for each in (False, True))
     return f"--quick {quick}, --full {full}"

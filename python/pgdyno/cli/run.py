@@ -87,9 +87,10 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
-    from pgdyno.goal import parse_goal
     from pgdyno.hosts.file import read
-    from pgdyno.quantity import parse_seconds
+
+    from ..base.goal import parse_goal
+    from ..base.quantity import parse_seconds
 
     if options["resume"] is not None:
         options["resume"] = _directory(options["resume"], options["results"])
@@ -120,7 +121,8 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
 
 def _spread(options: dict[str, Any]) -> SpreadOptions | None:
     from pgdyno.cli.spread import hosts_of
-    from pgdyno.errors import InputError
+
+    from ..base.errors import InputError
 
     spread = hosts_of(options["spread"], options["keys"], mixed=options["mixed"])
     if spread is None:
@@ -133,10 +135,11 @@ def _spread(options: dict[str, Any]) -> SpreadOptions | None:
 
 
 def _experiment(file: Path | None, options: dict[str, Any], hosts: HostsFile | None) -> Experiment:
-    from pgdyno.errors import InputError
     from pgdyno.experiment import read_experiment
     from pgdyno.flow.resume import recorded
     from pgdyno.world import world_of
+
+    from ..base.errors import InputError
 
     flags = {key: (f"--{key}", options[key]) for key in ("seed", "replicates") if options[key] is not None}
     if options["goal"] is not None and file is not None:
@@ -174,7 +177,7 @@ def _require_consent(experiment: Experiment, *, yes_write: bool) -> None:
 
 def _directory(resume: Path, results: Path | None) -> Path:
     """The directory of an experiment by its path or its name."""
-    from pgdyno.store import results_root
+    from ..results import results_root
 
     named = results_root(results) / resume
     return (named if not resume.exists() and named.is_dir() else resume).absolute()
@@ -184,7 +187,7 @@ def _arms(experiment: Experiment, only: tuple[str, ...]) -> list[int]:
     """Indexes of the arms that ``--only`` names, by label or by number (which distinguishes arms with the same label)."""
     import difflib
 
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     labels = [arm.label for arm in experiment.arms]
     chosen: list[int] = []
@@ -204,7 +207,8 @@ def _print_plan(planned: ExperimentPlan, as_json: bool, at_once_s: float | None)
     import json
 
     from pgdyno.flow.plan import begun
-    from pgdyno.quantity import duration_words
+
+    from ..base.quantity import duration_words
 
     count = begun(planned, at_once_s)
     total_s = planned.load_s + planned.cells_s
@@ -262,7 +266,7 @@ def _print_plan(planned: ExperimentPlan, as_json: bool, at_once_s: float | None)
 
 def _memory_words(needed_bytes: int) -> str:
     """What is needed beside what is there now: more than that is refused when filling begins."""
-    from pgdyno.host.memory import memory_available_bytes
+    from ..machine.memory import memory_available_bytes
 
     available_bytes = memory_available_bytes()
     short = "; filling will be refused" if available_bytes < needed_bytes else ""
@@ -285,7 +289,7 @@ def _power_cuts(planned: ExperimentPlan) -> dict[str, Any] | None:
 
 def _duration(seconds: float, longest_s: float) -> str:
     """The estimated time of a run, and its maximum if that is longer."""
-    from pgdyno.quantity import duration_words
+    from ..base.quantity import duration_words
 
     return (
         duration_words(seconds)

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.store.reader import StoredExperiment
+    from ..results.reader import StoredExperiment
 
 
 @click.command(short_help="List the recorded experiments and runs.")
@@ -31,8 +31,8 @@ def command(results: Path | None, as_json: bool) -> None:
       pgdyno runs
       pgdyno runs --json | jq -r '.experiments[].path'
     """
-    from pgdyno.store.names import results_root
-    from pgdyno.store.reader import list_experiments
+    from ..results.names import results_root
+    from ..results.reader import list_experiments
 
     root = results_root(results)
     unreadable: dict[Path, str] = {}

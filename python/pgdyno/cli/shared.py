@@ -43,8 +43,8 @@ def _bounds(kind: click.IntRange | click.FloatRange) -> str:
 
 def require_consent(what: str, dsn: str, *, yes_write: bool) -> None:
     """Refuse to send ``what`` to a server of the user's unless its flag says that it may be changed. :class:`InputError`."""
-    from pgdyno.endpoint import public_dsn
-    from pgdyno.errors import InputError
+    from ..base.endpoint import public_dsn
+    from ..base.errors import InputError
 
     if not yes_write:
         raise InputError(

@@ -11,13 +11,15 @@ import click
 from pgdyno.cli import complete, shared
 from pgdyno.cli.spread import hosts_of
 from pgdyno.cli.terminal import columns
-from pgdyno.errors import InputError
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from pgdyno.hosts.spread import SpreadOptions
-    from pgdyno.size.advice import Advice
-    from pgdyno.size.many import File, Terms
-    from pgdyno.size.measured import DeviceSamples
+
+    from ..advise.size.advice import Advice
+    from ..advise.size.many import File, Terms
+    from ..advise.size.measured import DeviceSamples
 
 WATCH_S = 60.0
 """How long ``--live`` watches by default."""
@@ -113,8 +115,8 @@ def command(
       pgdyno size --iostat load.txt --bought gp3:size=250GiB,iops=8000
       pgdyno size --iostat 'hosts/*.txt' --type gp3 --size 500GiB --size 'db7*=2TiB'
     """
-    from pgdyno.quantity import parse_seconds
-    from pgdyno.size.many import Terms
+    from ..advise.size.many import Terms
+    from ..base.quantity import parse_seconds
 
     interval_s = None if interval is None else _interval_s(interval)
     size_bytes, sizes_bytes = _sizes(sizes)
@@ -147,7 +149,7 @@ def _flag(files: dict[str, Path | None]) -> str:
 
 def _sizes(texts: tuple[str, ...]) -> tuple[int | None, tuple[tuple[str, int], ...]]:
     """The size of all, and those of some by the pattern of their name. :class:`InputError` where one is none."""
-    from pgdyno.quantity import parse_bytes
+    from ..base.quantity import parse_bytes
 
     common, own = None, []
     for text in texts:
@@ -168,7 +170,7 @@ def _sizes(texts: tuple[str, ...]) -> tuple[int | None, tuple[tuple[str, int], .
 
 def _interval_s(text: str) -> float:
     """The length in seconds; :class:`InputError` if it is not a time above 0."""
-    from pgdyno.quantity import parse_seconds
+    from ..base.quantity import parse_seconds
 
     seconds = parse_seconds(text, "--interval")
     if seconds <= 0:
@@ -186,8 +188,9 @@ def _measured(
 ) -> DeviceSamples | list[File]:
     """The named load, or the files of a pattern; :class:`InputError` if there is none, or more than one."""
     from pgdyno.loader.source import matching
-    from pgdyno.size.many import File
-    from pgdyno.size.reading import live as live_reading
+
+    from ..advise.size.many import File
+    from ..advise.size.reading import live as live_reading
 
     named = {flag: path for flag, path in files.items() if path is not None}
     if len(named) + (live is not None) != 1:
@@ -249,7 +252,8 @@ def _share(text: str) -> float:
 def _show_many(files: list[File], terms: Terms, where: SpreadOptions | None, as_json: bool) -> None:
     """An answer for each file, and the total. :class:`InputError` at the end where a file was wrong."""
     from pgdyno.cli.output import print_json
-    from pgdyno.size import many
+
+    from ..advise.size import many
 
     many.require_sizes(files, terms)
     questions = [many.FileRequest(file, terms) for file in files]
@@ -275,10 +279,10 @@ def _show_many(files: list[File], terms: Terms, where: SpreadOptions | None, as_
 
 
 def _show(advice: Advice, as_json: bool, html: Path | None) -> None:
-    from pgdyno.size import document, table
+    from ..advise.size import document, table
 
     if html is not None:
-        from pgdyno.size.page import write_page
+        from ..advise.size.page import write_page
 
         write_page(advice, html)
     if as_json:

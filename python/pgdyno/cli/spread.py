@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,8 +23,8 @@ import threading
 from collections.abc import Iterator
 from typing import IO, Any, TextIO, cast
 
-from pgdyno.errors import OutputError
-from pgdyno.text import printable
+from ..base.errors import OutputError
+from ..base.text import printable
 
 _REPLACING = "pgdyno.replacing"
 """How what the encoding of standard output lacks is written."""
@@ -97,7 +97,7 @@ class _Exact(_Door):
 
 
 def drawn(stream: TextIO) -> IO[str]:
-    """The stream for what pgdyno draws itself; names in it must be :func:`~pgdyno.text.printable`."""
+    """The stream for what pgdyno draws itself; names in it must be :func:`~pgdyno.base.text.printable`."""
     return cast("IO[str]", _LinePainter(stream)) if isinstance(stream, _Stream) else stream
 
 

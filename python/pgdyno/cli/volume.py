@@ -21,8 +21,8 @@ from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
 if TYPE_CHECKING:
-    from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.volume import AttachedVolume, Cache
+    from ..machine.file_system import FileSystem
+    from ..machine.volume import AttachedVolume, Cache
 
 
 @click.group(short_help="Attach, list, measure, modify, fail and detach emulated volumes.")
@@ -121,11 +121,12 @@ def attach(
       sudo pgdyno volume attach 4xgp3:chunk=64KiB --mount /mnt/data --instance db --type r6g.2xlarge
       sudo pgdyno volume attach gp3 --mount /mnt/wal2 --instance db
     """
-    from pgdyno import catalog
     from pgdyno.cli import volume_notes
-    from pgdyno.errors import InputError
-    from pgdyno.host import volume
-    from pgdyno.quantity import parse_bytes
+
+    from ..base import catalog
+    from ..base.errors import InputError
+    from ..base.quantity import parse_bytes
+    from ..machine import volume
 
     if mount is None and not no_mount:
         raise InputError("the mount point is missing", remedy="use --mount DIR, or --no-mount for a bare block device")
@@ -173,8 +174,9 @@ def list_command(as_json: bool) -> None:
       pgdyno volume list --json | jq -r '.volumes[].block_device'
     """
     from pgdyno.cli import volume_notes
-    from pgdyno.host import paths, volume
-    from pgdyno.host.unfinished import unfinished
+
+    from ..machine import paths, volume
+    from ..machine.unfinished import unfinished
 
     volumes, states = volume.list_volumes(), volume.states()
     rest = unfinished(paths.state_dir())
@@ -206,7 +208,8 @@ def stats(name: str, as_json: bool) -> None:
       sudo pgdyno volume stats gp3-1 --json | jq .counters
     """
     from pgdyno.cli import volume_notes
-    from pgdyno.host import preflight, volume
+
+    from ..machine import preflight, volume
 
     result = volume.find(name)
     preflight.require_root("reading a volume's counters")
@@ -254,7 +257,7 @@ def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: boo
       sudo pgdyno volume modify data gp3:size=200GiB,iops=16000,throughput=500 --optimizing 0
       sudo pgdyno volume modify data io2bx:size=200GiB,iops=16000
     """
-    from pgdyno.host import preflight, volume
+    from ..machine import preflight, volume
 
     result = volume.find(name)
     preflight.require_root("modifying a volume")
@@ -283,9 +286,9 @@ def detach(name: str, save_image: Path | None) -> None:
     Example:
       sudo pgdyno volume detach gp3-1
     """
-    from pgdyno.errors import InputError
-    from pgdyno.host import preflight, snapshot_file, volume
-    from pgdyno.host.unfinished import UnfinishedVolume
+    from ..base.errors import InputError
+    from ..machine import preflight, snapshot_file, volume
+    from ..machine.unfinished import UnfinishedVolume
 
     result = volume.find_any(name)
     preflight.require_root("detaching a volume")
@@ -314,7 +317,7 @@ def detach(name: str, save_image: Path | None) -> None:
 
 
 def _row(volume: AttachedVolume, state: str) -> list[str]:
-    from pgdyno.host import mounts
+    from ..machine import mounts
 
     mount = str(volume.mount) if volume.mount is not None else "-"
     if volume.mount is not None and state.startswith("serving") and not mounts.is_mount_point(volume.mount):

@@ -13,7 +13,7 @@ from pgdyno.cli.output import print_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.host.volume import AttachedVolume
+    from ..machine.volume import AttachedVolume
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -100,7 +100,7 @@ def latency(
       sudo pgdyno volume fail data latency --add 500ms --reads 50% --for 15min
       sudo pgdyno volume fail data latency --scenario intermittent
     """
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     if (add is None) == (scenario is None):
         raise InputError("latency needs either --add or --scenario", remedy="use for example --add 500ms")
@@ -140,8 +140,8 @@ def error(
       sudo pgdyno volume fail wal error --reads 0% --once
       sudo pgdyno volume fail data error --offset 1GiB --length 64KiB
     """
-    from pgdyno.errors import InputError
-    from pgdyno.quantity import parse_bytes
+    from ..base.errors import InputError
+    from ..base.quantity import parse_bytes
 
     begin = 0 if offset is None else parse_bytes(offset, "--offset")
     if length is None and offset is not None:
@@ -179,7 +179,7 @@ def heal(name: str, as_json: bool) -> None:
     Example:
       sudo pgdyno volume heal data
     """
-    from pgdyno.host import preflight, volume
+    from ..machine import preflight, volume
 
     result = volume.find(name)
     preflight.require_root("healing a volume")
@@ -196,9 +196,9 @@ def _inject(
     reads: str = "100%",
     writes: str = "100%",
 ) -> None:
-    from pgdyno.errors import InputError
-    from pgdyno.host import preflight, volume
-    from pgdyno.quantity import parse_seconds
+    from ..base.errors import InputError
+    from ..base.quantity import parse_seconds
+    from ..machine import preflight, volume
 
     fault: dict[str, Any] = {
         "kind": kind,
@@ -231,8 +231,8 @@ def _print(volume: AttachedVolume, answer: Mapping[str, Any], as_json: bool) -> 
 
 def _share_ppm(text: str, flag: str) -> int:
     """Parts per million of ``50%`` or ``0.1%``."""
-    from pgdyno.errors import InputError
-    from pgdyno.quantity import share_ppm
+    from ..base.errors import InputError
+    from ..base.quantity import share_ppm
 
     number = share_ppm(text)
     if number is None:
@@ -241,8 +241,8 @@ def _share_ppm(text: str, flag: str) -> int:
 
 
 def _latency_ns(text: str) -> int:
-    from pgdyno.errors import InputError
-    from pgdyno.quantity import LATENCY_NS, in_units
+    from ..base.errors import InputError
+    from ..base.quantity import LATENCY_NS, in_units
 
     units = in_units(text, LATENCY_NS)
     if units is None:

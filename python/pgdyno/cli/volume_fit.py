@@ -14,11 +14,12 @@ import click
 
 from pgdyno.cli.streams import drawn
 from pgdyno.cli.terminal import is_live
-from pgdyno.text import printable
+
+from ..base.text import printable
 
 if TYPE_CHECKING:
-    from pgdyno.twin.fit import Twin
-    from pgdyno.twin.measure import Tell
+    from ..advise.twin.fit import Twin
+    from ..advise.twin.measure import Tell
 
 
 @click.command(name="fit")
@@ -43,13 +44,14 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
       sudo pgdyno volume fit /var/lib/postgresql -o mine.toml
       sudo pgdyno compare mine.toml gp3
     """
-    from pgdyno import __version__, catalog
-    from pgdyno.host import paths, preflight
-    from pgdyno.twin import file
-    from pgdyno.twin.fit import fit as fit_to
-    from pgdyno.twin.jobs import require_fio
-    from pgdyno.twin.measure import JobSchedule, measure
-    from pgdyno.twin.target import MIB, opened
+    from .. import __version__
+    from ..advise.twin import file
+    from ..advise.twin.fit import fit as fit_to
+    from ..advise.twin.jobs import require_fio
+    from ..advise.twin.measure import JobSchedule, measure
+    from ..advise.twin.target import MIB, opened
+    from ..base import catalog
+    from ..machine import paths, preflight
 
     region_bytes = _region(region)
     file.require_writable(output)
@@ -89,10 +91,10 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
 
 
 def _region(text: str) -> int:
-    from pgdyno.errors import InputError
-    from pgdyno.quantity import parse_bytes
-    from pgdyno.twin.measure import LEAST_REGION_MIB
-    from pgdyno.twin.target import MIB
+    from ..advise.twin.measure import LEAST_REGION_MIB
+    from ..advise.twin.target import MIB
+    from ..base.errors import InputError
+    from ..base.quantity import parse_bytes
 
     region_bytes = parse_bytes(text, "--region") // MIB * MIB
     if region_bytes < LEAST_REGION_MIB * MIB:

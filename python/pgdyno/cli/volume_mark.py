@@ -19,8 +19,8 @@ def mark(name: str, text: str) -> None:
     Example:
       sudo pgdyno volume mark logged "checkpoint begins"
     """
-    from pgdyno.host import preflight, volume
-    from pgdyno.text import size
+    from ..base.text import size
+    from ..machine import preflight, volume
 
     result = volume.find(name)
     preflight.require_root("marking a write log")

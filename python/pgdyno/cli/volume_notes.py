@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli.output import print_json
-from pgdyno.quantity import duration_words
+
+from ..base.quantity import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from pgdyno.host.volume import AttachedVolume
-    from pgdyno.specification import VolumeSpec
+    from ..base.specification import VolumeSpec
+    from ..machine.volume import AttachedVolume
 
 _LONG_FORMAT_BYTES = 8 << 40
 """From here on mkfs.ext4 takes ten seconds or more on two cores."""

@@ -14,7 +14,7 @@ from pgdyno.cli.terminal import columns
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.retention.days import Day
+    from ..durability.retention.days import Day
 
 _DAYS_MAX = 3660
 
@@ -76,7 +76,7 @@ def policy(
       pgdyno volume policy snapshots.toml --dry-run 90d --size 500GiB --changed 20GiB
       sudo pgdyno volume policy snapshots.toml --volume orders
     """
-    from pgdyno.errors import InputError
+    from ..base.errors import InputError
 
     if (span is None) == (not names and instance is None):
         raise InputError(
@@ -96,12 +96,12 @@ def _run(
     import math
     import time
 
-    from pgdyno.catalog import Catalog
-    from pgdyno.errors import InputError
-    from pgdyno.host import paths, preflight, volume
-    from pgdyno.quantity import parse_mib_per_s, parse_seconds
-    from pgdyno.retention.keeper import Keeper
-    from pgdyno.retention.policy import read_policy
+    from ..base.catalog import Catalog
+    from ..base.errors import InputError
+    from ..base.quantity import parse_mib_per_s, parse_seconds
+    from ..durability.retention.keeper import Keeper
+    from ..durability.retention.policy import read_policy
+    from ..machine import paths, preflight, volume
 
     def volumes() -> list[volume.AttachedVolume]:
         of_instance = [
@@ -136,13 +136,14 @@ def _run(
 
 def _look(file: Path, span: str, size: str, changed: str, begin: str | None, *, as_json: bool) -> None:
     """The days of the dry run."""
-    from pgdyno import text
-    from pgdyno.catalog import Catalog
     from pgdyno.cli.output import print_json
-    from pgdyno.errors import InputError
-    from pgdyno.quantity import parse_bytes
-    from pgdyno.retention.days import Data, days
-    from pgdyno.retention.policy import DAY_S, read_policy, span_s
+
+    from ..base import text
+    from ..base.catalog import Catalog
+    from ..base.errors import InputError
+    from ..base.quantity import parse_bytes
+    from ..durability.retention.days import Data, days
+    from ..durability.retention.policy import DAY_S, read_policy, span_s
 
     count = round(span_s(span, "--dry-run") / DAY_S)
     if not 1 <= count <= _DAYS_MAX:
@@ -177,7 +178,7 @@ def _look(file: Path, span: str, size: str, changed: str, begin: str | None, *, 
 
 
 def _row(day: Day) -> list[str]:
-    from pgdyno import text
+    from ..base import text
 
     return [
         day.date.isoformat(),

@@ -12,7 +12,7 @@ from pgdyno.cli.output import print_json, print_rows
 from pgdyno.cli.shared import PathParameter
 
 if TYPE_CHECKING:
-    from pgdyno.host.snapshot_file import VolumeSnapshot
+    from ..machine.snapshot_file import VolumeSnapshot
 
 
 class _TakeUnlessNamed(click.Group):
@@ -66,11 +66,11 @@ def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json
       sudo pgdyno volume snapshot take shop shop-wal
       sudo pgdyno volume snapshot take --instance db --rate 50MiB/s
     """
-    from pgdyno.errors import InputError
-    from pgdyno.host import preflight, volume
-    from pgdyno.host import snapshot as snapshots
-    from pgdyno.quantity import duration_words, parse_mib_per_s
-    from pgdyno.text import size
+    from ..base.errors import InputError
+    from ..base.quantity import duration_words, parse_mib_per_s
+    from ..base.text import size
+    from ..machine import preflight, volume
+    from ..machine import snapshot as snapshots
 
     if bool(names) == (instance is not None):
         raise InputError("a snapshot needs the names of volumes, or --instance", remedy="use one of them")
@@ -106,9 +106,9 @@ def delete(names: tuple[str, ...], as_json: bool) -> None:
     Example:
       sudo pgdyno volume snapshot delete snap-1
     """
-    from pgdyno.host import paths, preflight, snapshot_delete
-    from pgdyno.host import snapshot as snapshots
-    from pgdyno.text import size
+    from ..base.text import size
+    from ..machine import paths, preflight, snapshot_delete
+    from ..machine import snapshot as snapshots
 
     results = [snapshots.find(name) for name in dict.fromkeys(names)]
     early_usd = volume_snapshot_tier.early_usd(results)
@@ -141,10 +141,10 @@ def snapshots_command(as_json: bool) -> None:
     """
     import time
 
-    from pgdyno.catalog import Catalog
-    from pgdyno.host import snapshot as snapshots
-    from pgdyno.quantity import duration_words
-    from pgdyno.text import money, size
+    from ..base.catalog import Catalog
+    from ..base.quantity import duration_words
+    from ..base.text import money, size
+    from ..machine import snapshot as snapshots
 
     results, now = snapshots.list_snapshots(), time.time()
     with Catalog() as catalog:
@@ -218,10 +218,11 @@ def restore(
     import time
 
     from pgdyno.cli import volume_notes
-    from pgdyno.errors import InputError
-    from pgdyno.host import preflight, snapshot_fast
-    from pgdyno.host import snapshot as snapshots
-    from pgdyno.specification import init_of
+
+    from ..base.errors import InputError
+    from ..base.specification import init_of
+    from ..machine import preflight, snapshot_fast
+    from ..machine import snapshot as snapshots
 
     if (mount is None) != no_mount:
         raise InputError(

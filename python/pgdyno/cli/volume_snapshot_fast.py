@@ -10,7 +10,7 @@ from pgdyno.cli import complete
 from pgdyno.cli.shared import Integer
 
 if TYPE_CHECKING:
-    from pgdyno.host.snapshot_file import VolumeSnapshot
+    from ..machine.snapshot_file import VolumeSnapshot
 
 
 @click.command()
@@ -31,8 +31,9 @@ def fsr(names: tuple[str, ...], zones: int | None, off: bool, as_json: bool) -> 
     import time
 
     from pgdyno.cli.output import print_json
-    from pgdyno.host import paths, preflight, snapshot_fast
-    from pgdyno.host import snapshot as snapshots
+
+    from ..machine import paths, preflight, snapshot_fast
+    from ..machine import snapshot as snapshots
 
     results = [snapshots.find(name) for name in dict.fromkeys(names)]
     preflight.require_root("changing a snapshot")
@@ -49,17 +50,17 @@ def fsr(names: tuple[str, ...], zones: int | None, off: bool, as_json: bool) -> 
 def _document(snapshot: VolumeSnapshot, now_unix_s: float) -> dict[str, object]:
     from dataclasses import asdict
 
-    from pgdyno.host import snapshot_fast
+    from ..machine import snapshot_fast
 
     bucket = asdict(snapshot_fast.credits_at(snapshot, now_unix_s)) if snapshot.fast_zones else None
     return {"name": snapshot.name, "zones": snapshot.fast_zones, "credits": bucket}
 
 
 def _words(snapshot: VolumeSnapshot, now_unix_s: float) -> str:
-    from pgdyno.catalog import Catalog
-    from pgdyno.host import snapshot_fast
-    from pgdyno.quantity import duration_words
-    from pgdyno.text import money
+    from ..base.catalog import Catalog
+    from ..base.quantity import duration_words
+    from ..base.text import money
+    from ..machine import snapshot_fast
 
     if not snapshot.fast_zones:
         return "fast snapshot restore is disabled"

@@ -11,7 +11,7 @@ from pgdyno.cli import complete
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.host.snapshot_file import VolumeSnapshot
+    from ..machine.snapshot_file import VolumeSnapshot
 
 _GIB = 1 << 30
 _DAY_NS = 86_400 * 10**9
@@ -32,12 +32,13 @@ def copy(names: tuple[str, ...], region: str, rate: str | None, as_json: bool) -
     Example:
       sudo pgdyno volume snapshot copy snap-1 --region eu-west-1
     """
-    from pgdyno.catalog import Catalog
     from pgdyno.cli.output import print_json
-    from pgdyno.host import paths, preflight, snapshot_copy
-    from pgdyno.host import snapshot as snapshots
-    from pgdyno.quantity import duration_words, parse_mib_per_s
-    from pgdyno.text import money, size
+
+    from ..base.catalog import Catalog
+    from ..base.quantity import duration_words, parse_mib_per_s
+    from ..base.text import money, size
+    from ..machine import paths, preflight, snapshot_copy
+    from ..machine import snapshot as snapshots
 
     results = [snapshots.find(name) for name in dict.fromkeys(names)]
     mib_per_s = None if rate is None else parse_mib_per_s(rate, "--rate")
@@ -68,11 +69,12 @@ def archive(names: tuple[str, ...], as_json: bool) -> None:
     Example:
       sudo pgdyno volume snapshot archive snap-2
     """
-    from pgdyno.catalog import Catalog
     from pgdyno.cli.output import print_json
-    from pgdyno.host import paths, preflight, snapshot_copy
-    from pgdyno.host import snapshot as snapshots
-    from pgdyno.text import money, size
+
+    from ..base.catalog import Catalog
+    from ..base.text import money, size
+    from ..machine import paths, preflight, snapshot_copy
+    from ..machine import snapshot as snapshots
 
     results = [snapshots.find(name) for name in dict.fromkeys(names)]
     preflight.require_root("archiving a snapshot")
@@ -106,9 +108,10 @@ def unarchive(names: tuple[str, ...], as_json: bool) -> None:
       sudo pgdyno volume snapshot unarchive snap-2
     """
     from pgdyno.cli.output import print_json
-    from pgdyno.host import paths, preflight, snapshot_copy
-    from pgdyno.host import snapshot as snapshots
-    from pgdyno.text import size
+
+    from ..base.text import size
+    from ..machine import paths, preflight, snapshot_copy
+    from ..machine import snapshot as snapshots
 
     results = [snapshots.find(name) for name in dict.fromkeys(names)]
     usd = early_usd(results)
@@ -127,8 +130,8 @@ def early_usd(snapshots: Sequence[VolumeSnapshot]) -> float:
     """What is charged for the rest of the least time of those in the archive, in US dollars."""
     import time
 
-    from pgdyno.catalog import Catalog
-    from pgdyno.retention.days import DAYS_PER_MONTH
+    from ..base.catalog import Catalog
+    from ..durability.retention.days import DAYS_PER_MONTH
 
     with Catalog() as catalog:
         facts = catalog.snapshots()
@@ -144,7 +147,7 @@ def early_usd(snapshots: Sequence[VolumeSnapshot]) -> float:
 
 def echo_early(usd: float) -> None:
     """Print it, if there is anything."""
-    from pgdyno.text import money
+    from ..base.text import money
 
     if usd:
         price = money(round(usd, 2)) if usd >= 0.01 else "less than $0.01"

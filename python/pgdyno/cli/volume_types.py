@@ -12,7 +12,7 @@ from pgdyno.cli.output import print_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.specification import VolumeSpec
+    from ..base.specification import VolumeSpec
 
 
 @click.command()
@@ -34,10 +34,10 @@ def types(volumes: tuple[str, ...], like: str | None, as_json: bool) -> None:
       pgdyno volume types gp3 io2bx:iops=8000
       pgdyno volume types --json | jq -r '.types[] | select(.volatile) | .type'
     """
-    from pgdyno import _engine
-    from pgdyno.errors import InputError
+    from ..base import engine
+    from ..base.errors import InputError
 
-    types = _engine.run_json(["volume", "types"])["types"]
+    types = engine.run_json(["volume", "types"])["types"]
     if volumes:
         chosen = _resolved(volumes)
         of_type = {type_["type"]: type_ for type_ in types}
@@ -63,8 +63,8 @@ def types(volumes: tuple[str, ...], like: str | None, as_json: bool) -> None:
 
 
 def _resolved(volumes: Sequence[str]) -> list[VolumeSpec]:
-    """The volumes; :class:`~pgdyno.errors.InputError` for one that is refused."""
-    from pgdyno.catalog import Catalog
+    """The volumes; :class:`~pgdyno.base.errors.InputError` for one that is refused."""
+    from ..base.catalog import Catalog
 
     with Catalog() as catalog:
         return [catalog.resolve(volume) for volume in volumes]

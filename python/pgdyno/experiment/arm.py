@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from pgdyno.errors import InputError
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.event import ALL, ON_SERVER, SERVER, EventTable
 from pgdyno.experiment.origin import Origin, Path, misfit, refusal, toml_text
@@ -23,6 +22,8 @@ from pgdyno.workload.kind.registry import AnyWorkload, of_kind
 from pgdyno.workload.kind.registry import read as read_workload
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.share import WHOLE, shares_of
+
+from ..base.errors import InputError
 
 RTT_S_MAX = 5.0
 """Of this machine's time. A login takes about five round trips, and PostgreSQL gives it a minute (authentication_timeout)."""

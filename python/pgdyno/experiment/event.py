@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pgdyno.quantity import duration_words
 from pgdyno.workload.kind.base import KeyTable, at_key
 from pgdyno.workload.quantity import Latency, Rate, Seconds, Share
+
+from ..base.quantity import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

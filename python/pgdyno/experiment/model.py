@@ -15,14 +15,15 @@ from functools import cached_property
 from itertools import chain, count, islice
 from typing import Any, Self
 
-from pgdyno.endpoint import public_dsn
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.arm import KIND, TABLES, Arm, ExperimentFile, arms_of, read
 from pgdyno.experiment.origin import Origin, control_characters
-from pgdyno.goal import read_goal, require_measured
-from pgdyno.text import has_control
 from pgdyno.workload.database_source import is_connection
 from pgdyno.workload.share import WHOLE
+
+from ..base.endpoint import public_dsn
+from ..base.goal import read_goal, require_measured
+from ..base.text import has_control
 
 CONNECTIONS = (("world", "dsn"), ("workload", "database", "from"))
 """Keys that may hold a connection string."""

@@ -20,13 +20,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pgdyno.endpoint import wrong_in
 from pgdyno.experiment.world_kinds import WORLD_KINDS
-from pgdyno.specification import with_init
 from pgdyno.workload.kind.base import KeyTable, at_key
 from pgdyno.workload.kind.pgbench import TABLESPACE
 from pgdyno.workload.quantity import Bytes
 from pgdyno.workload.share import WHOLE
+
+from ..base.endpoint import wrong_in
+from ..base.specification import with_init
 
 MEMORY_BYTES_DEFAULT = 512 << 20
 MEMORY_BYTES_MIN = 64 << 20

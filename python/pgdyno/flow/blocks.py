@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pgdyno.experiment import Cell, Experiment
-    from pgdyno.store.record import RunRecord
+
+    from ..results.record import RunRecord
 
 
 class Blocks:

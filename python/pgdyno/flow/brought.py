@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import HostError, PgdynoError
-from pgdyno.store.load_record import LoadRecord
-from pgdyno.store.record import RunRecord
-from pgdyno.store.writer import LoadWriter, RunWriter
+from ..base.errors import HostError, PgdynoError
+from ..results.load_record import LoadRecord
+from ..results.record import RunRecord
+from ..results.writer import LoadWriter, RunWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.flow.stream import Frame
     from pgdyno.hosts.connection import DriverHost
-    from pgdyno.store.record import ExperimentRecord
-    from pgdyno.store.writer import DirectoryWriter
+
+    from ..results.record import ExperimentRecord
+    from ..results.writer import DirectoryWriter
 
 
 Came = dict[str, tuple[int, str | None]]

@@ -8,20 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno import store
-from pgdyno.size.offers import of_run
-from pgdyno.store import record, tables
-from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.world import PlannedRun
 from pgdyno.world.subject import Stopwatch
+
+from .. import results as store
+from ..advise.size.offers import of_run
+from ..results import record, tables
+from ..results.subject_clock import SubjectClock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Cell, Experiment
-    from pgdyno.store.writer import RunWriter
     from pgdyno.workload.load import Progress
     from pgdyno.world import PreparedWorld, RunOutcome
+
+    from ..results.writer import RunWriter
 
 
 @dataclass(frozen=True)

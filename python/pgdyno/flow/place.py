@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
-from pgdyno.store import open_experiment
+from ..base.errors import InputError
+from ..results import open_experiment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

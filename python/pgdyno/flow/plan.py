@@ -6,25 +6,28 @@ import platform
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pgdyno import __version__, _engine
-from pgdyno.errors import InputError
 from pgdyno.flow.place import require_divisible, require_same_place
 from pgdyno.flow.resume import finished, more_time, require_programs, require_same
 from pgdyno.flow.schedule import Allowance, allowance
-from pgdyno.quantity import duration_words
 from pgdyno.world import elsewhere, world_of
+
+from .. import __version__
+from ..base import engine
+from ..base.errors import InputError
+from ..base.quantity import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pgdyno.errors import PgdynoError
     from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.hosts.file import HostsFile
     from pgdyno.hosts.spread import SpreadOptions
     from pgdyno.world import World
     from pgdyno.world.base import Preparation
     from pgdyno.world.resolved import ResolvedArm
+
+    from ..base.errors import PgdynoError
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,6 @@ def servers_of(arms: Sequence[ResolvedArm]) -> dict[str, str]:
 def versions_of(arms: Sequence[ResolvedArm]) -> dict[str, str]:
     """What makes the runs, by name: numbers of other versions must not be mixed with theirs."""
     postgres = {f"PostgreSQL in {place}" if place else "PostgreSQL": text for place, text in servers_of(arms).items()}
-    built = _engine.facts().build_hash
+    built = engine.facts().build_hash
     own = {name: text for arm in arms for name, text in arm.arm.workload.versions().items()}
     return {"pgdyno": __version__, "engine": built, "python": platform.python_version(), **postgres, **own}

@@ -6,10 +6,11 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.difference import Difference, differences, flat, same_order
-from pgdyno.errors import HostError, InputError
 from pgdyno.experiment import Experiment
 from pgdyno.experiment.origin import Origin, dotted
-from pgdyno.store import open_experiment
+
+from ..base.errors import HostError, InputError
+from ..results import open_experiment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

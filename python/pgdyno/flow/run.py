@@ -10,15 +10,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import Interrupted, PgdynoError
 from pgdyno.flow import spread
 from pgdyno.flow.cell import Context, run_cell
 from pgdyno.flow.listener import Listener, ProgressStep
 from pgdyno.flow.plan import ExperimentPlan, plan, require_time, servers_of, versions_of
 from pgdyno.flow.resume import command_to_resume, finished, more_time
 from pgdyno.flow.schedule import Allowance, allowance, further
-from pgdyno.store import names, open_experiment, record
-from pgdyno.store.writer import RunWriter, held, other_experiments, write_experiment
+
+from ..base.errors import Interrupted, PgdynoError
+from ..results import names, open_experiment, record
+from ..results.writer import RunWriter, held, other_experiments, write_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path

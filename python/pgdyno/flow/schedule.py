@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis import allocation
 from pgdyno.analysis.headline import headline_of
-from pgdyno.store import open_experiment
+
+from ..results import open_experiment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.allocation import Group, Scatter
     from pgdyno.experiment import Cell, Experiment
-    from pgdyno.store.record import RunRecord
+
+    from ..results.record import RunRecord
 
 CellSeconds = Callable[["Cell"], float]
 """Estimate of how long a run takes."""

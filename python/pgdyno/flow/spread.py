@@ -12,13 +12,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import EXIT_INTERRUPTED, HostError, PgdynoError
 from pgdyno.flow.blocks import Blocks
 from pgdyno.flow.brought import RemoteResults
 from pgdyno.flow.listener import ProgressStep
 from pgdyno.flow.stream import Frames
-from pgdyno.store import open_experiment
-from pgdyno.text import parsed_json
+
+from ..base.errors import EXIT_INTERRUPTED, HostError, PgdynoError
+from ..base.text import parsed_json
+from ..results import open_experiment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from pgdyno.flow.stream import Frame
     from pgdyno.hosts.connection import DriverHost
     from pgdyno.hosts.spread import SpreadOptions
-    from pgdyno.store.record import ExperimentRecord
+
+    from ..results.record import ExperimentRecord
 
 _UNDO_S = 60.0
 """What a host needs to undo a run that is interrupted: a server is stopped, volumes are detached."""

@@ -21,16 +21,17 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from pgdyno.errors import EXIT_INTERRUPTED, PgdynoError
 from pgdyno.flow import stream
 from pgdyno.flow.cell import Context, run_cell
 from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import recorded
-from pgdyno.host.scratch import scratch_directory
-from pgdyno.store import names
-from pgdyno.store.names import FAILED, LOGS
-from pgdyno.store.record import ExperimentRecord
-from pgdyno.store.writer import RunWriter, held, write_experiment
+
+from ..base.errors import EXIT_INTERRUPTED, PgdynoError
+from ..machine.scratch import scratch_directory
+from ..results import names
+from ..results.names import FAILED, LOGS
+from ..results.record import ExperimentRecord
+from ..results.writer import RunWriter, held, write_experiment
 
 if TYPE_CHECKING:
     from pgdyno.experiment import Cell

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
-from pgdyno.errors import InputError
+from ..base.errors import InputError
 
 SCHEDULER_PORT = 8786
 WORKER_PORT = 8788

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from pgdyno import _engine
-from pgdyno.errors import HostError, InputError
 from pgdyno.hosts import engine, library
 from pgdyno.hosts.seat import RUNS, Seat
 from pgdyno.hosts.seat_there import RemoteSeat, lost
-from pgdyno.store.host_record import DriverHostRecord
+
+from ..base import engine as _engine
+from ..base.errors import HostError, InputError
+from ..results.host_record import DriverHostRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -11,8 +11,9 @@ import subprocess
 import threading
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from pgdyno import _engine
 from pgdyno.hosts.seat import DRIVE, PATIENCE_S, WAIT_S
+
+from ..base import engine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,16 +27,16 @@ LOST = -1
 
 def launch(
     seat: RemoteSeat, loop: Any, document: Mapping[str, Any], log: Path, *, timeout_s: float
-) -> _engine.EngineProcess:
+) -> engine.EngineProcess:
     """Start ``pgdyno-engine drive`` on a seat; it is not ready yet. ``loop`` is that of the connection.
 
-    Its standard input stays open. :class:`~pgdyno.errors.PgdynoError` as :func:`pgdyno._engine.spawn`, and where the worker is lost.
+    Its standard input stays open. :class:`~pgdyno.base.errors.PgdynoError` as :func:`pgdyno.base.engine.spawn`, and where the worker is lost.
     """
     log.touch()
     begin = log.stat().st_size
     # It has what is used of a Popen, and is not one: no process of this machine ends it.
     process = cast("subprocess.Popen[bytes]", RemoteProcess(seat, loop, log))
-    return _engine.attend(process, ["drive"], document, log=log, begin=begin, keep_stdin=True, timeout_s=timeout_s)
+    return engine.attend(process, ["drive"], document, log=log, begin=begin, keep_stdin=True, timeout_s=timeout_s)
 
 
 class RemoteProcess:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.driven import BEGIN_MS_INVALID
-from pgdyno.errors import PgdynoError
-from pgdyno.host.doctor import STEAL_WARN_SHARE, HostCheck
 from pgdyno.hosts import facts, file
 from pgdyno.hosts.connection import HTTP_REMEDY, SAME_REMEDY, Connection
+
+from ..base.errors import PgdynoError
+from ..machine.doctor import STEAL_WARN_SHARE, HostCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,11 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno import __version__, _engine
-from pgdyno.errors import PgdynoError
-from pgdyno.host.doctor import steal_shares
-from pgdyno.postgres.binaries import embedded_package, version_of
+from .. import __version__
+from ..base import engine as _engine
+from ..base.errors import PgdynoError
+from ..machine.doctor import steal_shares
+from ..server.binaries import embedded_package, version_of
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
 from pgdyno.hosts import address
 from pgdyno.hosts.keys import COORDINATOR, Identity
-from pgdyno.toml_file import read_toml
+
+from ..base.errors import InputError
+from ..base.toml_file import read_toml
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError, OutputError
 from pgdyno.hosts import library
+
+from ..base.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ import importlib
 import logging
 from typing import Any
 
-from pgdyno import installation
-from pgdyno.errors import HostError
+from ..base import installation
+from ..base.errors import HostError
 
 EXTRA = "hosts"
 CONNECT_S = 10.0

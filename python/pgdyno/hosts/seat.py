@@ -12,10 +12,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.errors import HostError
 from pgdyno.hosts import facts
 from pgdyno.workload.watch import now_ns
+
+from ..base import engine
+from ..base.errors import HostError
 
 if TYPE_CHECKING:
     from pgdyno.hosts.facts import HostFacts
@@ -89,7 +90,7 @@ class Seat:
         _working.append(self)
         self._what = what
         try:
-            command = (sys.executable, "-m", "pgdyno.flow.there") if what == RUNS else (_engine.checked(), DRIVE)
+            command = (sys.executable, "-m", "pgdyno.flow.there") if what == RUNS else (engine.checked(), DRIVE)
             pipe = asyncio.subprocess.PIPE
             self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
         except BaseException:

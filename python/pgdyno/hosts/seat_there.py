@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import HostError, PgdynoError
 from pgdyno.hosts import library
 from pgdyno.workload import clock_offset
+
+from ..base.errors import HostError, PgdynoError
 
 if TYPE_CHECKING:
     from pgdyno.hosts.facts import HostFacts

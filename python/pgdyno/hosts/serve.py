@@ -10,9 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import HostError
-from pgdyno.host.scratch import scratch_directory
 from pgdyno.hosts import library
+
+from ..base.errors import HostError
+from ..machine.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

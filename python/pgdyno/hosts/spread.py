@@ -6,8 +6,9 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError
 from pgdyno.hosts.keys import COORDINATOR, Identity
+
+from ..base.errors import HostError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,11 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
 from pgdyno.loader.format import shown_delimiter
 from pgdyno.loader.note import LoadNote
 from pgdyno.loader.sample import LOOK_BYTES
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

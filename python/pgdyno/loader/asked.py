@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pgdyno.errors import InputError
+from ..base.errors import InputError
 
 FormatName = Literal["csv", "tsv", "text"]
 """``csv`` and ``text`` as COPY has them; ``tsv``: tabs between values, nothing quoted or escaped, ``\\N`` is NULL."""

@@ -21,7 +21,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError, PgdynoError
 from pgdyno.loader import columns, ledger, presence, server, table, upsert
 from pgdyno.loader import format as formats
 from pgdyno.loader.asked import CHUNK_BYTES
@@ -30,6 +29,8 @@ from pgdyno.loader.sample import SourceSample
 from pgdyno.loader.server import VCPUS_USUAL
 from pgdyno.loader.source import RowSource
 from pgdyno.loader.transfer import INTERVAL_MS, follow
+
+from ..base.errors import InputError, PgdynoError
 
 if TYPE_CHECKING:
     from pgdyno.loader.asked import LoadOptions

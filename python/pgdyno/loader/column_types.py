@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
 from pgdyno.loader import pipe, sample, server, source
 from pgdyno.loader.compression import compression_of
 from pgdyno.loader.note import LoadNote
+
+from ..base import engine
 
 if TYPE_CHECKING:
     from pgdyno.loader.format import Format
@@ -130,7 +131,7 @@ def _asked(
     }
     descriptors = tuple(dict.fromkeys(number for _, numbers in placed for number in numbers))
     last: Mapping[str, Any] = {}
-    with contextlib.closing(_engine.lines(["types"], document, pass_fds=descriptors)) as lines:
+    with contextlib.closing(engine.lines(["types"], document, pass_fds=descriptors)) as lines:
         for line in lines:
             if failed:
                 raise failed[0]

@@ -6,9 +6,10 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
 from pgdyno.loader.format import shown_delimiter
 from pgdyno.loader.sql import quoted
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

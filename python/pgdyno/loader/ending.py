@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.loader import ledger, server
+
+from ..base.errors import InputError, Interrupted, PgdynoError
 
 if TYPE_CHECKING:
     import psycopg
@@ -39,7 +40,7 @@ AFTER_NO_LEDGER = "without a ledger the load cannot resume: start over with --tr
 
 @contextlib.contextmanager
 def server_errors() -> Iterator[None]:
-    """The server's error for a statement, as a :class:`~pgdyno.errors.PgdynoError`."""
+    """The server's error for a statement, as a :class:`~pgdyno.base.errors.PgdynoError`."""
     import psycopg
 
     try:

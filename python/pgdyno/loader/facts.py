@@ -16,8 +16,9 @@ import typing
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Protocol
 
-from pgdyno.errors import InputError
 from pgdyno.loader.sql import listed, literal, qualified, quoted
+
+from ..base.errors import InputError
 
 STAGES = 3
 Stage = tuple[str, ...]

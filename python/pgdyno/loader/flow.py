@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pgdyno.endpoint import pinned
-from pgdyno.errors import InputError, ObjectDamaged, PgdynoError
 from pgdyno.loader import (
     advice,
     autovacuum,
@@ -40,6 +38,9 @@ from pgdyno.loader.transfer import TransferRequest, TransferResult, connections,
 from pgdyno.loader.undo import UndoJournal
 from pgdyno.loader.waiting import WaitSampler, one_at_a_time
 
+from ..base.endpoint import pinned
+from ..base.errors import InputError, ObjectDamaged, PgdynoError
+
 if TYPE_CHECKING:
     from pgdyno.loader.indexes import Droppable
     from pgdyno.loader.ledger import LoadJob, Totals
@@ -63,7 +64,7 @@ def load(
     ``sources`` are files, patterns, addresses or ``-``; ``into`` is a connection string without a password; ``options`` are
     the fields of :class:`~pgdyno.loader.asked.LoadOptions`, as ``table="title"``, ``create=True``, ``reject=Path("bad.csv")``.
     ``tell`` gets the events of ``pgdyno load --json`` as they come, one at a time, some in another thread. Rows that were
-    rejected are counted in the result and are not errors. Raises :class:`~pgdyno.errors.PgdynoError`, whose remedy says how
+    rejected are counted in the result and are not errors. Raises :class:`~pgdyno.base.errors.PgdynoError`, whose remedy says how
     to resume.
     """
     words = [sources] if isinstance(sources, (str, Path)) else sources

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pgdyno.errors import InputError
 from pgdyno.loader.compression import SUFFIXES
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

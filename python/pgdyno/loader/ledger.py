@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError, PgdynoError
-from pgdyno.host.waiting import wait_until
 from pgdyno.loader import presence, undo
 from pgdyno.loader import table as tables
 from pgdyno.loader.presence import TablePresence
 from pgdyno.loader.server import many, maybe, one, run, session_name
+
+from ..base.errors import InputError, PgdynoError
+from ..machine.waiting import wait_until
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection

@@ -15,8 +15,9 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
 from pgdyno.loader import calendar, pipe
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     import io

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from pgdyno.errors import HostError
+from ..base.errors import HostError
 
 ALL = b"."
 """The word; any byte is."""

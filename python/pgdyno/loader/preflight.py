@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import HostError, InputError
 from pgdyno.loader import column_types, index_cost, indexes, recommend, server, table
 from pgdyno.loader import forecast as forecasts
 from pgdyno.loader.ending import server_errors
@@ -18,6 +17,8 @@ from pgdyno.loader.measured import SampleSizes, measure
 from pgdyno.loader.put_back import builds_at_a_time
 from pgdyno.loader.ready import get_ready
 from pgdyno.loader.transfer import connections
+
+from ..base.errors import HostError, InputError
 
 if TYPE_CHECKING:
     from pgdyno.loader.asked import LoadOptions
@@ -227,7 +228,7 @@ def _limits(volume: str | None) -> tuple[dict[str, float], list[str]]:
     """The sustained limits of a volume, and in words the temporary ones."""
     if volume is None:
         return {}, []
-    from pgdyno import catalog
+    from ..base import catalog
 
     try:
         spec = catalog.resolve(volume)

@@ -19,9 +19,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import PgdynoError
 from pgdyno.loader import table as tables
 from pgdyno.loader.server import many, maybe, one, run
+
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection

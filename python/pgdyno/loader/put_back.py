@@ -8,10 +8,11 @@ import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import PgdynoError
 from pgdyno.loader import ledger, undo
 from pgdyno.loader.facts import STAGES
 from pgdyno.loader.server import cancel, connect_another, many, one, run, said
+
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,18 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
 from pgdyno.loader import advice, column_types, columns, sample, server, source, table, upsert
 from pgdyno.loader import format as formats
 from pgdyno.loader.note import LoadNote
 from pgdyno.loader.remote import S3
 from pgdyno.loader.sql import qualified
 
+from ..base.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pgdyno.endpoint import Endpoint
-    from pgdyno.errors import ObjectChanged, ObjectDamaged
     from pgdyno.loader.asked import LoadOptions
     from pgdyno.loader.column_types import ColumnTypes
     from pgdyno.loader.format import Format
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
     from pgdyno.loader.source import RowSource
     from pgdyno.loader.table import TableColumn, TargetTable
     from pgdyno.loader.transfer import Tell
+
+    from ..base.endpoint import Endpoint
+    from ..base.errors import ObjectChanged, ObjectDamaged
 
 HEAP_PER_INPUT_BYTE = 1.28
 """Bytes of a table for each byte of CSV (measured: rows of 98 bytes, five columns)."""

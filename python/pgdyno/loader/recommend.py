@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from pgdyno import owner
-from pgdyno.errors import InputError
+from ..base import owner
+from ..base.errors import InputError
 
 PARAMETERS_PER_CALL = 20
 MIB = 1 << 20

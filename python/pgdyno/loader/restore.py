@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import PgdynoError
 from pgdyno.loader import ledger, server, trust
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.put_back import forget_gone, put_back
 from pgdyno.loader.undo import UndoJournal
 from pgdyno.loader.waiting import WaitSampler, one_at_a_time
+
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def restore(into: str, tell: Tell | None = None) -> list[str]:
     """Restore everything, and say what. Interrupted loads can be resumed afterwards as before.
 
-    :class:`~pgdyno.errors.InputError` while a load works on such a table; :class:`~pgdyno.errors.PgdynoError` for what
+    :class:`~pgdyno.base.errors.InputError` while a load works on such a table; :class:`~pgdyno.base.errors.PgdynoError` for what
     cannot be put back, after all the rest has been.
     """
     result = one_at_a_time(tell)

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
 from pgdyno.loader.compression import compression_of, plain_head
 from pgdyno.loader.format import DELIMITERS, decoded, has_byte_order_mark, is_utf_16, without_byte_order_mark
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

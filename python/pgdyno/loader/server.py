@@ -8,12 +8,13 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import endpoint, session
 from pgdyno.analysis.cpu_list import cpus_of
-from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.loader.format import UNSPLITTABLE
-from pgdyno.postgres import remote
-from pgdyno.postgres.binaries import VERSION_MIN
+
+from ..base import endpoint, session
+from ..base.errors import HostError, InputError, PgdynoError
+from ..server import remote
+from ..server.binaries import VERSION_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from pgdyno.endpoint import Endpoint
+    from ..base.endpoint import Endpoint
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 

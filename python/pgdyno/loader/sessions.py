@@ -7,8 +7,9 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Self
 
-from pgdyno.errors import PgdynoError
 from pgdyno.loader.server import connect_another, many, session_name
+
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection

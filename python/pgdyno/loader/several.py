@@ -28,12 +28,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
 from pgdyno.loader import server
 from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.flow import load_as_asked
+
+from ..base import engine
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +89,7 @@ def main() -> int:
         loads = [LoadOptions(**{**load, "sources": tuple(load["sources"])}) for load in document["loads"]]
         for name in _LATER:
             importlib.import_module(name)
-        _engine.checked()
+        engine.checked()
         tell({"ready": True})
         if not sys.stdin.readline():
             return 1

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
 from pgdyno.loader.format import bare
 from pgdyno.loader.server import many, maybe, one, said, usual_names
 from pgdyno.loader.sql import quoted
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

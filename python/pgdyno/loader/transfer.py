@@ -9,8 +9,6 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.errors import EngineError, InputError
 from pgdyno.loader import limit, source
 from pgdyno.loader.asked import CONNECTIONS_LIMIT
 from pgdyno.loader.compression import compression_of
@@ -18,15 +16,19 @@ from pgdyno.loader.ledger import CHUNKS
 from pgdyno.loader.server import session_name
 from pgdyno.loader.sessions import SessionSampler
 
+from ..base import engine
+from ..base.errors import EngineError, InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pgdyno.endpoint import Endpoint
     from pgdyno.loader.asked import LoadOptions
     from pgdyno.loader.format import Format
     from pgdyno.loader.limit import LoadLimit
     from pgdyno.loader.source import RowSource
     from pgdyno.loader.table import TableColumn, TargetTable
+
+    from ..base.endpoint import Endpoint
 
     Tell = Callable[[Mapping[str, Any]], None]
 
@@ -130,7 +132,7 @@ def transfer(sent: TransferRequest, tell: Tell) -> TransferResult:
     failed: list[BaseException] = []
     with (
         source.opened(sent.sources, failed) as (places, descriptors),
-        contextlib.closing(_engine.lines(["load"], document(sent, places), pass_fds=descriptors)) as result,
+        contextlib.closing(engine.lines(["load"], document(sent, places), pass_fds=descriptors)) as result,
     ):
         return follow(sent, _unless(failed, sent.sources, result), tell)
 

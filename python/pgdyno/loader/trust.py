@@ -18,9 +18,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
 from pgdyno.loader.server import many, maybe, one, run, said
 from pgdyno.loader.sql import quoted
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno.errors import HostError, PgdynoError
 from pgdyno.loader import facts, foreign_code, trust
 from pgdyno.loader.server import alone, many, maybe, one, run, said
-from pgdyno.text import parsed_json
+
+from ..base.errors import HostError, PgdynoError
+from ..base.text import parsed_json
 
 if TYPE_CHECKING:
     from pgdyno.loader.facts import Fact, Stage

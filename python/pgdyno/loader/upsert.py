@@ -22,11 +22,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError, Interrupted, PgdynoError
 from pgdyno.loader import ledger, staging
 from pgdyno.loader.columns import named
 from pgdyno.loader.put_back import sort_memory_kib
 from pgdyno.loader.server import maybe, one, run, said, usual_names
+
+from ..base.errors import InputError, Interrupted, PgdynoError
 
 if TYPE_CHECKING:
     from pgdyno.loader.server import Connection

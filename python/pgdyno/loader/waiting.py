@@ -10,8 +10,9 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno.errors import PgdynoError
 from pgdyno.loader.server import APPLICATION_NAME, connect_another, one
+
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -42,6 +42,6 @@ class Blockers:
 
     def brought(self) -> ProbeTables:
         """The table; none where no session was blocked."""
-        from pgdyno.store.tables import from_rows
+        from ..results.tables import from_rows
 
         return ProbeTables({TABLE: from_rows(TABLE, self._rows)} if self._rows else {})

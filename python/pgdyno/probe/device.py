@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.host.mounts import kernel_lines
+from ..machine.mounts import kernel_lines
 
 
 @dataclass(frozen=True)

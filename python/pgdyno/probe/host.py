@@ -7,9 +7,10 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno import _engine
-from pgdyno.errors import EngineError
 from pgdyno.probe.samples import Gap, GapLedger, ProbeTables
+
+from ..base import engine
+from ..base.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -46,7 +47,7 @@ class HostProbe:
     """Samples block devices, emulated volumes, CPU and memory by role.
 
     ``directory`` takes ``probe.jsonl`` and ``probe.log``; it should be in memory
-    (:func:`pgdyno.host.scratch.scratch_directory`), since a probe that waits for a disk misses its deadlines.
+    (:func:`pgdyno.machine.scratch.scratch_directory`), since a probe that waits for a disk misses its deadlines.
     """
 
     directory: Path
@@ -57,7 +58,7 @@ class HostProbe:
     volumes: Mapping[str, tuple[str, Path]] = field(default_factory=dict)
     """Name and state directory of each emulated volume, by the same roles."""
     interval_ms: int = 1000
-    _spawned: _engine.EngineProcess | None = field(default=None, init=False, repr=False)
+    _spawned: engine.EngineProcess | None = field(default=None, init=False, repr=False)
 
     @property
     def lines(self) -> Path:
@@ -81,7 +82,7 @@ class HostProbe:
             ],
             "roles": {name: role.document() for name, role in self.roles.items()},
         }
-        self._spawned = _engine.spawn(["probe"], document, log=self.directory / "probe.log", keep_stdin=True)
+        self._spawned = engine.spawn(["probe"], document, log=self.directory / "probe.log", keep_stdin=True)
         return self
 
     def stop(self) -> ProbeTables:
@@ -119,7 +120,7 @@ class HostProbe:
 
 def read_samples(lines: Path, ended: str | None = None) -> ProbeTables:
     """Turn the engine's lines into tables and gaps. ``ended`` says why the probe ended when it was not told to."""
-    from pgdyno.store.tables import from_rows
+    from ..results.tables import from_rows
 
     rows: dict[str, list[dict[str, Any]]] = {
         name: [] for name in ("probe/disk", "probe/volume", "probe/instance", "probe/cpu", "probe/memory")

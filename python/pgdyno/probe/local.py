@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host.mounts import kernel_lines
+from ..machine.mounts import kernel_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

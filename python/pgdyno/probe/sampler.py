@@ -11,11 +11,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno import session
-from pgdyno.errors import HostError, PgdynoError
 from pgdyno.probe.local import SESSION, cpu_time_ns, process_of
 from pgdyno.probe.samples import Gap, GapLedger, ProbeTables
 from pgdyno.probe.together import ask_together, checked
+
+from ..base import session
+from ..base.errors import HostError, PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -323,7 +324,7 @@ class SqlSampler(ABC):
             ours.shutdown(socket.SHUT_RDWR)
 
     def _cost_table(self) -> ProbeTables:
-        from pgdyno.store.tables import from_rows
+        from ..results.tables import from_rows
 
         if not self.samples_taken:
             return ProbeTables()

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.store.subject_clock import SubjectClock
-    from pgdyno.store.writer import DirectoryWriter
+    from ..results.subject_clock import SubjectClock
+    from ..results.writer import DirectoryWriter
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class ProbeTables:
-    """Tables by their name in :data:`pgdyno.store.tables.TABLES`, and the gaps."""
+    """Tables by their name in :data:`pgdyno.results.tables.TABLES`, and the gaps."""
 
     tables: dict[str, pa.Table] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
@@ -53,7 +53,7 @@ class ProbeTables:
 
     def gap_table(self) -> pa.Table:
         """The gaps, as ``probe/gap``."""
-        from pgdyno.store.tables import from_rows
+        from ..results.tables import from_rows
 
         rows = (
             {"t_begin_ns": gap.begin_ns, "t_end_ns": gap.end_ns, "what": gap.what, "why": gap.why} for gap in self.gaps
@@ -103,7 +103,7 @@ def volume_details(stats: Mapping[str, Iterable[dict[str, Any]]]) -> ProbeTables
 
     As a rule each was asked when measuring began and when it ended.
     """
-    from pgdyno.store.tables import from_rows
+    from ..results.tables import from_rows
 
     names = {
         "read": "read_latency_ns",

@@ -111,7 +111,7 @@ class StatementsProbe(SqlSampler):
         return ["sql.statements"] if self._query is not None else []
 
     def _brought(self) -> ProbeTables:
-        from pgdyno.store.tables import from_rows
+        from ..results.tables import from_rows
 
         for row in self._rows:
             if row["query"] is not None:

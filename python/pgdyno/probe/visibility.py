@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno import session
 from pgdyno.probe import local
 from pgdyno.probe.device import BlockDevice, device_below
 from pgdyno.probe.host import Role
 from pgdyno.probe.sampler import START_PATIENCE_S, no_session
-from pgdyno.store.record import Visibility
-from pgdyno.store.tables import DATA_VOLUME
+
+from ..base import session
+from ..results.record import Visibility
+from ..results.tables import DATA_VOLUME
 
 if TYPE_CHECKING:
     import psycopg

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pgdyno.errors import InputError
 from pgdyno.published.document import PublishedDocument
+
+from ..base.errors import InputError
 
 
 def read_document(path: Path) -> PublishedDocument:

@@ -9,7 +9,8 @@ from pgdyno.analysis.verdict import interval as extent_of
 from pgdyno.report import figures
 from pgdyno.report.effects import EffectRow
 from pgdyno.report.render import drawing, moment, rendered, write_whole
-from pgdyno.text import UNKNOWN, number, times
+
+from ..base.text import UNKNOWN, number, times
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,7 @@ def columns(metric: Headline) -> tuple[str, ...]:
 
 
 def write_against(against: Against, output: Path) -> Path:
-    """Write the page; :class:`~pgdyno.errors.HostError` when it cannot be."""
+    """Write the page; :class:`~pgdyno.base.errors.HostError` when it cannot be."""
     write_whole(output, html(against).encode())
     return output
 

@@ -9,12 +9,14 @@ from pgdyno.analysis.factors import VOLUME
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.section import Block, Section, listed
 from pgdyno.report.words import COLUMNS_MAX, clients_of, record_of
-from pgdyno.text import UNKNOWN, address, percent, plain, size
+
+from ..base.text import UNKNOWN, address, percent, plain, size
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
-    from pgdyno.store.record import InstanceRecord, RunRecord
+
+    from ..results.record import InstanceRecord, RunRecord
 
 Pairs = list[tuple[str, str]]
 

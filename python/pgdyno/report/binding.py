@@ -8,7 +8,8 @@ from pgdyno.analysis.binding.arm import OF_INVALID
 from pgdyno.analysis.binding.limits import LIMITS, TITLES, Limit
 from pgdyno.report.section import Block, Note, Section, listed, many
 from pgdyno.report.words import COLUMNS_MAX
-from pgdyno.text import UNKNOWN, money, percent, times
+
+from ..base.text import UNKNOWN, money, percent, times
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary

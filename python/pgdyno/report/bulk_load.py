@@ -8,7 +8,8 @@ from pgdyno.analysis.bulk_load import agrees, load_of, request_kib, shares_of
 from pgdyno.report.binding import verdict_words
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.words import FigureRow, most_waited
-from pgdyno.text import UNKNOWN, number, percent
+
+from ..base.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

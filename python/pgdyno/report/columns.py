@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pgdyno.report.words import price
-from pgdyno.text import UNKNOWN, number, percent
+
+from ..base.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary

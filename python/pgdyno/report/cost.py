@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.report.section import Matrix, Note, Section, listed
 from pgdyno.report.words import FigureRow
-from pgdyno.text import UNKNOWN, gib, money, probability
+
+from ..base.text import UNKNOWN, gib, money, probability
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison

@@ -26,7 +26,7 @@ _DONE, _FAILED = b"done", b"failed"
 
 
 def svg(specification: dict[str, Any]) -> str:
-    """A specification as an SVG document. :class:`~pgdyno.errors.PgdynoError` when it cannot be drawn."""
+    """A specification as an SVG document. :class:`~pgdyno.base.errors.PgdynoError` when it cannot be drawn."""
     return _drawn({"kind": "svg", "specification": specification}).decode()
 
 
@@ -59,7 +59,7 @@ def _drawn(request: dict[str, Any]) -> bytes:
 
 def _cleaned(part: Any) -> Any:
     """A part of a specification whose texts have no control characters."""
-    from pgdyno.text import printable
+    from ..base.text import printable
 
     if isinstance(part, str):
         return printable(part)
@@ -76,7 +76,7 @@ class _Process:
         self._complaints: IO[bytes] | None = None
 
     def answer(self, request: dict[str, Any]) -> bytes:
-        from pgdyno.errors import PgdynoError
+        from ..base.errors import PgdynoError
 
         process = self._process or self._start()
         assert process.stdin is not None
@@ -130,7 +130,7 @@ class _Process:
 
     def _why_it_died(self) -> str:
         """How the process ended, and the last that it said."""
-        from pgdyno.text import printable
+        from ..base.text import printable
 
         assert self._process is not None
         assert self._complaints is not None

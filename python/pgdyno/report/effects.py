@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.verdict import sides
 from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Grid, Heading, Section, Sentences
-from pgdyno.text import UNKNOWN, ratio_interval, times
+
+from ..base.text import UNKNOWN, ratio_interval, times
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison

@@ -8,7 +8,8 @@ from pgdyno.analysis.arm import mean_known
 from pgdyno.analysis.events import around
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.words import FigureRow
-from pgdyno.text import UNKNOWN, money, number
+
+from ..base.text import UNKNOWN, money, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

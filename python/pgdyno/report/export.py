@@ -6,15 +6,16 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import owner
-from pgdyno.errors import HostError, PgdynoError
 from pgdyno.report import figures, trust
 from pgdyno.report.document import command_line
 from pgdyno.report.render import write_whole
 from pgdyno.report.section import Grid, Heading, Matrix, Sentences
 from pgdyno.report.sections import drawings, sections
 from pgdyno.report.theme import LIGHT, PAPER, png_of, svg_of
-from pgdyno.text import printable
+
+from ..base import owner
+from ..base.errors import HostError, PgdynoError
+from ..base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

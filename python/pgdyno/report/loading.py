@@ -11,7 +11,8 @@ from pgdyno.report import figures, volumes
 from pgdyno.report.figures.loading import DRAWN_MAX
 from pgdyno.report.section import Drawing, Grid, Note, Part, Section
 from pgdyno.report.words import FigureRow, most_waited
-from pgdyno.text import UNKNOWN, interval, number, size
+
+from ..base.text import UNKNOWN, interval, number, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +61,7 @@ def lines(comparison: Comparison) -> list[str]:
         pace = f"{load_figures.rows:,} rows in {number(load_figures.seconds)} s"
         written = [
             f"{words}, {number(volume.write_mib_per_s)} MiB/s written"
-            for volume in figures.volumes
+            for volume in load_figures.volumes
             if (words := volumes.mean_words(volume))
         ]
         lines.append("; ".join([f"{' and '.join(specs)}: {pace}", *written, *_repeated(repeated)]))

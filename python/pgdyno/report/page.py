@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError, PgdynoError
 from pgdyno.report import asked, figures, trust
 from pgdyno.report.document import command_line
 from pgdyno.report.render import drawing, moment, rendered, write_whole
@@ -17,6 +16,8 @@ from pgdyno.report.section import Drawing, listed, many
 from pgdyno.report.sections import sections
 from pgdyno.report.theme import LIGHT, PAPER, png_of
 from pgdyno.report.words import colour_index
+
+from ..base.errors import InputError, PgdynoError
 
 if TYPE_CHECKING:
     from pathlib import Path

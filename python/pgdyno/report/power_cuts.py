@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.power_cuts import ArmCuts, cuts_of, excluded
 from pgdyno.report.section import Grid, Note, Section, Sentences
-from pgdyno.text import UNKNOWN
+
+from ..base.text import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,8 @@ from pgdyno.report import volumes
 from pgdyno.report.figures import queries as figure
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
 from pgdyno.report.words import FigureRow, interval
-from pgdyno.text import UNKNOWN, number
+
+from ..base.text import UNKNOWN, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.report.binding import remedy_words
 from pgdyno.report.section import Grid, Note, Section, Sentences
-from pgdyno.text import UNKNOWN, money, number, ratio_interval, times
+
+from ..base.text import UNKNOWN, money, number, ratio_interval, times
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison

@@ -11,10 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import owner
-from pgdyno.errors import OutputError, PgdynoError
 from pgdyno.report.theme import DARK, LIGHT, PAGE, Theme, colour_classes, custom_properties, svg_of
-from pgdyno.text import printable
+
+from ..base import owner
+from ..base.errors import OutputError, PgdynoError
+from ..base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,14 +11,16 @@ from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, replay_of, trust_of
 from pgdyno.report.asked import HOSTS, clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
 from pgdyno.report.words import FigureRow, interval
-from pgdyno.text import UNKNOWN, number
+
+from ..base.text import UNKNOWN, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.replay import ArmReplay
-    from pgdyno.store.work_record import ReplayedKeys, ReplayRecord
+
+    from ..results.work_record import ReplayedKeys, ReplayRecord
 
 STATEMENTS_SHOWN = 20
 """Shapes in the table of the page; the JSON document has all that were recorded."""

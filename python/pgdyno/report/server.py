@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pgdyno.report import figures, waits
 from pgdyno.report.section import Drawing, Heading, Matrix, Note, Part, Section, listed, many
 from pgdyno.report.words import FigureRow
-from pgdyno.text import UNKNOWN, count, number, percent
+
+from ..base.text import UNKNOWN, count, number, percent
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.text import UNKNOWN, aligned, ratio_interval, times
+from ..base.text import UNKNOWN, aligned, ratio_interval, times
 
 if TYPE_CHECKING:
     from pgdyno.analysis.interval import Estimate

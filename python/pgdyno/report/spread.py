@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.report.section import Grid, Note, Section, Sentences
-from pgdyno.text import UNKNOWN, gib, ratio_interval, times
+
+from ..base.text import UNKNOWN, gib, ratio_interval, times
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison

@@ -8,7 +8,8 @@ from pgdyno.report.columns import columns, valid
 from pgdyno.report.section import Matrix, Note, Section, listed, many
 from pgdyno.report.volumes import instance_rows, limit_of
 from pgdyno.report.words import FigureRow, price, record_of
-from pgdyno.text import UNKNOWN, interval, number, ratio_interval, times
+
+from ..base.text import UNKNOWN, interval, number, ratio_interval, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

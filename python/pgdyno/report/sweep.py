@@ -15,7 +15,8 @@ from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
 from pgdyno.report.figures import scaling as scaling_figure
 from pgdyno.report.figures.parts import evenly
 from pgdyno.report.section import Drawing, Grid, Heading, Legend, Make, Note, Part, Section, Sentences
-from pgdyno.text import UNKNOWN, money, number, percent
+
+from ..base.text import UNKNOWN, money, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

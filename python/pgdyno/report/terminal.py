@@ -29,7 +29,8 @@ from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.section import listed
 from pgdyno.report.sweep import pivots
 from pgdyno.report.words import record_of
-from pgdyno.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable
+
+from ..base.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

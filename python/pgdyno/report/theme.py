@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.text import printable
+from ..base.text import printable
 
 ARMS_LIGHT = ("#b8500c", "#0a66a8", "#00785a", "#a04a7d", "#7a6200", "#4b4ba3")
 ARMS_DARK = ("#f0955a", "#5db3ec", "#3fc49c", "#e39bc6", "#dfc04f", "#a9a6ee")
@@ -135,7 +135,7 @@ def svg_of(specification: dict[str, Any], name: str, title: str) -> str:
     """Draw a Vega-Lite specification as an SVG element for a page.
 
     ``name`` makes its ids unique in the page; ``title`` is what a screen reader says. A mark's description becomes the
-    text that appears when a pointer rests on it. :class:`~pgdyno.errors.PgdynoError` when it cannot be drawn.
+    text that appears when a pointer rests on it. :class:`~pgdyno.base.errors.PgdynoError` when it cannot be drawn.
     """
     from pgdyno.report.draw import svg
 

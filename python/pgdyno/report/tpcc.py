@@ -10,7 +10,8 @@ from pgdyno.report import volumes
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.transactions import percentiles
 from pgdyno.report.words import FigureRow
-from pgdyno.text import UNKNOWN, number, percent
+
+from ..base.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

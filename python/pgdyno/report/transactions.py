@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.report.section import Heading, Matrix, Note, Part, Section, many
 from pgdyno.report.words import FigureRow
-from pgdyno.text import UNKNOWN, number
+
+from ..base.text import UNKNOWN, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,14 +12,16 @@ from pgdyno.analysis.volume_figures import path_us
 from pgdyno.report import effects
 from pgdyno.report.section import Block, Heading, Section, Sentences, listed, many
 from pgdyno.report.words import COLUMNS_MAX, FigureRow, clients_of, record_of
-from pgdyno.text import UNKNOWN, number, percent
+
+from ..base.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary
     from pgdyno.analysis.compare import Comparison
     from pgdyno.analysis.finding import CheckResult
     from pgdyno.analysis.ratio import Ratio
-    from pgdyno.store.record import Visibility
+
+    from ..results.record import Visibility
 
 REASONS_MAX = 8
 """More reasons than this are given once for each check, with how many runs have it."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pgdyno.report import figures
 from pgdyno.report.section import Block, Drawing, Note, Section, listed, many
 from pgdyno.report.words import LIMITS, FigureRow, most_waited
-from pgdyno.text import UNKNOWN, number, percent
+
+from ..base.text import UNKNOWN, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.report.words import FigureRow
-from pgdyno.text import UNKNOWN, number
+
+from ..base.text import UNKNOWN, number
 
 if TYPE_CHECKING:
     from pgdyno.analysis.arm import ArmSummary

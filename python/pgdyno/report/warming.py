@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.report.section import Grid, Note, Section
-from pgdyno.text import duration
+
+from ..base.text import duration
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison

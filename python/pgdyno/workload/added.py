@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import PgdynoError
 from pgdyno.workload import histogram
 from pgdyno.workload.native_record import SECOND_NS, DriverOutput
+
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

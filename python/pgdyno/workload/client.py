@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError
+from ..base.errors import HostError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

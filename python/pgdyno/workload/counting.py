@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import session
-from pgdyno.errors import InputError, PgdynoError
+from ..base import session
+from ..base.errors import InputError, PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, WithJsonSchema, field_validator
 
-from pgdyno.endpoint import public_dsn, wrong_in
-from pgdyno.errors import InputError
 from pgdyno.workload.database_source import is_connection, source_of
 from pgdyno.workload.keys import KeyTable, Refusal
+
+from ..base.endpoint import public_dsn, wrong_in
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

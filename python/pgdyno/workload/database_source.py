@@ -1,6 +1,6 @@
 """Where a user's own database comes from: what a path, a connection string or a name is, and how large it will be.
 
-Only first bytes and names are looked at. What a dump needs of a server is read by :mod:`pgdyno.postgres.dump`.
+Only first bytes and names are looked at. What a dump needs of a server is read by :mod:`pgdyno.server.dump`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
-from pgdyno.errors import InputError
-from pgdyno.store.kept_database import KeptDatabase, find_kept
+from ..base.errors import InputError
+from ..results.kept_database import KeptDatabase, find_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,10 @@ from __future__ import annotations
 import resource
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
 from pgdyno.workload import native, pgbench
 from pgdyno.workload.hammerdb import running as hammerdb
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,7 @@ DESCRIPTORS_BESIDE = 64
 def require(clients: Clients) -> None:
     """Refuse, before anything is changed, what the driver could not do on this machine.
 
-    :class:`~pgdyno.errors.InputError` for a script that the driver cannot read.
+    :class:`~pgdyno.base.errors.InputError` for a script that the driver cannot read.
     """
     if clients.driver == "native":
         native.require(clients)

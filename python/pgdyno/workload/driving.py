@@ -12,21 +12,23 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno import _engine
-from pgdyno.errors import EngineError, HostError
-from pgdyno.store.record import ClockRecord
 from pgdyno.workload import clock_offset
 from pgdyno.workload.native_record import SECOND_NS, DriverOutput
 from pgdyno.workload.watch import now_ns
+
+from ..base import engine
+from ..base.errors import EngineError, HostError
+from ..results.record import ClockRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
-    from pgdyno.errors import PgdynoError
     from pgdyno.workload.elsewhere import RemoteHost
     from pgdyno.workload.native_record import Line
+
+    from ..base.errors import PgdynoError
 
 LOGIN_S = 6.0
 """What the log-in of a client takes at most: six round trips (TCP, TLS, SCRAM) of a second each (``client.rtt_ms``).
@@ -55,7 +57,7 @@ def start_s(document: Mapping[str, Any], dilation: int = 1) -> float:
 
     One that reads a capture first takes ``reading_s`` more.
     """
-    return _engine.TIMEOUT_S + float(document.get("reading_s", 0)) + LOGIN_S * dilation * int(document["clients"])
+    return engine.TIMEOUT_S + float(document.get("reading_s", 0)) + LOGIN_S * dilation * int(document["clients"])
 
 
 class _NoAnswer(Exception):
@@ -87,7 +89,7 @@ class DriverProcess:
         self._is_told = is_told = document.get("begin", "now") != "now"
         timeout_s = start_s(document, dilation)
         if elsewhere is None:
-            self._engine = _engine.spawn(
+            self._engine = engine.spawn(
                 command, document, log=log, prefix=prefix, keep_stdin=is_told, timeout_s=timeout_s, wait=False
             )
         else:

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pgdyno._engine import EngineProcess
-    from pgdyno.store.host_record import DriverHostRecord
+    from ..base.engine import EngineProcess
+    from ..results.host_record import DriverHostRecord
 
 
 class RemoteHost(Protocol):
@@ -19,7 +19,7 @@ class RemoteHost(Protocol):
         """Start a driver there; it is not ready yet. Its standard error goes to ``log``, here."""
 
     def clock_ns(self) -> int:
-        """What CLOCK_MONOTONIC shows there, for every program. :class:`~pgdyno.errors.HostError` where it does not answer."""
+        """What CLOCK_MONOTONIC shows there, for every program. :class:`~pgdyno.base.errors.HostError` where it does not answer."""
 
     def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
         """What the host is, and how far it is from the server that the driver's document names."""

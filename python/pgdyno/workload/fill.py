@@ -11,9 +11,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.errors import EngineError
 from pgdyno.workload.loaded import LoadMoment, LoadOutcome, LoadStep, checkpoint
+
+from ..base import engine
+from ..base.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,7 +49,7 @@ def fill(
     `hammerdb` has keys first and small batches with a commit each. Without
     ``replace`` tables that are there already are an error, and nothing is dropped. ``log`` receives what the engine said, ``on_start`` its process id.
 
-    :class:`~pgdyno.errors.InputError` for what the server refuses; nothing that was made is left then.
+    :class:`~pgdyno.base.errors.InputError` for what the server refuses; nothing that was made is left then.
     """
     document = {
         "tables": tables.document(),
@@ -99,7 +100,7 @@ def _follow(
     """Every line of the engine, the summary last."""
     results = []
     order = {"server": server.endpoint.named("pgdyno fill"), **document}
-    with contextlib.closing(_engine.lines(["fill"], order, on_start=on_start)) as lines:
+    with contextlib.closing(engine.lines(["fill"], order, on_start=on_start)) as lines:
         for line in lines:
             results.append(line)
             if progress is not None and "progress" in line:

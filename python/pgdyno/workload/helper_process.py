@@ -11,8 +11,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno import _engine
-from pgdyno.errors import EngineError, PgdynoError
+from ..base import engine
+from ..base.errors import EngineError, PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -48,7 +48,7 @@ class HelperProcess:
         """Start it."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                _engine.child(self._command),
+                engine.child(self._command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -12,12 +12,13 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.loaded import LoadOutcome, Progress, checkpoint
 from pgdyno.workload.tables import ROWS_PER_SCALE
+
+from ..base import engine
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +61,7 @@ def load(
         if name is not None:
             arguments.append(f"--{option}={name}")
     process = subprocess.Popen(
-        _engine.child(arguments),
+        engine.child(arguments),
         env=environment(server, env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
 from pgdyno.workload import native_record
 from pgdyno.workload.driving import Alarm, DriverProcess
 from pgdyno.workload.native_record import SECOND_NS, ClientPhases, DriverOutput
 from pgdyno.workload.share import shares_of
 from pgdyno.workload.together import Drivers
+
+from ..base import engine
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,7 +76,7 @@ def _edges(span: ClientPhases, request: RunRequest) -> list[Alarm]:
 
 def require(clients: Clients) -> None:
     """Refuse what the driver cannot read: a script's mistake is said with its line and column."""
-    _engine.run_json(["drive", "--check"], document(clients, 0, 1000))
+    engine.run_json(["drive", "--check"], document(clients, 0, 1000))
 
 
 def document(spec: Clients, warmup_ms: int, duration_ms: int, seed: int = 1) -> dict[str, Any]:

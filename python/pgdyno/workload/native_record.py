@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store.record import Account, Check, ClockRecord, DriverRecord, Lateness, RunPhase
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
+
+from ..results.record import Account, Check, ClockRecord, DriverRecord, Lateness, RunPhase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.workload.kind.clients import Clients
+
+    from ..results.subject_clock import SubjectClock
 
 SECOND_NS = 1_000_000_000
 Line = dict[str, Any]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pgdyno.store.record import Account, Check, DriverRecord, RunPhase
-from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.store.work_record import BulkLoadRecord, ReplayRecord, SampleRecord, StreamsRecord
 from pgdyno.workload.share import WHOLE
+
+from ..results.record import Account, Check, DriverRecord, RunPhase
+from ..results.subject_clock import SubjectClock
+from ..results.work_record import BulkLoadRecord, ReplayRecord, SampleRecord, StreamsRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.store.writer import RunWriter
     from pgdyno.workload.elsewhere import RemoteHost
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.server import Server
+
+    from ..results.writer import RunWriter
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class RunRequest:
 class Runner(Protocol):
     """Runs a workload against a server.
 
-    Raises :class:`~pgdyno.errors.PgdynoError` when the driver could not work; clients that were lost on the way are a
+    Raises :class:`~pgdyno.base.errors.PgdynoError` when the driver could not work; clients that were lost on the way are a
     failed check of the outcome instead.
     """
 

@@ -15,15 +15,16 @@ import subprocess
 import tempfile
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.errors import PgdynoError
-from pgdyno.host.scratch import scratch_directory
-from pgdyno.store.record import Account, Anchor, Check, DriverRecord, RunPhase
-from pgdyno.store.subject_clock import SubjectClock
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.watch import SECOND_NS, PgbenchMonitor, RunTimeline, now_ns
+
+from ..base import engine
+from ..base.errors import PgdynoError
+from ..machine.scratch import scratch_directory
+from ..results.record import Account, Anchor, Check, DriverRecord, RunPhase
+from ..results.subject_clock import SubjectClock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,7 +86,7 @@ def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
         started_ns = now_ns()
         with (out_dir / "pgbench.out").open("wb") as out:
             process = subprocess.Popen(
-                _engine.child(command),
+                engine.child(command),
                 env=environment(server, request.env),
                 stdin=subprocess.DEVNULL,
                 stdout=out,

@@ -14,9 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import PgdynoError
-from pgdyno.store.record import Account, Anchor
 from pgdyno.workload import histogram
+
+from ..base.errors import PgdynoError
+from ..results.record import Account, Anchor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from pgdyno.store.subject_clock import SubjectClock
+    from ..results.subject_clock import SubjectClock
 
 _SECOND_NS = 1_000_000_000
 

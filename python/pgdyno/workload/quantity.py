@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from pgdyno.quantity import (
+from ..base.quantity import (
     BYTES,
     BYTES_EXAMPLES,
     LATENCY_EXAMPLES,

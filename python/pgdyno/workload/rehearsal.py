@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.errors import InputError
 from pgdyno.workload import native
+
+from ..base import engine
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     import psycopg
@@ -32,7 +33,7 @@ def rehearse(spec: Clients, server: Server) -> None:
     """
     import psycopg
 
-    sent = _engine.run_json(["drive", "--check"], native.document(spec, 0, 1000))["sent"]
+    sent = engine.run_json(["drive", "--check"], native.document(spec, 0, 1000))["sent"]
     made: dict[str, set[str]] = {}
     for item in sent:
         made.setdefault(item["script"], set()).update(name.lower() for name in _TABLE_MADE.findall(item["text"]))

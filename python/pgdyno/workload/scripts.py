@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pgdyno.errors import InputError
+from ..base.errors import InputError
 
 ScriptName = Literal["tpcb-like", "simple-update", "select-only"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pgdyno.endpoint import Endpoint
+    from ..base.endpoint import Endpoint
 
 
 class Binaries(Protocol):
@@ -17,7 +17,7 @@ class Binaries(Protocol):
 
 
 class Server(Protocol):
-    """A server; :class:`pgdyno.postgres.cluster.Cluster` is one."""
+    """A server; :class:`pgdyno.server.cluster.Cluster` is one."""
 
     @property
     def dsn(self) -> str:

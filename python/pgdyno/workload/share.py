@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

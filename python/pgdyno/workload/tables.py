@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from pgdyno.errors import InputError
 from pgdyno.workload.tpcc_conditions import (
     PUBLIC,
     TPCC_SCHEMA,
@@ -15,6 +14,8 @@ from pgdyno.workload.tpcc_conditions import (
     violated,
 )
 from pgdyno.workload.tpch.files import MEMORY_BYTES
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from pgdyno.store.record import Check
 from pgdyno.workload.counting import counting
 from pgdyno.workload.tpcc_audit import InputCounts, OrderCounts, mix, tpm_per_nopm
 from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, conditions_of, drawn_warehouses, violated
+
+from ..results.record import Check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import PgdynoError
+from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
     import subprocess

@@ -6,17 +6,19 @@ import threading
 from typing import TYPE_CHECKING
 
 from pgdyno.experiment.event import ALL
-from pgdyno.host import power_cut, snapshot
-from pgdyno.quantity import duration_words
-from pgdyno.text import size
+
+from ..base.quantity import duration_words
+from ..base.text import size
+from ..machine import power_cut, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pgdyno.errors import PgdynoError
     from pgdyno.experiment.event import EventTable
-    from pgdyno.host.volume import AttachedVolume
-    from pgdyno.postgres.cluster import Cluster
+
+    from ..base.errors import PgdynoError
+    from ..machine.volume import AttachedVolume
+    from ..server.cluster import Cluster
 
 RECOVERY_TIMEOUT_S = 900.0
 """Crash recovery that takes longer is a failed event. Ten minutes are reported of 4 GB of WAL (AWS Database Blog, on bulk loads)."""

@@ -7,25 +7,26 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
-from pgdyno.errors import InputError
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pgdyno.errors import PgdynoError
     from pgdyno.experiment import Arm, Cell, Experiment
     from pgdyno.hosts.file import HostsFile
     from pgdyno.hosts.spread import SpreadOptions
     from pgdyno.probe.samples import ProbeTables
-    from pgdyno.store import record
-    from pgdyno.store.subject_clock import SubjectClock
-    from pgdyno.store.work_record import PowerCutsRecord
-    from pgdyno.store.writer import RunWriter
     from pgdyno.workload.load import Progress
     from pgdyno.workload.outcome import Outcome
     from pgdyno.world.resolved import ResolvedArm
     from pgdyno.world.subject import Stopwatch
+
+    from ..base.errors import PgdynoError
+    from ..results import record
+    from ..results.subject_clock import SubjectClock
+    from ..results.work_record import PowerCutsRecord
+    from ..results.writer import RunWriter
 
 OVERHEAD_S = 6.0
 """Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of the time left."""
@@ -72,7 +73,7 @@ class PreparedWorld(Protocol):
     """A prepared world: makes runs, one after the other."""
 
     def __call__(self, run: PlannedRun) -> RunOutcome:
-        """Make a run. :class:`~pgdyno.errors.PgdynoError` when it came to no result; nothing of it is left on the machine."""
+        """Make a run. :class:`~pgdyno.base.errors.PgdynoError` when it came to no result; nothing of it is left on the machine."""
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError, PgdynoError
-from pgdyno.host import paths, preflight
-from pgdyno.host.file_system import TOLD_OF_STRIPES
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
-from pgdyno.host.process import own_name
-from pgdyno.postgres import layout, settings
-from pgdyno.postgres.cluster import DATABASE, Cluster
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
-from pgdyno.store import record
 from pgdyno.workload.database import OwnDatabase
 from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, SysbenchTables, Tables
 from pgdyno.world import own_database
@@ -36,18 +27,29 @@ from pgdyno.world.load_phase import Loader, LoadPhase, LoadWorld, PhaseResult, m
 from pgdyno.world.restored import restore
 from pgdyno.world.restoring import Site
 
+from ..base.errors import InputError, PgdynoError
+from ..machine import paths, preflight
+from ..machine.file_system import TOLD_OF_STRIPES
+from ..machine.journal import HostJournal
+from ..machine.placement import AttachedPlacement, Placement, attach_placement
+from ..machine.process import own_name
+from ..results import record
+from ..server import layout, settings
+from ..server.cluster import DATABASE, Cluster
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.experiment import Experiment
-    from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.instance import InstanceGroup
-    from pgdyno.postgres.binaries import PgBinaries
-    from pgdyno.postgres.remote import RemoteServer
-    from pgdyno.store.kept_database import KeptDatabase
     from pgdyno.workload.data_set import DataSet
     from pgdyno.workload.kind.base import LoadManner
     from pgdyno.world.resolved import ResolvedArm
+
+    from ..machine.file_system import FileSystem
+    from ..machine.instance import InstanceGroup
+    from ..results.kept_database import KeptDatabase
+    from ..server.binaries import PgBinaries
+    from ..server.remote import RemoteServer
 
 Progress = Callable[[float, str], None]
 

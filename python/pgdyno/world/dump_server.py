@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno import _engine
-from pgdyno.errors import InputError, PgdynoError
-from pgdyno.postgres.dump import DumpFacts, facts_of
+from ..base import engine
+from ..base.errors import InputError, PgdynoError
+from ..server.dump import DumpFacts, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import psycopg
 
-    from pgdyno.host.journal import HostJournal
-    from pgdyno.postgres.binaries import PgBinaries
+    from ..machine.journal import HostJournal
+    from ..server.binaries import PgBinaries
 
 _REMEDY = "check the connection string, and that its role may read all tables; pg_dump must be as new as the server"
 
@@ -103,7 +103,7 @@ def _program(binaries: PgBinaries, name: str, arguments: Sequence[str]) -> Itera
     """A client program at work; waited for at the end. It gets the caller's environment, by which libpq finds passwords."""
     environment = {key: value for key, value in os.environ.items() if key.startswith(("PG", "HOME", "USER"))}
     process = subprocess.Popen(
-        _engine.child([str(binaries.program(name)), "--no-password", *arguments]),
+        engine.child([str(binaries.program(name)), "--no-password", *arguments]),
         env=environment | binaries.environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

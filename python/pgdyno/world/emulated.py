@@ -6,9 +6,6 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.host import clean, dirty_limits, preflight
-from pgdyno.host.process import own_name
 from pgdyno.workload.database import OwnDatabase
 from pgdyno.world import event_checks, on_server, own_database, power_cuts
 from pgdyno.world import subject as subjects
@@ -17,15 +14,20 @@ from pgdyno.world.dataset import dataset_keys, loaded, memory_bytes, unlimited
 from pgdyno.world.elsewhere import connected
 from pgdyno.world.resolved import emulated_arms
 
+from ..base.errors import HostError, InputError
+from ..machine import clean, dirty_limits, preflight
+from ..machine.process import own_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
     from pathlib import Path
 
     from pgdyno.experiment import Arm, Experiment
-    from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.workload.load import Progress
     from pgdyno.world.dataset import Dataset, DatasetKey
     from pgdyno.world.resolved import ResolvedArm
+
+    from ..server.binaries import PgBinaries
 
 
 class EmulatedWorld(World):

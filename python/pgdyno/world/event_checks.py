@@ -9,17 +9,18 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import catalog
-from pgdyno.host import preflight
-from pgdyno.host.instance_type import resolve_type
+from ..base import catalog
+from ..machine import preflight
+from ..machine.instance_type import resolve_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.experiment import Experiment
     from pgdyno.experiment.event import EventTable
-    from pgdyno.specification import VolumeSpec
     from pgdyno.world.resolved import ResolvedArm
+
+    from ..base.specification import VolumeSpec
 
 HOUR_S, TIB = 3600.0, 1 << 40
 MODIFYING_S = 5.0
@@ -31,7 +32,7 @@ _GROWERS = {"ext4": "resize2fs", "xfs": "xfs_growfs"}
 
 
 def require_possible(experiment: Experiment, resolved: ResolvedArm) -> None:
-    """:class:`~pgdyno.errors.InputError` at the first event that cannot happen in a run of this arm."""
+    """:class:`~pgdyno.base.errors.InputError` at the first event that cannot happen in a run of this arm."""
     for number, event in enumerate(resolved.arm.file.event):
         if event.member is not None and event.member >= (there := resolved.volumes[event.target].members):
             raise experiment.origin.error(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.postgres.built_schema import Built, require_built
-from pgdyno.postgres.remote_schema import lacks_schema, require_schema
 from pgdyno.workload.hammerdb_schema import BY, TPCC_COLUMNS, routine_arguments
 from pgdyno.workload.tables import SUPPLIERS_PER_SCALE, TpccTables
 from pgdyno.workload.tpch.files import column_names
 
+from ..server.built_schema import Built, require_built
+from ..server.remote_schema import lacks_schema, require_schema
+
 if TYPE_CHECKING:
-    from pgdyno.postgres.remote import RemoteServer
     from pgdyno.workload.tables import SchemaTables
+
+    from ..server.remote import RemoteServer
 
 
 def schema_is_missing(server: RemoteServer, tables: SchemaTables, *, yes_create: bool) -> bool:

@@ -11,21 +11,23 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from pgdyno.probe.samples import ProbeTables
-from pgdyno.store import record
-from pgdyno.store.work_record import FailedCut, PowerCutsRecord
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.world import fake_tables
 from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
 from pgdyno.world.resolved import emulated_arms
+
+from ..results import record
+from ..results.work_record import FailedCut, PowerCutsRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pgdyno.experiment import Arm, Experiment
-    from pgdyno.specification import VolumeSpec
     from pgdyno.workload.load import Progress
     from pgdyno.world.resolved import ResolvedArm
+
+    from ..base.specification import VolumeSpec
 
 LOAD_S = 1.0
 """What its preparation is estimated at."""
@@ -120,7 +122,7 @@ FAKE_MODIFIED_USD = 42.0
 
 def _events(resolved: ResolvedArm, story: fake_tables.Story) -> ProbeTables:
     """Each takes a tenth of a second."""
-    from pgdyno.store.tables import from_rows
+    from ..results.tables import from_rows
 
     begin_ns = story.begin_ns + int(story.warmup_s * 1e9)
     rows = [
@@ -165,7 +167,7 @@ def _iops(volume: VolumeSpec) -> float:
 
 
 def _world(resolved: ResolvedArm) -> record.WorldRecord:
-    from pgdyno.store.host_record import HostRecord
+    from ..results.host_record import HostRecord
 
     volumes = {
         role: record.VolumeRecord(spec=dict(spec.document), attach={}) for role, spec in resolved.volumes.items()

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.probe.samples import ProbeTables
-from pgdyno.store import record
 from pgdyno.workload.outcome import Outcome
+
+from ..results import record
 
 if TYPE_CHECKING:
     import numpy as np

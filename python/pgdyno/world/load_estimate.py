@@ -19,9 +19,10 @@ from pgdyno.workload.tables import BulkTables, TpccTables, TpchTables
 from pgdyno.workload.tpch.validation import has_answers
 
 if TYPE_CHECKING:
-    from pgdyno.specification import VolumeSpec
     from pgdyno.workload.data_set import DataSet
     from pgdyno.workload.kind.base import LoadManner
+
+    from ..base.specification import VolumeSpec
 
 LOAD_S_FIXED = 5.0
 LOAD_BYTES_PER_S = 80 << 20

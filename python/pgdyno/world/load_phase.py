@@ -10,32 +10,34 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host.file_system import dilated_options
-from pgdyno.host.instance import InstanceGroup
-from pgdyno.host.placement import Placement
-from pgdyno.host.scratch import scratch_directory
 from pgdyno.probe.host import HostProbe, Role
-from pgdyno.store import load_record, record
-from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.store.writer import LoadWriter
 from pgdyno.workload.counting import counting
 from pgdyno.workload.load import LoadOutcome, Progress, fill, load
 from pgdyno.workload.tables import PgbenchTables, Tables, TpchTables
 from pgdyno.workload.tpch import validation
 from pgdyno.world.load_estimate import usual_write_s
 
+from ..base.errors import PgdynoError
+from ..machine.file_system import dilated_options
+from ..machine.instance import InstanceGroup
+from ..machine.placement import Placement
+from ..machine.scratch import scratch_directory
+from ..results import load_record, record
+from ..results.subject_clock import SubjectClock
+from ..results.writer import LoadWriter
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.host.file_system import FileSystem
-    from pgdyno.host.journal import HostJournal
     from pgdyno.probe.samples import ProbeTables
     from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.kind.base import LoadManner
     from pgdyno.workload.loaded import LoadMoment, LoadStep
     from pgdyno.workload.server import Server
     from pgdyno.world.resolved import ResolvedArm
+
+    from ..machine.file_system import FileSystem
+    from ..machine.journal import HostJournal
 
 Work = Callable[[Callable[[int], None], "Path"], LoadOutcome]
 """What makes a data set. It gives the process id of each program that works to its first argument; its second is the log."""

@@ -6,7 +6,6 @@ import contextlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.host.scratch import scratch_directory
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import ProbeTables, volume_details
 from pgdyno.probe.sql import SqlProbe
@@ -14,16 +13,19 @@ from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.base import RunOutcome
 from pgdyno.world.timeline import EventTimeline
 
+from ..machine.scratch import scratch_directory
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.errors import PgdynoError
     from pgdyno.workload.elsewhere import RemoteHost
     from pgdyno.workload.kind.base import Workload
     from pgdyno.workload.outcome import Outcome
     from pgdyno.world.base import PlannedRun
     from pgdyno.world.resolved import ResolvedArm
     from pgdyno.world.subject import Subject
+
+    from ..base.errors import PgdynoError
 
 NO_HOSTS: Mapping[str, RemoteHost] = MappingProxyType({})
 """All drivers are processes of this machine."""

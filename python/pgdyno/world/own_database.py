@@ -5,29 +5,31 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import HostError, InputError
-from pgdyno.host import paths
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.placement import attach_placement
-from pgdyno.host.process import own_name
-from pgdyno.postgres import layout, restore
-from pgdyno.postgres.cluster import Cluster
-from pgdyno.postgres.lacking import lacking
-from pgdyno.store.kept_database import KeptDatabase, kept_databases
 from pgdyno.workload.database_source import PHYSICAL
 from pgdyno.world import physical
 from pgdyno.world.dump_server import server_facts
 from pgdyno.world.reached import ReachedServer
 from pgdyno.world.restored import facts_of_source
 
+from ..base.errors import HostError, InputError
+from ..machine import paths
+from ..machine.journal import HostJournal
+from ..machine.placement import attach_placement
+from ..machine.process import own_name
+from ..results.kept_database import KeptDatabase, kept_databases
+from ..server import layout, restore
+from ..server.cluster import Cluster
+from ..server.lacking import lacking
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pgdyno.host.placement import Placement
-    from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.kind.base import Workload
+
+    from ..machine.placement import Placement
+    from ..server.binaries import PgBinaries
 
 
 def require_restorable(tables: OwnDatabase, binaries: PgBinaries) -> None:

@@ -16,18 +16,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.errors import InputError, PgdynoError
-from pgdyno.host.launch import user_prefix
-from pgdyno.postgres import layout
-from pgdyno.postgres import settings as settings_module
-from pgdyno.postgres.cluster import CONF_FILE, DATABASE, SUPERUSER
-from pgdyno.postgres.lacking import available_extensions, has_library
 from pgdyno.workload.database_source import opened
 
+from ..base import engine
+from ..base.errors import InputError, PgdynoError
+from ..machine.launch import user_prefix
+from ..server import layout
+from ..server import settings as settings_module
+from ..server.cluster import CONF_FILE, DATABASE, SUPERUSER
+from ..server.lacking import available_extensions, has_library
+
 if TYPE_CHECKING:
-    from pgdyno.postgres.binaries import PgBinaries
-    from pgdyno.postgres.cluster import Cluster
+    from ..server.binaries import PgBinaries
+    from ..server.cluster import Cluster
 
 _STATE = re.compile(r"^Database cluster state:\s+(.*)$", re.MULTILINE)
 _STOPPED = ("shut down", "shut down in recovery")
@@ -162,7 +163,7 @@ def ensure_superuser(cluster: Cluster, settings: Mapping[str, str]) -> None:
     ]
     with cluster.log_path.open("ab") as log:
         process = subprocess.Popen(
-            _engine.child(command),
+            engine.child(command),
             env=cluster.binaries.environment,
             cwd="/",
             stdin=subprocess.PIPE,
@@ -228,7 +229,7 @@ def require_extensions(cluster: Cluster, binaries: PgBinaries) -> None:
 def _copied(path: Path, target: Path, watch: Callable[[int], None]) -> None:
     target.mkdir(exist_ok=True)
     process = subprocess.Popen(
-        _engine.child(["cp", "-R", "-P", "--preserve=mode,timestamps", "--sparse=auto", f"{path}/.", str(target)]),
+        engine.child(["cp", "-R", "-P", "--preserve=mode,timestamps", "--sparse=auto", f"{path}/.", str(target)]),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

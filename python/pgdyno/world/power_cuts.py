@@ -1,6 +1,6 @@
 """Power cuts of an arm: after a run a server like its own is recorded on volumes of its own, and the recording is cut.
 
-Nothing of it happens while a run is measured. What is cut is not the workload but the ledger of :mod:`pgdyno.crash`, on the arm's volumes, file
+Nothing of it happens while a run is measured. What is cut is not the workload but the ledger of :mod:`pgdyno.durability.crash`, on the arm's volumes, file
 system, mount options and PostgreSQL, with its parameters as far as they do not undo what makes the recording small.
 """
 
@@ -11,18 +11,19 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
-from pgdyno import owner
-from pgdyno.crash import recording, recovery
-from pgdyno.crash.campaign import ROOM_BYTES
-from pgdyno.crash.recording import SETTINGS, RecordingOptions
-from pgdyno.store.work_record import FailedCut, PowerCutsRecord
+from ..base import owner
+from ..durability.crash import recording, recovery
+from ..durability.crash.campaign import ROOM_BYTES
+from ..durability.crash.recording import SETTINGS, RecordingOptions
+from ..results.work_record import FailedCut, PowerCutsRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.crash.campaign import CampaignResult
     from pgdyno.world.base import PlannedRun
     from pgdyno.world.resolved import ResolvedArm
+
+    from ..durability.crash.campaign import CampaignResult
 
 __all__ = ["ROOM_BYTES", "SEED_MAX", "asked_of", "made"]
 CUTS = "cuts"

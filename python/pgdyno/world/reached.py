@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pgdyno.endpoint import Endpoint, local
+from ..base.endpoint import Endpoint, local
 
 if TYPE_CHECKING:
-    from pgdyno.postgres.binaries import PgBinaries
+    from ..server.binaries import PgBinaries
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Self
 
-from pgdyno.errors import InputError
 from pgdyno.workload.tables import SchemaTables
 from pgdyno.world import on_server
 from pgdyno.world import subject as subjects
@@ -14,6 +13,8 @@ from pgdyno.world.dataset import create_tables, loader_of, missing_tables
 from pgdyno.world.elsewhere import connected
 from pgdyno.world.load_estimate import load_estimate_s
 from pgdyno.world.resolved import existing_arms
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,28 +11,30 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.catalog import Catalog
-from pgdyno.errors import InputError
 from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MIN
-from pgdyno.host import awake, preflight
-from pgdyno.host.dirty_limits import current_limits
-from pgdyno.host.file_system import require_mount_options
-from pgdyno.host.instance import require_control_groups, require_cpus
-from pgdyno.host.instance_type import cpus_of, is_storage_only, resolve_type
-from pgdyno.host.mount_options import require_known_options
-from pgdyno.postgres import settings, timers
-from pgdyno.postgres.accepted import require_accepted
-from pgdyno.postgres.binaries import PgBinaries, find_binaries
-from pgdyno.postgres.remote import RemoteServer
-from pgdyno.size.offers import with_price
-from pgdyno.store import record
 from pgdyno.workload.kind.base import SESSIONS_DEFAULT
+
+from ..advise.size.offers import with_price
+from ..base.catalog import Catalog
+from ..base.errors import InputError
+from ..machine import awake, preflight
+from ..machine.dirty_limits import current_limits
+from ..machine.file_system import require_mount_options
+from ..machine.instance import require_control_groups, require_cpus
+from ..machine.instance_type import cpus_of, is_storage_only, resolve_type
+from ..machine.mount_options import require_known_options
+from ..results import record
+from ..server import settings, timers
+from ..server.accepted import require_accepted
+from ..server.binaries import PgBinaries, find_binaries
+from ..server.remote import RemoteServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pgdyno.experiment import Arm, Experiment
-    from pgdyno.specification import VolumeSpec
+
+    from ..base.specification import VolumeSpec
 
 SAMPLES_MIN = 12
 SAMPLE_INTERVAL_MS_MIN = 100
@@ -188,7 +190,7 @@ class _Programs:
         self._require = cache(lambda binaries, chosen: require_accepted(binaries, dict(chosen)))
 
     def require_accepted(self, binaries: PgBinaries, chosen: Mapping[str, str]) -> None:
-        """See :func:`~pgdyno.postgres.accepted.require_accepted`."""
+        """See :func:`~pgdyno.server.accepted.require_accepted`."""
         self._require(binaries, tuple(chosen.items()))
 
 

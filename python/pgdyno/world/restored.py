@@ -9,13 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
-from pgdyno.host.process import own_identity
-from pgdyno.postgres import dump_script, layout
-from pgdyno.postgres import restore as programs
-from pgdyno.postgres.cluster import DATABASE
-from pgdyno.postgres.dump import DumpFacts, facts_of
-from pgdyno.postgres.restore import RestoreLog, Restorer
 from pgdyno.probe.host import Role
 from pgdyno.workload.database import default_name, read_text
 from pgdyno.workload.database_source import PHYSICAL, opened
@@ -24,10 +17,19 @@ from pgdyno.world import physical
 from pgdyno.world.dump_server import dumped
 from pgdyno.world.restoring import SHARE_RESTORE, RestoredDatabase, RestoreWork, Site
 
+from ..base.errors import InputError
+from ..machine.process import own_identity
+from ..server import dump_script, layout
+from ..server import restore as programs
+from ..server.cluster import DATABASE
+from ..server.dump import DumpFacts, facts_of
+from ..server.restore import RestoreLog, Restorer
+
 if TYPE_CHECKING:
-    from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.database_source import Form
+
+    from ..server.binaries import PgBinaries
 
 STATISTICS_SINCE = 18
 """Version whose servers have pg_restore_relation_stats and its siblings."""

@@ -9,25 +9,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError, PgdynoError
-from pgdyno.host.placement import AttachedPlacement
-from pgdyno.postgres import layout
-from pgdyno.postgres import restore as programs
-from pgdyno.postgres.cluster import DATABASE, Cluster
-from pgdyno.postgres.restore import RestoreLog, Restorer
 from pgdyno.probe.host import Role
-from pgdyno.store import record
 from pgdyno.workload.database_source import files_of
 from pgdyno.workload.fill import default_connections
 from pgdyno.workload.loaded import LoadOutcome
 from pgdyno.world.load_phase import LoadPhase, LoadWorld, recorded
 
+from ..base.errors import InputError, PgdynoError
+from ..machine.placement import AttachedPlacement
+from ..results import record
+from ..server import layout
+from ..server import restore as programs
+from ..server.cluster import DATABASE, Cluster
+from ..server.restore import RestoreLog, Restorer
+
 if TYPE_CHECKING:
-    from pgdyno.host.instance import InstanceGroup
-    from pgdyno.host.journal import HostJournal
-    from pgdyno.postgres.binaries import PgBinaries
     from pgdyno.workload.database import OwnDatabase
     from pgdyno.workload.loaded import Progress
+
+    from ..machine.instance import InstanceGroup
+    from ..machine.journal import HostJournal
+    from ..server.binaries import PgBinaries
 
 _ROWS = """
 SELECT n.nspname || '.' || c.relname, c.reltuples::bigint FROM pg_catalog.pg_class c

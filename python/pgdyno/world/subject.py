@@ -14,25 +14,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pgdyno.errors import PgdynoError
-from pgdyno.host import awake, paths, preflight, snapshot_delete, volume
-from pgdyno.host.file_system import dilated_options
-from pgdyno.host.instance import InstanceGroup
-from pgdyno.host.journal import HostJournal
-from pgdyno.host.placement import AttachedPlacement, Placement, attach_placement
-from pgdyno.host.relay import HOST, Relay, relaying
 from pgdyno.hosts import keys
-from pgdyno.postgres import layout, shifted
-from pgdyno.postgres.cluster import SUPERUSER, Cluster
-from pgdyno.postgres.settings import together
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
-from pgdyno.store import record
-from pgdyno.store.host_record import HostRecord
 from pgdyno.workload.server import Server
 from pgdyno.world import physical
 from pgdyno.world.acts import Acts
 from pgdyno.world.reached import ReachedServer
+
+from ..base.errors import PgdynoError
+from ..machine import awake, paths, preflight, snapshot_delete, volume
+from ..machine.file_system import dilated_options
+from ..machine.instance import InstanceGroup
+from ..machine.journal import HostJournal
+from ..machine.placement import AttachedPlacement, Placement, attach_placement
+from ..machine.relay import HOST, Relay, relaying
+from ..results import record
+from ..results.host_record import HostRecord
+from ..server import layout, shifted
+from ..server.cluster import SUPERUSER, Cluster
+from ..server.settings import together
 
 _ENCRYPTED = {
     "sslmode": "require",
@@ -65,7 +66,7 @@ class Stopwatch:
 
 
 class TestedServer(Server, Protocol):
-    """What a run needs of a server: :class:`pgdyno.postgres.cluster.Cluster`, or an existing one."""
+    """What a run needs of a server: :class:`pgdyno.server.cluster.Cluster`, or an existing one."""
 
     def settings(self) -> list[dict[str, str | None]]:
         """Every setting as the server reports it."""

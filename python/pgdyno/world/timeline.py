@@ -6,17 +6,19 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno.errors import PgdynoError
 from pgdyno.experiment.event import ON_SERVER
 from pgdyno.probe.samples import ProbeTables
-from pgdyno.quantity import duration_words
+
+from ..base.errors import PgdynoError
+from ..base.quantity import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pgdyno.experiment.event import EventTable
-    from pgdyno.store.record import Check
-    from pgdyno.store.subject_clock import SubjectClock
+
+    from ..results.record import Check
+    from ..results.subject_clock import SubjectClock
 
 LASTS_MAX_S = 900.0
 """The longest that a run waits, after its load has ended, for an event that has begun: a recovery of many GB of WAL."""
@@ -69,7 +71,7 @@ class EventTimeline:
 
     def samples(self) -> ProbeTables:
         """The table of events, on the host's clock; nothing of a run without any."""
-        from pgdyno.store.tables import from_rows
+        from ..results.tables import from_rows
 
         return ProbeTables({"world/event": from_rows("world/event", self._rows)} if self._rows else {})
 

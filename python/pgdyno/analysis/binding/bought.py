@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.specification import REQUEST_BYTES_MAX, Rate, VolumeSpec
+from ...base.specification import REQUEST_BYTES_MAX, Rate, VolumeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pgdyno.analysis.binding.device import DeviceActivity
-    from pgdyno.store.record import InstanceRecord
+
+    from ...results.record import InstanceRecord
 
 MEDIAN_PPM = 500_000
 PAGE_BYTES = 8192

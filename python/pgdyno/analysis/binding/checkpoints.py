@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.record import RunPhase
+
+    from ...results.record import RunPhase
 
 _DONE = ("num_done", "sync_time_ms", "write_time_ms")
 """What grows when a checkpoint ends: the count from 18 on; before it the times, which are added at its end."""

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.sessions import SESSION_LOCKS
 from pgdyno.analysis.replay import kept_up
-from pgdyno.store.record import InstanceRecord
+
+from ...results.record import InstanceRecord
 
 if TYPE_CHECKING:
     from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.store.record import RunRecord, VolumeRecord
+
+    from ...results.record import RunRecord, VolumeRecord
 
 OBSERVE = "observe"
 """The kind of workload of a server that was only watched: its own users made the load."""

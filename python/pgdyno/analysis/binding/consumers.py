@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.waiting import WaitCounts
-    from pgdyno.store import StoredRun
+
+    from ...results import StoredRun
 
 WAL, TEMPORARY = "wal", "temp"
 SEEN_MIN = 10

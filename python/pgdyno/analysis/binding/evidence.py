@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pgdyno.analysis.counters import CounterSamples
-    from pgdyno.store import StoredRun
-    from pgdyno.store.record import RunRecord
+
+    from ...results import StoredRun
+    from ...results.record import RunRecord
 
 SECOND_NS = 1_000_000_000
 MIB = float(1 << 20)

@@ -2,7 +2,7 @@
 
 The need decides. Where a limit of what was bought binds, it is the cheapest volume that carries the load with a margin; where sessions
 wait for requests that are not held up, it is the volume that answers soonest; where the CPU binds, the cheapest instance with more of
-it in the long run. What carries the load is found by the one search (:mod:`pgdyno.size.search`) when the run ends, and is in its record.
+it in the long run. What carries the load is found by the one search (:mod:`pgdyno.advise.size.search`) when the run ends, and is in its record.
 
 How much it helps is bounded, not predicted: by the new limit, by every other limit that the run came near to, and in a closed loop by
 the part of the sessions' time that was waiting for the volume. The least of these bounds is the expected effect, and the one that is
@@ -20,12 +20,14 @@ from pgdyno.analysis.binding.means import SecondMeans, means_of
 from pgdyno.analysis.binding.room import Room, room_of
 from pgdyno.analysis.durability import loss_of_volume
 from pgdyno.analysis.volume_figures import DATA
-from pgdyno.text import number, probability
+
+from ...base.text import number, probability
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.circumstances import Circumstances
     from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
-    from pgdyno.store.record import VolumeRecord
+
+    from ...results.record import VolumeRecord
 
 MARGIN = 1.2
 """Times what was used that an offer must have, which is what ``pgdyno size`` asks of one where nothing else is said."""

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.means import SecondMeans
     from pgdyno.analysis.binding.sessions import SessionStates
     from pgdyno.analysis.binding.verdict import BindingVerdict
-    from pgdyno.store.record import InstanceOfferRecord, OfferRecord
+
+    from ...results.record import InstanceOfferRecord, OfferRecord
 
 Bound = tuple[Limit, float]
 

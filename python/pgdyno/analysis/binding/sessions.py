@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from pgdyno.store import StoredRun
+    from ...results import StoredRun
 
 HIDDEN = "Hidden"
 """In place of a kind of wait: of these sessions the role may not see what they do."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from pgdyno.analysis.server_figures import BLOCK_BYTES, growth_of, io_growth
 
 if TYPE_CHECKING:
-    from pgdyno.store import StoredRun
+    from ...results import StoredRun
 
 What = Literal[
     "reads",

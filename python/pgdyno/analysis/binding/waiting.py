@@ -14,7 +14,8 @@ from pgdyno.analysis.binding.sessions import OWN_WORK, state_of
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.uses import What
-    from pgdyno.store import StoredRun
+
+    from ...results import StoredRun
 
 LONG = "LONG TRANSACTION"
 """In place of a command: a transaction that has lasted for so long that its counters are not up to date (``probe/sql``)."""

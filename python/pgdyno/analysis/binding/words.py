@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.means import SecondMeans, mean_second, means_of
 from pgdyno.analysis.binding.rules import NO_IDLE, SERVER_BUSY, SPARE_IDLE
-from pgdyno.text import number, percent
+
+from ...base.text import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.evidence import Evidence
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
-    from pgdyno.specification import Rate
+
+    from ...base.specification import Rate
 
 
 SEEN = 0.05

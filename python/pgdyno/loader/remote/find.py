@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from pgdyno.errors import InputError
 from pgdyno.loader.remote import s3, web
 from pgdyno.loader.remote.ranges import PATIENCE_AT_FIRST, again, fetch
 
+from ...base.errors import InputError
+
 if TYPE_CHECKING:
-    from pgdyno.errors import ObjectChanged, ObjectDamaged
     from pgdyno.loader.remote.store import Object
+
+    from ...base.errors import ObjectChanged, ObjectDamaged
 
 FINGERPRINT_BYTES = 64 << 10
 """Bytes of the beginning that are compared, too: some servers say little about an object."""
@@ -69,7 +71,7 @@ def is_address(word: str) -> bool:
 def find(word: str, where: s3.S3, head_bytes: int) -> list[Remote]:
     """The objects that an address names, with their beginnings; a pattern's in the order of their names.
 
-    :class:`InputError` for what is not there or cannot be read; :class:`~pgdyno.errors.HostError` for a store that does not
+    :class:`InputError` for what is not there or cannot be read; :class:`~pgdyno.base.errors.HostError` for a store that does not
     answer.
     """
     match = _ADDRESS.match(word)

@@ -11,8 +11,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from pgdyno.errors import HostError
 from pgdyno.loader.remote.store import TransientError
+
+from ...base.errors import HostError
 
 if TYPE_CHECKING:
     from pgdyno.loader.remote.store import Object

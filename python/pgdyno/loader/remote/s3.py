@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import HostError, InputError, PgdynoError
 from pgdyno.loader.remote.checksum import ALGORITHMS
 from pgdyno.loader.remote.store import (
     CONNECT_S,
@@ -27,6 +26,8 @@ from pgdyno.loader.remote.store import (
     length,
     wait_s,
 )
+
+from ...base.errors import HostError, InputError, PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,9 +19,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno.errors import HostError, ObjectChanged, ObjectDamaged, PgdynoError
 from pgdyno.loader.remote.checksum import RollingChecksum
 from pgdyno.loader.remote.ranges import PATIENCE, Ahead, DownloadStopped, Patience, fetch
+
+from ...base.errors import HostError, ObjectChanged, ObjectDamaged, PgdynoError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence

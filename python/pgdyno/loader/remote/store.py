@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pgdyno.errors import ObjectChanged
+from ...base.errors import ObjectChanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ class Object(Protocol):
     def read(self, first: int, end: int) -> Iterator[bytes]:
         """The bytes from ``first`` to before ``end``, in pieces.
 
-        :class:`TransientError` when they do not all come; :class:`~pgdyno.errors.ObjectChanged`, and other errors, when they never will.
+        :class:`TransientError` when they do not all come; :class:`~pgdyno.base.errors.ObjectChanged`, and other errors, when they never will.
         """
 
 

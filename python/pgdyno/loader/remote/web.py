@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit, urlunsplit
 
-from pgdyno.errors import HostError, InputError
 from pgdyno.loader.remote.store import (
     CONNECT_S,
     PIECE_BYTES,
@@ -28,6 +27,8 @@ from pgdyno.loader.remote.store import (
     length,
     wait_s,
 )
+
+from ...base.errors import HostError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,7 @@ class WebObject:
             yield from answer.stream(PIECE_BYTES, decode_content=False)
 
     def _require_same(self, answer: BaseHTTPResponse) -> None:
-        """:class:`~pgdyno.errors.ObjectChanged` for an answer of another file than was found."""
+        """:class:`~pgdyno.base.errors.ObjectChanged` for an answer of another file than was found."""
         now = _facts(answer, None)
         if now is None:
             return

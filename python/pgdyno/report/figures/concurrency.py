@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, evenly, variant_colour
-from pgdyno.text import number
+
+from ...base.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, variant_colour
-from pgdyno.text import money, number
+
+from ...base.text import money, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,8 @@ from pgdyno.report.figures.parts import (
     log_scale,
     variant_colour,
 )
-from pgdyno.text import number
+
+from ...base.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.distribution import PERCENTILES
 from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, NARROW_PX, RIGHT_PX, Sheet, log_scale
-from pgdyno.text import number
+
+from ...base.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

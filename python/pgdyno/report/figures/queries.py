@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.queries import queries_of
 from pgdyno.report.figures.parts import RIGHT_PX, Sheet
-from pgdyno.text import number
+
+from ...base.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.boxes import box_of
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet, variant_colour
-from pgdyno.text import number
+
+from ...base.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.report.figures.parts import RIGHT_PX, Sheet
 from pgdyno.report.waits import TYPES, by_type
-from pgdyno.text import number, percent
+
+from ...base.text import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

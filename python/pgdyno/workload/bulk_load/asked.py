@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from pgdyno.errors import InputError
 from pgdyno.workload import imdb
 from pgdyno.workload.quantity import Bytes, Seconds
 from pgdyno.workload.tpch import files as tpch
+
+from ...base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.host import paths, preflight
-from pgdyno.host.journal import HostJournal
 from pgdyno.workload.generated import GZIP_SHARE
+
+from ...base import engine
+from ...machine import paths, preflight
+from ...machine.journal import HostJournal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def generated(bulk: BulkTable, seed: int, progress: Progress) -> Iterator[tuple[
     texts = [*made.arguments(bulk.scale, folder, files, seed=seed, gzip=bulk.gzip), *made.engine_options]
     summary: dict[str, Any] = {}
     with HostJournal(paths.state_dir()).directory(folder):
-        with contextlib.closing(_engine.lines(["generate", made.name, *texts], {})) as lines:
+        with contextlib.closing(engine.lines(["generate", made.name, *texts], {})) as lines:
             for line in lines:
                 if "progress" in line:
                     progress(line["progress"]["share"], "generate files")

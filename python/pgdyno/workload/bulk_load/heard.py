@@ -6,16 +6,18 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store import record, tables
-from pgdyno.store.work_record import BulkLoadedTable, BulkLoadRecord
 from pgdyno.workload.outcome import Outcome
+
+from ...results import record, tables
+from ...results.work_record import BulkLoadedTable, BulkLoadRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pgdyno.store.subject_clock import SubjectClock
     from pgdyno.workload.bulk_load.asked import BulkTable
     from pgdyno.workload.bulk_load.files import Files
+
+    from ...results.subject_clock import SubjectClock
 
 _SECOND_NS = 1_000_000_000
 

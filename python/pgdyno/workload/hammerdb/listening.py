@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 import psycopg
 
-from pgdyno import _engine, session
-from pgdyno.host import hammerdb as installed
-from pgdyno.host.scratch import scratch_directory
 from pgdyno.workload.client import environment
 from pgdyno.workload.watch import SECOND_NS, now_ns
+
+from ...base import engine, session
+from ...machine import hammerdb as installed
+from ...machine.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +78,7 @@ def started(server: Server, request: RunRequest, path: Path) -> Iterator[subproc
     # The script has it.
     env.pop("PGPASSWORD", None)
     process = subprocess.Popen(
-        _engine.child([*request.prefix, program, "tcl", "auto", path]),
+        engine.child([*request.prefix, program, "tcl", "auto", path]),
         env=env,
         cwd=program.parent,
         stdin=subprocess.DEVNULL,

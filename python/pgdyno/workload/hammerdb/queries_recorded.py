@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pgdyno.store.record import Check, DriverRecord, RunPhase
-from pgdyno.store.work_record import RefreshRecord
 from pgdyno.workload.hammerdb.queries_heard import TICK_S
 from pgdyno.workload.hammerdb.query_script import users_of
 from pgdyno.workload.tpch import recorded
 from pgdyno.workload.tpch.refresh import orders_of_set
+
+from ...results.record import Check, DriverRecord, RunPhase
+from ...results.work_record import RefreshRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

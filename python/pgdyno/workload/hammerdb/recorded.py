@@ -11,11 +11,12 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from pgdyno.store import tables
-from pgdyno.store.record import Account, Check, DriverRecord, RunPhase
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
 from pgdyno.workload.tpcc_audit import MIX
+
+from ...results import tables
+from ...results.record import Account, Check, DriverRecord, RunPhase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pgdyno.errors import HostError, InputError, PgdynoError
-from pgdyno.host import hammerdb as installed
 from pgdyno.workload.hammerdb import profile as time_profile
 from pgdyno.workload.hammerdb import recorded, script
 from pgdyno.workload.hammerdb.heard import HammerdbOutput
 from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, HammerdbMonitor, scripted, started
 from pgdyno.workload.watch import SECOND_NS, now_ns
+
+from ...base.errors import HostError, InputError, PgdynoError
+from ...machine import hammerdb as installed
 
 if TYPE_CHECKING:
     from pathlib import Path

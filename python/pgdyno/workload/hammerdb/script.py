@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from pgdyno.endpoint import effective
-from pgdyno.errors import InputError
+from ...base.endpoint import effective
+from ...base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

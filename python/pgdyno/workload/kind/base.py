@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
     from contextlib import ExitStack
 
-    from pgdyno.store.record import Check
     from pgdyno.workload.data_set import DataSet
     from pgdyno.workload.database import DatabaseTable
     from pgdyno.workload.loaded import Progress
     from pgdyno.workload.outcome import Outcome, Runner
     from pgdyno.workload.server import Server
     from pgdyno.workload.tables import Tables
+
+    from ...results.record import Check
 
 __all__ = ["SESSIONS_DEFAULT", "KeyTable", "LoadManner", "LoadTable", "Refusal", "Workload", "at_key"]
 

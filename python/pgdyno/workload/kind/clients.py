@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
-from pgdyno.quantity import duration_words
 from pgdyno.workload.kind.base import Refusal, Workload
 from pgdyno.workload.quantity import Seconds
+
+from ...base.quantity import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

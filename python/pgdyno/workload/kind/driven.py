@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno.errors import InputError
 from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.kind.filled import WithTables
+
+from ...base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from pgdyno.store.record import Check
 from pgdyno.workload.bulk_load.asked import BulkTable
 from pgdyno.workload.counting import ROWS_COUNTED_MAX, row_counts
 from pgdyno.workload.kind.base import Refusal, Workload
 from pgdyno.workload.tables import BulkTables
+
+from ...results.record import Check
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator

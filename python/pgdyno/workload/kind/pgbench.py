@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
-from pgdyno.store.record import Check
 from pgdyno.workload.counting import counting
 from pgdyno.workload.kind.clients import Engine
 from pgdyno.workload.kind.driven import FilledKind
 from pgdyno.workload.scripts import READ_ONLY, ScriptName, parse_script
 from pgdyno.workload.tables import ROWS_PER_SCALE, PgbenchTables, scale_for, size_for_memory
+
+from ...results.record import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

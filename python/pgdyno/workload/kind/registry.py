@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from pgdyno.errors import InputError
 from pgdyno.workload.kind.base import Workload, at_key
 from pgdyno.workload.kind.idle import Idle
 from pgdyno.workload.kind.load import LoadKind
@@ -20,6 +19,8 @@ from pgdyno.workload.kind.script import Script
 from pgdyno.workload.kind.sysbench import Sysbench
 from pgdyno.workload.kind.tpcc import Tpcc
 from pgdyno.workload.kind.tpch import Tpch
+
+from ...base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

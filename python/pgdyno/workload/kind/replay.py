@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from pgdyno.catalog import resolve
-from pgdyno.errors import InputError
-from pgdyno.quantity import duration_words
 from pgdyno.workload.database import DIGEST_SHOWN
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import Name, OfCapture
@@ -22,6 +19,10 @@ from pgdyno.workload.replay.asked import NEWER, Pace, ReplaySelection
 from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.likeness import ProductionWork, compared, of_server
 from pgdyno.workload.replay.production import digest, production
+
+from ...base.catalog import resolve
+from ...base.errors import InputError
+from ...base.quantity import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pgdyno.store.record import Check
-from pgdyno.store.work_record import SampleRecord
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import OfCapture
 from pgdyno.workload.kind.driven import DrivenKind
+
+from ...results.record import Check
+from ...results.work_record import SampleRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

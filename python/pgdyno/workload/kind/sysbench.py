@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pgdyno.store.record import Check
 from pgdyno.workload.counting import ROWS_COUNTED_MAX, row_counts
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.driven import FilledKind
 from pgdyno.workload.options import SysbenchOptions
 from pgdyno.workload.tables import ROWS_EACH_MAX, Keys, SysbenchTables, size_for_memory, sysbench_rows_for
+
+from ...results.record import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

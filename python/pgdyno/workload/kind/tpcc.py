@@ -29,9 +29,10 @@ from pgdyno.workload.tpcc_proofs import TableGrowth
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pgdyno.store.record import Check
     from pgdyno.workload.outcome import Outcome
     from pgdyno.workload.server import Server
+
+    from ...results.record import Check
 
 WAREHOUSES_MAX = 100_000
 _NEW_ORDER_BYTES = 1_300

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from pgdyno.store.record import Check
 from pgdyno.workload.kind.base import LoadManner, Refusal, Workload
 from pgdyno.workload.kind.filled import WithTables
 from pgdyno.workload.quantity import Seconds
@@ -20,6 +19,8 @@ from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST, repeats_supplier
 from pgdyno.workload.tpch.refresh import SETS_MAX, Refresh, RefreshFunctions, orders_of_set
 from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.tpch.texts import QUERIES
+
+from ...results.record import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

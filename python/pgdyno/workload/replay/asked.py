@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno import _engine
-from pgdyno.errors import InputError
-from pgdyno.store.work_record import ReadingRecord
 from pgdyno.workload.replay import copied
 from pgdyno.workload.replay.catalogue import catalogue, joined
+
+from ...base import engine
+from ...base.errors import InputError
+from ...results.work_record import ReadingRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -250,7 +251,7 @@ def _planned(
     until_s: float | None,
 ) -> ReplayPlan:
     del stamp
-    json = _engine.run_json(
+    json = engine.run_json(
         ["capture", "replay", "--check"],
         {"capture": path, "places": places, "from_s": from_s, "until_s": until_s},
     )

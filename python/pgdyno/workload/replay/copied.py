@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno import _engine
 from pgdyno.workload.replay.counted import shape_of, without_literals
+
+from ...base import engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -84,7 +85,7 @@ def texts_of(capture: str, stamp: tuple[int, int]) -> dict[str, str]:
 @functools.lru_cache(maxsize=8)
 def _texts(capture: str, stamp: tuple[int, int]) -> tuple[tuple[str, str], ...]:
     del stamp
-    shown = _engine.run_json(
+    shown = engine.run_json(
         ["capture", "show"], {"capture": capture, "values": True, "session": None}, timeout_s=_SHOW_S
     )
     results = ((statement["shape"], statement["example"]["text"]) for statement in shown["statements"])

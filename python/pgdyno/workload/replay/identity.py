@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
+from ...base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgdyno.errors import InputError
 from pgdyno.workload.replay.counted import counted, grown
 from pgdyno.workload.replay.production import production
 from pgdyno.workload.replay.result import likeness_of
+
+from ...base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from pgdyno.store.work_record import LikenessRecord
     from pgdyno.workload.replay.asked import Place
     from pgdyno.workload.replay.counted import Counts
     from pgdyno.workload.server import Server
+
+    from ...results.work_record import LikenessRecord
 
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
-from pgdyno.text import parsed_json
 from pgdyno.workload.replay.asked import file_stamp
 from pgdyno.workload.replay.counted import Counts, fallen, grown
+
+from ...base.errors import InputError
+from ...base.text import parsed_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

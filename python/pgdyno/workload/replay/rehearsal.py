@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import InputError
 from pgdyno.workload.replay.asked import names_of
 from pgdyno.workload.replay.identity import require_other
 from pgdyno.workload.replay.outside import require_inside
+
+from ...base.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store.work_record import (
+from pgdyno.workload.replay.counted import Counts, shape_of
+
+from ...results.work_record import (
     ComparedStatement,
     DoubtfulPlace,
     LikenessRecord,
@@ -19,7 +21,6 @@ from pgdyno.store.work_record import (
     StatementWork,
     TimeDistribution,
 )
-from pgdyno.workload.replay.counted import Counts, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

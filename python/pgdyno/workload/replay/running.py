@@ -12,24 +12,26 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno import _engine
-from pgdyno.errors import EngineError
-from pgdyno.store import record, tables
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.replay.result import record_of
 from pgdyno.workload.replay.waiting import Waits
 from pgdyno.workload.watch import now_ns
 
+from ...base import engine as _engine
+from ...base.errors import EngineError
+from ...results import record, tables
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import psycopg
 
-    from pgdyno.store.subject_clock import SubjectClock
-    from pgdyno.store.work_record import ReplayRecord
     from pgdyno.workload.replay.asked import ReplaySelection
     from pgdyno.workload.server import Server
+
+    from ...results.subject_clock import SubjectClock
+    from ...results.work_record import ReplayRecord
 
 _READY_S = 600.0
 """Until the index and the texts of a capture are read: a capture of a day has some ten gigabytes."""

@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.pq import ExecStatus
 
-from pgdyno import session
 from pgdyno.workload.tpch.refreshing import AlreadyRefreshedError, Refresher
 from pgdyno.workload.watch import now_ns
+
+from ...base import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.store import record, tables
-from pgdyno.store.work_record import RefreshRecord, StreamsRecord
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
 from pgdyno.workload.watch import SECOND_NS
+
+from ...results import record, tables
+from ...results.work_record import RefreshRecord, StreamsRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
 
-from pgdyno import _engine, session
-from pgdyno.store.record import Check
 from pgdyno.workload.counting import counting
 from pgdyno.workload.tables import TPCH_SCHEMA
 from pgdyno.workload.tpch.files import SET, column_names
+
+from ...base import engine, session
+from ...results.record import Check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from pgdyno.store.work_record import RefreshRecord
     from pgdyno.workload.server import Server
     from pgdyno.workload.tables import TpchProfile
+
+    from ...results.work_record import RefreshRecord
 
 Refresh = Literal["none", "power", "stream"]
 SETS_MAX = 1000
@@ -51,7 +53,7 @@ class RefreshFunctions:
     def make(self, folder: Path) -> None:
         """Write the sets' rows into a folder, as a process that refreshes reads them."""
         texts = [*SET.arguments(self.scale_factor, folder), "--for-copy", f"--updates={self.sets}"]
-        with contextlib.closing(_engine.lines(["generate", SET.name, *texts], {})) as lines:
+        with contextlib.closing(engine.lines(["generate", SET.name, *texts], {})) as lines:
             for _ in lines:
                 pass
 

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.errors import PgdynoError
-from pgdyno.store import record
-from pgdyno.store.subject_clock import SubjectClock
-from pgdyno.store.work_record import RefreshRecord
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.tpch import recorded
 from pgdyno.workload.watch import SECOND_NS, now_ns
+
+from ...base.errors import PgdynoError
+from ...results import record
+from ...results.subject_clock import SubjectClock
+from ...results.work_record import RefreshRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,14 +12,15 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pgdyno import _engine
-from pgdyno.store.record import Check
 from pgdyno.workload.counting import counting
 from pgdyno.workload.tables import TpchTables
 from pgdyno.workload.tpch import parameters
 from pgdyno.workload.tpch.files import SET
 from pgdyno.workload.tpch.streams import step
 from pgdyno.workload.tpch.texts import QUERIES, VIEW_QUERY, view_name
+
+from ...base import engine
+from ...results.record import Check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ def known() -> dict[int, list[Row]]:
     with tempfile.TemporaryDirectory(prefix="pgdyno-answers-") as name:
         folder = Path(name)
         texts = ["generate", SET.name, *SET.arguments(SCALE_FACTOR, folder), "--answers"]
-        with contextlib.closing(_engine.lines(texts, {})) as lines:
+        with contextlib.closing(engine.lines(texts, {})) as lines:
             for _ in lines:
                 pass
         return {query: read(folder / f"q{query}.out") for query in QUERIES}

@@ -1,0 +1,245 @@
+"""A diagnosis, or a calendar of many, as one HTML file that needs nothing else: the sections and figures of the reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pgdyno import __version__
+from pgdyno.analysis.binding.circumstances import is_watched
+from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
+from pgdyno.report import courses, figures, server
+from pgdyno.report.binding import Stretch
+from pgdyno.report.render import drawing, moment, rendered, write_whole
+from pgdyno.report.section import Block, Drawing, Grid, Note, Part, Section, Sentences
+
+from ...base.text import UNKNOWN, money, number, percent, size, times
+from ...results.names import EXPERIMENT_FILE
+from . import calendar_words, drawings, words
+from .diagnosis import OF_STORAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pgdyno.analysis.binding.limits import Limit
+
+    from .calendar import Calendar
+    from .diagnosis import Diagnosis
+
+_CAPTIONS = {
+    "timeline": "Each second since the watch began.",
+    "waits": "Mean number of the clients' sessions by the type of wait that pg_stat_activity showed. CPU: active and waiting for nothing that"
+    " PostgreSQL knows of. Client: idle for less than a second, or in a transaction and waiting for its next statement.",
+}
+ROWS_MAX = 400
+"""Rows of the table of hours, the newest; the rest is in the JSON."""
+
+
+def write_page(diagnosis: Diagnosis | Calendar, path: Path) -> None:
+    """Write the page to ``path``, over what was there. :class:`pgdyno.base.errors.OutputError` when that fails."""
+    from .calendar import Calendar
+
+    write_whole(
+        path,
+        (of_calendar(diagnosis) if isinstance(diagnosis, Calendar) else of_diagnosis(diagnosis)).encode(),
+        "--html",
+    )
+
+
+def of_diagnosis(diagnosis: Diagnosis) -> str:
+    """The page of one watch, or of a run."""
+    record = diagnosis.run.record
+    title = words.headline(diagnosis)
+    return _page(
+        [
+            _limit(diagnosis),
+            *_remedies(diagnosis),
+            *_consumers(diagnosis),
+            *_statements(diagnosis),
+            *_published(diagnosis),
+            *_courses(diagnosis),
+        ],
+        headline=title[:1].upper() + title[1:],
+        context=[*words.watched_parts(diagnosis), *_bought(diagnosis)],
+        missing=diagnosis.missing,
+        moment=moment(record.anchor.to_unix_ns(record.measure.begin_ns)),
+        source=diagnosis.run.record.arm
+        if diagnosis.sources and record.world.server is None
+        else str(diagnosis.run.path),
+    )
+
+
+def of_calendar(calendar: Calendar) -> str:
+    """The page of a directory of watches."""
+    worst = calendar.worst
+    binding = calendar_words.spans(calendar)
+    return _page(
+        [_hours(calendar), *_remedies(worst), *_consumers(worst), _table(calendar)],
+        headline=calendar_words.headline(calendar),
+        context=[calendar.server, *calendar_words.watched_parts(calendar), *_bought(worst)],
+        missing=worst.missing if binding else (),
+        moment=moment(int(calendar.watches[-1].begin_unix_s * 1e9)),
+        source=f"the {len(calendar.watches):,} watches in {calendar.path}",
+    )
+
+
+def key_of(limits: Iterable[Limit | None]) -> tuple[tuple[str, str], ...]:
+    """(class of the page, name) of limits, in their order."""
+    present = set(limits)
+    return tuple((drawings.colour_of(limit), words.name_of(limit)) for limit in LIMITS if limit in present)
+
+
+def _page(sections: Sequence[Section], **values: Any) -> str:
+    kept = [section for section in sections if section.parts]
+    with figures.unchecked():
+        drawn = {part.name: drawing(part.name, part.alternative, part.make)
+                 for section in kept for part in section.parts if isinstance(part, Drawing)}  # fmt: skip
+    return rendered(
+        "diagnose.html", "pgdyno.advise.diagnose", sections=kept, drawn=drawn, many=False, version=__version__, **values
+    )
+
+
+def _limit(diagnosis: Diagnosis) -> Section:
+    """Every second of the watch, and the evidence."""
+    spans = diagnosis.binding.spans
+    stretches = [
+        Stretch(
+            end - begin,
+            f"second {begin + 1} to {end}: {words.name_of(limit)}",
+            "" if limit is None else drawings.colour_of(limit),
+        )
+        for begin, end, limit in spans
+    ]
+    shares = diagnosis.binding.verdict.shares.items()
+    described = ", ".join(f"{words.name_of(limit)} {percent(share)} of the seconds" for limit, share in shares)
+    values = {
+        "stretches": stretches,
+        "key": key_of(limit for _, _, limit in spans),
+        "described": described or "not explained",
+    }
+    note = f"Bar: each second. Confidence: {diagnosis.binding.verdict.confidence}."
+    parts = (Block("seconds.html", values), Note(note), Sentences(diagnosis.evidence), Sentences(diagnosis.notes))
+    return Section("limit", "What limits it", parts if diagnosis.notes else parts[:-1])
+
+
+def _remedies(diagnosis: Diagnosis) -> list[Section]:
+    rows = [(free.action, "nothing", _ratio(free.ratio_max), "") for free in diagnosis.free]
+    if (remedy := diagnosis.remedy) is not None:
+        price = UNKNOWN if remedy.usd_per_month is None else f"{money(remedy.usd_per_month)} a month"
+        if remedy.spec is None:
+            price = ""
+        then = "" if remedy.then is None else words.name_of(remedy.then)
+        rows.append((remedy.action, price, _ratio(remedy.tps_ratio_max), then))
+    grid = Grid(("remedy", "costs", "times the work, at most", "next limit"), tuple(rows), look="plain remedies")
+    return [Section("remedies", "What to do", (grid,))] if rows else []
+
+
+def _consumers(diagnosis: Diagnosis) -> list[Section]:
+    """Who uses the volume; a bar for each, and the figures."""
+    if not diagnosis.consumers or diagnosis.binding.verdict.limit not in (None, *OF_STORAGE):
+        return []
+    rows = tuple(
+        (CONSUMERS[consumer.what], percent(consumer.share), number(consumer.iops), number(consumer.mib_per_s))
+        for consumer in diagnosis.consumers
+    )
+    caption = (
+        f"Share of the {diagnosis.consumers_role} volume's requests, or of its bytes where throughput is the limit. An estimate: the page cache"
+        " is between PostgreSQL and the volume."
+    )
+    parts = (
+        Drawing("consumers", "Who uses the volume", caption, partial(drawings.consumers, diagnosis.consumers)),
+        Grid(("consumer", "share", "IOPS", "MiB/s"), rows),
+    )
+    return [Section("consumers", "Who uses the volume", parts)]
+
+
+def _statements(diagnosis: Diagnosis) -> list[Section]:
+    """Those that read, log or spill most; nothing without pg_stat_statements."""
+    rows = tuple(
+        (
+            statement.query or str(statement.queryid),
+            f"{statement.calls:,}",
+            number(statement.ms_mean),
+            size(statement.read_bytes),
+            size(statement.wal_bytes),
+            size(statement.temp_bytes),
+        )
+        for statement in diagnosis.statements
+    )
+    head = (
+        "statement" if any(statement.query for statement in diagnosis.statements) else "queryid",
+        "calls",
+        "mean ms",
+        "read",
+        "WAL",
+        "temporary files",
+    )
+    note = Note(
+        "By pg_stat_statements, in all databases, during the watch. Read: not in shared_buffers; the page cache may have had it."
+    )
+    return [Section("statements", "Which statements move most", (Grid(head, rows), note))] if rows else []
+
+
+def _published(diagnosis: Diagnosis) -> list[Section]:
+    """What rules of documents say of the same figures."""
+    texts = tuple(words.finding_words(finding) for finding in diagnosis.findings)
+    return [Section("rules", "What published rules say", (Sentences(texts),))] if texts else []
+
+
+def _courses(diagnosis: Diagnosis) -> list[Section]:
+    """The report's sections of one run; those of a run among others are in its experiment's report."""
+    experiment = diagnosis.run.path.parents[1]
+    if not is_watched(diagnosis.run.record) or not (experiment / EXPERIMENT_FILE).is_file():
+        return []
+    from pgdyno.analysis.compare import summarise
+
+    comparison = summarise(experiment)
+    sections = (courses.section(comparison), server.section(comparison))
+    return [
+        replace(section, parts=tuple(_said_of_a_watch(part) for part in section.parts))
+        for section in sections
+        if section is not None
+    ]
+
+
+def _said_of_a_watch(part: Part) -> Part:
+    """The same figure without the words of experiments: it has no driver and no replicates."""
+    if isinstance(part, Drawing) and part.name in _CAPTIONS:
+        return replace(part, caption=_CAPTIONS[part.name])
+    return part
+
+
+def _hours(calendar: Calendar) -> Section:
+    caption = (
+        "Each cell: the limit that bound in most seconds of that hour's watches; paler where the confidence is low. A dot: the server did not"
+        " answer in a watch. No cell: no watch."
+    )
+    key = key_of(hour.verdict.limit for hour in calendar.hours)
+    cells = Drawing(
+        "calendar", "Which limit bound in each hour", caption, partial(drawings.calendar, calendar.hours), key=key
+    )
+    stretches = tuple(f"{span.text}: {calendar_words.span_words(span)}" for span in calendar_words.spans(calendar))
+    return Section("calendar", "Which limit bound when", (cells, Sentences(stretches[: calendar_words.SPANS_MAX])))
+
+
+def _table(calendar: Calendar) -> Section:
+    """Every stretch of hours with one limit, those in which nothing bound and those without an answer too."""
+    missed = [(f"{hour.begin:%a %Y-%m-%d}", why, "") for hour in calendar.hours if hour.watches for why in hour.missed]
+    rows = [
+        (span.text, calendar_words.span_words(span), span.hours[0].verdict.confidence)
+        for span in calendar_words.stretches(calendar)[-ROWS_MAX:]
+    ]
+    grid = Grid(("hours", "limit", "confidence"), (*missed[-ROWS_MAX:], *rows), look="plain hours")
+    return Section("hours", "Hours", (grid,))
+
+
+def _bought(diagnosis: Diagnosis) -> list[str]:
+    volumes = diagnosis.run.record.world.volumes.items()
+    return [f"bought: {role} {volume.spec['spec']}" for role, volume in volumes if volume.spec]
+
+
+def _ratio(ratio: float | None) -> str:
+    return UNKNOWN if ratio is None else times(ratio)
