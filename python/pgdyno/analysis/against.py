@@ -7,14 +7,12 @@ that of independent means, with Welch's interval, and wider than a ratio within 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.difference import Difference, differences
 from pgdyno.analysis.interval import Estimate, distinguishable, unpaired_ratio
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,10 @@ stay unbiased: of normal values mean and variance are independent.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.interval import variance
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
 PRIOR_DEGREES = 2.0
 """Two or three runs hardly determine a variance, so the mean variance of all arms is added with these degrees of freedom: two

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pgdyno.analysis.distribution import ScriptStatement, ValueCounts, merge
 from pgdyno.analysis.events import Event, down_s, events_of
 from pgdyno.analysis.finding import CheckResult, why_invalid
 from pgdyno.analysis.headline import Headline, headline_of
+from pgdyno.analysis.instance_figures import InstanceFigures
 from pgdyno.analysis.interval import Estimate, t_interval
+from pgdyno.analysis.run_figures import RunFigures
+from pgdyno.analysis.server_figures import IoRate
 from pgdyno.analysis.unit import Unit, unit_of
-from pgdyno.analysis.volume_figures import DATA, volume_attach, volume_spec
+from pgdyno.analysis.volume_figures import DATA, MemberFigures, VolumeFigures, volume_attach, volume_spec
+from pgdyno.analysis.waits import Wait
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pgdyno.analysis.instance_figures import InstanceFigures
-    from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.analysis.server_figures import IoRate
-    from pgdyno.analysis.volume_figures import MemberFigures, VolumeFigures
-    from pgdyno.analysis.waits import Wait
-
-    from ..results.record import Visibility
+from ..results.record import Visibility
 
 _Name = TypeVar("_Name")
 _Figures = TypeVar("_Figures", bound="VolumeFigures | MemberFigures | InstanceFigures")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 REACH = 1.5
 """A whisker ends at the last value within this number of interquartile ranges of the box: Tukey's convention, and R's."""

@@ -8,22 +8,17 @@ both, and says whether they mean the same.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.arm import mean_by_name, mean_known
+from pgdyno.analysis.arm import ArmSummary, mean_by_name, mean_known
+from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.interval import Estimate, t_interval
+from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.analysis.volume_figures import volume_counters
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.run_figures import RunFigures
-
-    from ..results.work_record import BulkLoadRecord
+from ..results.work_record import BulkLoadRecord
 
 UNKNOWN = "unknown"
 """What the loader says when its sessions were not sampled."""

@@ -7,12 +7,13 @@ which is as good as in the work that it does worst.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from pgdyno.analysis.factors import JOINT
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.factors import JOINT, Factor
 from pgdyno.analysis.headline import HEADLINES
 from pgdyno.analysis.interval import Estimate, t_interval
 from pgdyno.analysis.metric import METRICS, figure_of
@@ -21,13 +22,7 @@ from pgdyno.analysis.replay import replay_of
 from pgdyno.analysis.sweep import axis_of
 from pgdyno.analysis.unit import TRANSACTIONS
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.factors import Factor
-
-    from ..base.goal import Goal, GoalCondition
+from ..base.goal import Goal, GoalCondition
 
 NEARLY_AS_FAST: Final = 0.95
 """Ratio to the fastest from which an arm is about as fast: a twentieth is less than what another hour of the day changes."""

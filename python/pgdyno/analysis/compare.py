@@ -7,9 +7,10 @@ A verdict is derived here each time and stored nowhere, so a later pgdyno may ju
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pgdyno.analysis import verdict
 from pgdyno.analysis.arm import ArmSummary, Replicate
@@ -34,14 +35,8 @@ from pgdyno.analysis.warming import WarmingEffect, warmings
 
 from ..base.errors import InputError
 from ..base.goal import Goal, parse_goal
-from ..results import open_experiment, open_loads
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ..results import StoredExperiment
-    from ..results.record import ExperimentRecord
+from ..results import StoredExperiment, open_experiment, open_loads
+from ..results.record import ExperimentRecord
 
 
 @dataclass(frozen=True)

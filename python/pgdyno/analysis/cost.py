@@ -7,23 +7,18 @@ instance, snapshots and transfer are not among them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis import durability, pareto
+from pgdyno.analysis.arm import ArmSummary, Replicate
 from pgdyno.analysis.durability import Loss
+from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.headline import TPS, headline_of
+from pgdyno.analysis.pareto import Block
 from pgdyno.analysis.volume_figures import DATA
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary, Replicate
-    from pgdyno.analysis.factors import Factor
-    from pgdyno.analysis.pareto import Block
-
-    from ..results.record import PriceRecord
+from ..results.record import PriceRecord
 
 HOURS_PER_MONTH = 730.0
 """As providers' own price examples count: 8,760 hours of a year by twelve."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..results import StoredRun
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
-
-    from ..results import StoredRun
 
 EDGE_TOLERANCE_NS = 2_500_000_000
 """How far the first or last sample may lie inside the phase: beyond two missed one-second samples the counter would be

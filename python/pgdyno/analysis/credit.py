@@ -10,6 +10,7 @@ follows from its rate: credits were spent, then the rate was held at what is lef
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -21,13 +22,10 @@ from pgdyno.analysis.volume_figures import device_counters, of_role, volume_role
 
 from ..base.specification import Rate, VolumeSpec
 from ..base.text import duration, number
+from ..results import StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import numpy as np
-
-    from ..results import StoredRun
 
 REGIME_S_MIN = 5
 """A shorter stretch is a pause in which a little was earned, or a sample that came late, and belongs to its neighbours."""

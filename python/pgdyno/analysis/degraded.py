@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.finding import CheckResult
+from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.analysis.volume_figures import of_role, volume_spec
 
 from ..base.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.run_figures import RunFigures
 
 
 def degraded(run: RunFigures) -> Iterator[CheckResult]:

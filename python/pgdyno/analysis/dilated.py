@@ -8,18 +8,14 @@ takes on a real machine. How much of a transaction that is at most, :mod:`pgdyno
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.analysis.finding import CheckResult, Level
 from pgdyno.analysis.host_time import host_time
+from pgdyno.analysis.run_figures import RunFigures
 
 from ..base.text import percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.run_figures import RunFigures
 
 CPU_BOUND_SHARE = 0.85
 """Share of its CPUs. From here on sessions queue for a core, and what all of them do counts, not what one takes."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pgdyno.analysis.finding import CheckResult, Level
+from pgdyno.analysis.run_figures import RunFigures
 
 from ..base.text import percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.run_figures import RunFigures
 
 RELAY_BUSY_INVALID = 0.90
 """One thread relays everything: when it computes nine tenths of the time, messages queue for it."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..results import StoredRun
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     import numpy as np
-
-    from ..results import StoredRun
 
 HDR_FILE = "workload/latency.hdr.json"
 """Latency of the measured transactions as HDR histograms, whole and per script."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.analysis.finding import CheckResult, Level
+from pgdyno.analysis.run_figures import RunFigures
 
 from ..base.text import percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pgdyno.analysis.run_figures import RunFigures
-
-    from ..results.record import ClockRecord, DriverRecord
+from ..results.record import ClockRecord, DriverRecord
 
 BUSY_INVALID = 0.90
 """A thread that computes nine tenths of the time makes transactions wait for the driver, whatever the volume does."""

@@ -9,11 +9,9 @@ year counts as lost, which is far too much where an operator replaces them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 TABLESPACE = "tablespace."
 _NEEDED = ("data", "wal")

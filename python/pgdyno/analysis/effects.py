@@ -8,17 +8,13 @@ is in some pair of every factor.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.interval import LEVEL, Estimate, distinguishable, stratified_ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.factors import Factor
 
 Levels = tuple[int, ...]
 Block = tuple[str, int]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..results import StoredRun
+from ..results import StoredRun
 
 ENDING = ("kill", "cut")
 """Kinds that end the server; until they are over it takes no connections."""

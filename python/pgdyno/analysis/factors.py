@@ -6,13 +6,10 @@ An experiment file names a factor by its path (``world.volume``); a record has i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..results.record import ExperimentRecord, RunRecord
+from ..results.record import ExperimentRecord, RunRecord
 
 VOLUME = "world.volume"
 """The factor of a comparison of volumes."""

@@ -5,13 +5,11 @@ A headline is taken from a run's record alone, so that the next run can be chose
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..results.record import RunRecord
+from ..results.record import RunRecord
 
 Better = Literal["more", "less"]
 NEW_ORDER = "new_order"

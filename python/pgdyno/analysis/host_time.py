@@ -9,16 +9,12 @@ are upper bounds: docs/concept/dilation.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.analysis.volume_figures import DATA, path_us, volume_attach, volume_counters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.analysis.waits import Wait
+from pgdyno.analysis.waits import Wait
 
 SERIAL_ROLES = ("server", "driver", "relay")
 """Whose CPU time a transaction waits for. The daemon's is part of the path of a request, which is counted by itself."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.volume_figures import time_above_limit
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..results import StoredRun
+from ..results import StoredRun
 
 _RESERVES = {"iops": "iops_balance_ppm", "throughput": "throughput_balance_ppm"}
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LEVEL = 0.95
 """Confidence of every interval: a series of experiments covers the true value in 95 % of them."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..results import StoredRun
+from ..results import StoredRun
 
 TIMES_MAX = 40
 """Columns of a map at most: what a panel has room for."""

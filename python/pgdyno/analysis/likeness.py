@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..results.work_record import ComparedStatement, LikenessRecord, StatementWork
+from ..results.work_record import ComparedStatement, LikenessRecord, StatementWork
 
 LIMITS: Mapping[str, float] = {"calls": 0.05, "rows": 0.05, "WAL records": 0.05, "blocks": 0.20}
 """How far a figure may be from production's: what a statement was asked for and wrote is known to 5 %, and 20 % of the blocks is what

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.paired import NamedFigure
 from pgdyno.analysis.volume_figures import DATA, mean_ms, of_role, time_above_limit, volume_counters
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pgdyno.analysis.counters import CounterSamples
-
-    from ..results import StoredLoad
-    from ..results.load_record import LoadRecord
+from ..results import StoredLoad
+from ..results.load_record import LoadRecord
 
 POINTS_MAX = 240
 """Points of a course, as of a run's series: a page cannot show more of them apart."""

@@ -6,27 +6,20 @@ A figure that is added here stands in the page's summary, in the CSV and in the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.dilated import undilated_tps
-from pgdyno.analysis.distribution import PERCENTILES, merge
-from pgdyno.analysis.headline import NEW_ORDER, NOPM
+from pgdyno.analysis.distribution import PERCENTILES, ValueCounts, merge
+from pgdyno.analysis.headline import NEW_ORDER, NOPM, Better
 from pgdyno.analysis.interval import Estimate, t_interval
-from pgdyno.analysis.volume_figures import DATA
+from pgdyno.analysis.run_figures import RunFigures
+from pgdyno.analysis.volume_figures import DATA, VolumeFigures
 from pgdyno.analysis.waits import CLIENT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.distribution import ValueCounts
-    from pgdyno.analysis.headline import Better
-    from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.analysis.volume_figures import VolumeFigures
-
-    from ..results.work_record import ReplayRecord
+from ..results.work_record import ReplayRecord
 
 
 @dataclass(frozen=True)

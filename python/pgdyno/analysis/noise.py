@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.interval import LEVEL, t_quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
 
 DEGREES_MIN = 2
 """One degree of freedom bounds nothing: its factor is 12.7."""

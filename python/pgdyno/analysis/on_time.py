@@ -8,20 +8,15 @@ the requests (docs/decision/0016).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.finding import CheckResult, Level, graded
-from pgdyno.analysis.volume_figures import DATA, device_counters, volume_counters, volume_spec
+from pgdyno.analysis.run_figures import RunFigures
+from pgdyno.analysis.volume_figures import DATA, VolumeFigures, device_counters, volume_counters, volume_spec
 
 from ..base.text import percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.counters import CounterSamples
-    from pgdyno.analysis.run_figures import RunFigures
-    from pgdyno.analysis.volume_figures import VolumeFigures
 
 LATE_PART_WARN = 0.02
 """Share of the transactions' time; about what replicates of one arm differ by on a quiet machine."""

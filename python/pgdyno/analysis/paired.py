@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from pgdyno.analysis.arm import ArmSummary, Replicate
 from pgdyno.analysis.headline import HEADLINES
 from pgdyno.analysis.interval import Estimate, ratio_interval
 from pgdyno.analysis.metric import METRICS, of_volume
+from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.analysis.volume_figures import DATA
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from pgdyno.analysis.arm import ArmSummary, Replicate
-    from pgdyno.analysis.run_figures import RunFigures
 
 Block = tuple[str, int]
 """The experiment and the number of a block: the runs of one block are compared with each other."""

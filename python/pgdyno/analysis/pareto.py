@@ -7,13 +7,10 @@ says; where there is one replicate and so no interval, the mean decides.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.interval import ratio_interval
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Block = tuple[str, int]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.arm import ArmSummary
 
-    from ..results.work_record import FailedCut, PowerCutsRecord
+from ..results.work_record import FailedCut, PowerCutsRecord
 
 
 def excluded(cuts: int, confidence: float = 0.95) -> float:

@@ -7,21 +7,18 @@ of arms are paired by replicate.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
+from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.analysis.server_figures import growth_of
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.run_figures import RunFigures
-
-    from ..results.work_record import StreamsRecord
+from ..results.work_record import StreamsRecord
 
 SHOWN = 3
 """Queries that a finding names; it says how many there are."""

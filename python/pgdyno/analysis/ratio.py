@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval
 from pgdyno.analysis.resolution import detectable_difference, equivalent_within, replicates_needed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
 
 PAIRED_MAX = 48
 """Arms of which every pair is compared: a thousand pairs. A larger sweep is read along its axes."""

@@ -5,14 +5,11 @@ A replay sends what is in the capture. If that is not what production did, each 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from pgdyno.analysis.finding import CheckResult
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..results.work_record import ReadingRecord
+from ..results.work_record import ReadingRecord
 
 SHARE_MOST = 0.01
 """Share of statements, or of sessions: the limit that also holds for statements which a replay leaves out."""

@@ -5,27 +5,22 @@ Its first sentence is the answer. What follows says what cannot be told apart fr
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.binding.arm import ArmBinding
 from pgdyno.analysis.choice import BestOption, Option, choose, meets, shortfall
-from pgdyno.analysis.interval import distinguishable
+from pgdyno.analysis.cost import ArmCost
+from pgdyno.analysis.factors import Factor
+from pgdyno.analysis.interval import Estimate, distinguishable
 from pgdyno.analysis.replay import replay_of
 from pgdyno.analysis.steps import StepResult, steps_of
 from pgdyno.analysis.verdict import interval, listed
 
+from ..base.goal import Goal, GoalCondition
 from ..base.text import UNKNOWN, money, number, probability, times
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.binding.arm import ArmBinding
-    from pgdyno.analysis.cost import ArmCost
-    from pgdyno.analysis.factors import Factor
-    from pgdyno.analysis.interval import Estimate
-
-    from ..base.goal import Goal, GoalCondition
 
 Action = Literal["buy", "use", "none"]
 MENTIONED_MAX: Final = 3

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis import likeness, reading
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
+from pgdyno.analysis.run_figures import RunFigures
 
 from ..base.text import percent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.run_figures import RunFigures
-
-    from ..results.work_record import (
-        LikenessRecord,
-        ReplayedKeys,
-        ReplayedStatement,
-        ReplayRecord,
-        SequenceFit,
-        TimeDistribution,
-    )
+from ..results.work_record import (
+    LikenessRecord,
+    ReplayedKeys,
+    ReplayedStatement,
+    ReplayRecord,
+    SequenceFit,
+    TimeDistribution,
+)
 
 SHARE_MOST = 0.01
 """Of statements or of recorded time: a replay that loses more is not the captured load (issue 21, point 10)."""

@@ -9,12 +9,8 @@ one-sided tests (Schuirmann, 1987) turn it round: a difference of more than so m
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.interval import LEVEL, t_quantile
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.interval import LEVEL, Estimate, t_quantile
 
 POWER = 0.80
 """A difference counts as one that would have been found when four experiments of five find it: the usual convention."""

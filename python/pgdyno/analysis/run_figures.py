@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.counters import cpu_counters
 from pgdyno.analysis.credit import Credit, credit_of
@@ -15,11 +15,8 @@ from pgdyno.analysis.steady import Steady, per_second, steady_of
 from pgdyno.analysis.volume_figures import DATA, VolumeFigures, volume_figures, volume_roles
 from pgdyno.analysis.waits import Wait, waits_of
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..results import StoredRun
-    from ..results.record import RunRecord
+from ..results import StoredRun
+from ..results.record import RunRecord
 
 LABORATORY_ROLES = ("driver", "relay", "daemon", "probe")
 """What runs because of the measurement and would not run beside a real volume."""

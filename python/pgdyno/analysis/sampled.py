@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pgdyno.analysis import reading
 from pgdyno.analysis.finding import CheckResult
 
 from ..base.text import percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..results.work_record import SampleRecord
+from ..results.work_record import SampleRecord
 
 SHARE_MOST = 0.01
 """Share of transactions: the limit that also holds for statements which a replay leaves out."""

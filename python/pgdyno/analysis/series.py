@@ -14,10 +14,10 @@ from pgdyno.analysis.events import Event, events_of
 from pgdyno.analysis.volume_figures import DATA, volume_counters, volume_roles
 from pgdyno.analysis.waits import CLIENT, CLIENT_BACKEND
 
+from ..results import StoredRun
+
 if TYPE_CHECKING:
     import numpy as np
-
-    from ..results import StoredRun
 
 BINS_MAX = 240
 """Points of a line at most: more than a page has room for, and few enough to keep the page small."""

@@ -6,18 +6,17 @@ Bytes, never operations: from 18 one operation of pg_stat_io may be many blocks,
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.counters import CounterSamples, continued
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from ..results import StoredRun
 
+if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
-
-    from ..results import StoredRun
 
 MIB = 2**20
 BLOCK_BYTES = 8192

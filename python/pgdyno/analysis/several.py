@@ -7,19 +7,15 @@ paired by block. The mean over experiments is geometric, and has no interval: it
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.paired import by_block, figures_by_name, paired
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.interval import Estimate
 
 TIMES = ("latency_ms_p99", "read_ms_mean", "write_ms_mean")
 """Figures beside the one by which an experiment's arms are compared; less is better in each."""

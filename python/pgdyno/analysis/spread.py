@@ -9,15 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.interval import Estimate, ratio_interval, unpaired_ratio
+from pgdyno.analysis.run_figures import RunFigures
 
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.run_figures import RunFigures
-
-    from ..results.host_record import HostRecord
+from ..results.host_record import HostRecord
 
 
 @dataclass(frozen=True)

@@ -17,25 +17,22 @@ result. What is found here says whether that figure has warm-up in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from pgdyno.analysis.credit import Regime
 from pgdyno.analysis.finding import CheckResult
 from pgdyno.analysis.interval import t_quantile
 from pgdyno.analysis.series import checkpoint_starts
 from pgdyno.analysis.series_mean import FREQUENCIES, SeriesMean, series_mean
 
 from ..base.text import number, percent
+from ..results import StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
-
-    from pgdyno.analysis.credit import Regime
-
-    from ..results import StoredRun
 
 State = Literal["steady", "not steady", "too short"]
 

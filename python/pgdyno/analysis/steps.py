@@ -6,19 +6,15 @@ An arm that was measured comes before anything that was not, so two arms of a se
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pgdyno.analysis.choice import NEARLY_AS_FAST
+from pgdyno.analysis.binding.arm import ArmBinding
+from pgdyno.analysis.binding.limits import Limit
+from pgdyno.analysis.binding.remedy import Remedy
+from pgdyno.analysis.choice import NEARLY_AS_FAST, BestOption, Option
 from pgdyno.analysis.replay import replay_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.analysis.binding.arm import ArmBinding
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.remedy import Remedy
-    from pgdyno.analysis.choice import BestOption, Option
 
 STEPS_MAX: Final = 6
 """Measured steps that are named; of more the last ones."""

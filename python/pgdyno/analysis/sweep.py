@@ -7,20 +7,14 @@ what a server does under more of them is what a sweep is mostly about.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.headline import TPS
-from pgdyno.analysis.scaling import fit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.factors import Factor
-    from pgdyno.analysis.headline import Headline
-    from pgdyno.analysis.scaling import Scaling
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.factors import Factor
+from pgdyno.analysis.headline import TPS, Headline
+from pgdyno.analysis.scaling import Scaling, fit
 
 CLIENTS = "workload.clients"
 LEVELS_MIN = 3

@@ -9,23 +9,18 @@ make it up to nine times as large.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.limits import CAPS, TITLES
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.binding.limits import CAPS, TITLES, Limit
 from pgdyno.analysis.dilated import bound_by_cpu
+from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.host_time import host_time
 from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
+from pgdyno.analysis.paired import Block
 
 from ..base.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.factors import Factor
-    from pgdyno.analysis.paired import Block
 
 FACTOR = "world.dilation"
 LEVELS_MIN = 2

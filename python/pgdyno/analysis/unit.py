@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from ..results.record import RunRecord
+from ..results.record import RunRecord
 
 
 @dataclass(frozen=True)

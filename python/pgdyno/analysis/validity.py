@@ -7,6 +7,7 @@ thresholds are the constants below, each with its reason.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis import sampled
@@ -28,14 +29,11 @@ from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters
 
 from ..base.errors import InputError
 from ..base.text import percent
+from ..results import StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
-
-    from ..results import StoredRun
 
 LABORATORY_SHARE_WARN = 0.25
 """A quarter of the machine taken by the measurement is CPU that a server on a real volume would have had."""

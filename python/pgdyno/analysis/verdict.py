@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.effects import Effect
+from pgdyno.analysis.factors import Factor
+from pgdyno.analysis.headline import Headline
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.replay import replay_of
+from pgdyno.analysis.sweep import Sweep
 
 from ..base.text import TOO_FEW, money, number, percent, ratio_interval, times
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.effects import Effect
-    from pgdyno.analysis.factors import Factor
-    from pgdyno.analysis.headline import Headline
-    from pgdyno.analysis.interval import Estimate
-    from pgdyno.analysis.ratio import Ratio
-    from pgdyno.analysis.sweep import Sweep
 
 NO_INTERVAL: Final = "A single run has no interval: -n 3 gives one."
 SENTENCES_MAX = 4

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.distribution import ValueCounts, volume_latency_ms
 
+from ..results import StoredLoad, StoredRun
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow as pa
-
-    from ..results import StoredLoad, StoredRun
 
 DATA = "data"
 """Role of the volume that holds the data directory. Others (``wal``, ``temp``, ...) are there when they were asked for."""

@@ -6,10 +6,9 @@ that session's time. Only sessions of clients are counted; background processes 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from ..results import StoredRun
+from ..results import StoredRun
 
 CLIENT_BACKEND = "client backend"
 """``backend_type`` of a session that a client connected."""

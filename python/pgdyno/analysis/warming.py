@@ -6,19 +6,15 @@ A figure for reading and not for verdicts: it is of the seconds of a run, so it 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.headline import TPS
 from pgdyno.analysis.series import series_of
 
 from ..base.specification import without_init
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.factors import Factor
 
 SHARE = 0.9
 """Within 10 % of warm: less than that is the noise of seconds."""

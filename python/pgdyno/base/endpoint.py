@@ -10,19 +10,18 @@ import os
 import pwd
 import re
 import ssl
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import engine
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     import psycopg
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 CONNECT_TIMEOUT_S = 10
 """A server that is not reached within this time is not one to measure. libpq would wait as long as the kernel does."""

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from .errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 EXAMPLE: Final = "tps>=2000, p99<=20ms"
 LENGTH_MAX: Final = 500

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from .errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BYTES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 BYTES_EXAMPLES = "512MiB or 4GiB"

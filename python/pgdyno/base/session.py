@@ -11,17 +11,16 @@ import contextlib
 import secrets
 import selectors
 import time
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import HostError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import psycopg
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 OPTIONS: dict[str, Any] = {
     # Left to the database, psycopg answers with bytes instead of text where the encoding is SQL_ASCII.

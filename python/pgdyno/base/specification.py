@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 REQUEST_BYTES_MAX = 256 << 10
 """A larger request the kernel sends in parts (``max_sectors_kb`` of EBS's devices, and of pgdyno's): of a provider that counts in such

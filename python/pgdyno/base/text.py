@@ -9,11 +9,9 @@ import json
 import math
 import re
 import textwrap
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 UNKNOWN: Final = "–"
 INTERVAL_REACH_MAX = 10.0

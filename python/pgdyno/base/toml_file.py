@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Set
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from .errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VERSION = 1
 

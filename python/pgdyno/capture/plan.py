@@ -6,6 +6,7 @@ The server is asked and not changed. What counts is the server's own setting: th
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +15,6 @@ from ..base.errors import InputError
 from ..server import remote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import psycopg
 
 Service = Literal["server", "rds"]

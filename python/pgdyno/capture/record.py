@@ -6,16 +6,12 @@ import ipaddress
 import json
 import socket
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base import endpoint, engine
-from ..base.errors import InputError, OutputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from ..base.errors import PgdynoError
+from ..base.errors import InputError, OutputError, PgdynoError
 
 REACH_S = 10.0
 """A server that does not answer for so long is not there, as for pgdyno's own sessions."""

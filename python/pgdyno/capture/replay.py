@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis import reading
 from pgdyno.analysis.replay import reasons
-from pgdyno.workload.replay.asked import NEWER, WAIT_MAX_S, Keys, Pace, ReplaySelection, require_known
+from pgdyno.workload.replay.asked import NEWER, WAIT_MAX_S, Keys, Pace, Place, ReplaySelection, require_known
 from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.counted import counted
 from pgdyno.workload.replay.identity import require_other
-from pgdyno.workload.replay.likeness import compared
+from pgdyno.workload.replay.likeness import ProductionWork, compared
 from pgdyno.workload.replay.outside import require_inside
 from pgdyno.workload.replay.production import production
 from pgdyno.workload.replay.result import record_of
@@ -21,17 +22,11 @@ from pgdyno.workload.replay.waiting import Waits
 
 from ..base import endpoint, engine
 from ..base.errors import InputError
+from ..results.work_record import LikenessRecord, ReplayRecord
 from ..server import remote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
     import psycopg
-
-    from pgdyno.workload.replay.asked import Place
-    from pgdyno.workload.replay.likeness import ProductionWork
-
-    from ..results.work_record import LikenessRecord, ReplayRecord
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,9 +11,6 @@ from pgdyno.workload.kind.base import KeyTable, at_key
 from pgdyno.workload.quantity import Latency, Rate, Seconds, Share
 
 from ..base.quantity import duration_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SERVER = "server"
 ALL = "all"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 
+from pgdyno.experiment.event import EventTable
+from pgdyno.experiment.power_cuts import CrashTable
+from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
 from pgdyno.experiment.world_kinds import WORLD_KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.experiment.event import EventTable
-    from pgdyno.experiment.power_cuts import CrashTable
-    from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
-    from pgdyno.workload.kind.base import Workload
+from pgdyno.workload.kind.base import Workload
 
 Refusal = tuple[tuple[str, ...], str, str]
 """Path of a key, what is wrong with it, and the remedy."""

@@ -6,15 +6,12 @@ block is of the host that they name. One whose host is gone is left as it is, an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count, islice
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from pgdyno.experiment import Cell, Experiment
 
-    from pgdyno.experiment import Cell, Experiment
-
-    from ..results.record import RunRecord
+from ..results.record import RunRecord
 
 
 class Blocks:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+from pgdyno.flow.stream import Frame
+from pgdyno.hosts.connection import DriverHost
 
 from ..base.errors import HostError, PgdynoError
 from ..results.load_record import LoadRecord
-from ..results.record import RunRecord
-from ..results.writer import LoadWriter, RunWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.flow.stream import Frame
-    from pgdyno.hosts.connection import DriverHost
-
-    from ..results.record import ExperimentRecord
-    from ..results.writer import DirectoryWriter
-
+from ..results.record import ExperimentRecord, RunRecord
+from ..results.writer import DirectoryWriter, LoadWriter, RunWriter
 
 Came = dict[str, tuple[int, str | None]]
 """What came of a data set: table -> its rows, and their digest where the program that filled it reports one."""

@@ -6,24 +6,18 @@ A cell is a function of (experiment, cell, seed) to a run directory; nothing of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from pgdyno.world import PlannedRun
+from pgdyno.experiment import Cell, Experiment
+from pgdyno.workload.load import Progress
+from pgdyno.world import PlannedRun, PreparedWorld, RunOutcome
 from pgdyno.world.subject import Stopwatch
 
 from .. import results as store
 from ..advise.size.offers import of_run
 from ..results import record, tables
 from ..results.subject_clock import SubjectClock
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.experiment import Cell, Experiment
-    from pgdyno.workload.load import Progress
-    from pgdyno.world import PreparedWorld, RunOutcome
-
-    from ..results.writer import RunWriter
+from ..results.writer import RunWriter
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.experiment import Cell
+from pgdyno.experiment import Cell
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgdyno.world import World
 
 from ..base.errors import InputError
 from ..results import open_experiment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pgdyno.world import World
 
 
 def require_divisible(world: World, only: Sequence[int]) -> None:

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pgdyno.experiment import Arm, Cell, Experiment
 from pgdyno.flow.place import require_divisible, require_same_place
 from pgdyno.flow.resume import finished, more_time, require_programs, require_same
 from pgdyno.flow.schedule import Allowance, allowance
-from pgdyno.world import elsewhere, world_of
+from pgdyno.hosts.file import HostsFile
+from pgdyno.hosts.spread import SpreadOptions
+from pgdyno.world import World, elsewhere, world_of
+from pgdyno.world.base import Preparation
+from pgdyno.world.resolved import ResolvedArm
 
 from .. import __version__
 from ..base import engine
-from ..base.errors import InputError
+from ..base.errors import InputError, PgdynoError
 from ..base.quantity import duration_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pgdyno.experiment import Arm, Cell, Experiment
-    from pgdyno.hosts.file import HostsFile
-    from pgdyno.hosts.spread import SpreadOptions
-    from pgdyno.world import World
-    from pgdyno.world.base import Preparation
-    from pgdyno.world.resolved import ResolvedArm
-
-    from ..base.errors import PgdynoError
 
 
 @dataclass(frozen=True)

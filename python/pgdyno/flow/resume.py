@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from pgdyno.analysis.difference import Difference, differences, flat, same_order
 from pgdyno.experiment import Experiment
 from pgdyno.experiment.origin import Origin, dotted
+from pgdyno.flow.schedule import Allowance
+from pgdyno.world import World
 
 from ..base.errors import HostError, InputError
 from ..results import open_experiment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pgdyno.flow.schedule import Allowance
-    from pgdyno.world import World
 
 _SHOWN = 5
 """Differences that an error lists; the first ones say enough."""

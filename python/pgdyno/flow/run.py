@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pgdyno.experiment import Cell, Experiment
 from pgdyno.flow import spread
 from pgdyno.flow.cell import Context, run_cell
 from pgdyno.flow.listener import Listener, ProgressStep
@@ -20,11 +21,6 @@ from pgdyno.flow.schedule import Allowance, allowance, further
 from ..base.errors import Interrupted, PgdynoError
 from ..results import names, open_experiment, record
 from ..results.writer import RunWriter, held, other_experiments, write_experiment
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.experiment import Cell, Experiment
 
 
 def execute(

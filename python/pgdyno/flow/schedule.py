@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pgdyno.analysis import allocation
+from pgdyno.analysis.allocation import Group, Scatter
 from pgdyno.analysis.headline import headline_of
+from pgdyno.experiment import Cell, Experiment
 
 from ..results import open_experiment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from pgdyno.analysis.allocation import Group, Scatter
-    from pgdyno.experiment import Cell, Experiment
-
-    from ..results.record import RunRecord
+from ..results.record import RunRecord
 
 CellSeconds = Callable[["Cell"], float]
 """Estimate of how long a run takes."""

@@ -9,29 +9,21 @@ import selectors
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pgdyno.experiment import Cell, Experiment
 from pgdyno.flow.blocks import Blocks
-from pgdyno.flow.brought import RemoteResults
-from pgdyno.flow.listener import ProgressStep
-from pgdyno.flow.stream import Frames
+from pgdyno.flow.brought import Came, RemoteResults
+from pgdyno.flow.listener import Listener, ProgressStep
+from pgdyno.flow.stream import Frame, Frames
+from pgdyno.hosts.connection import DriverHost
+from pgdyno.hosts.spread import SpreadOptions
 
 from ..base.errors import EXIT_INTERRUPTED, HostError, PgdynoError
 from ..base.text import parsed_json
 from ..results import open_experiment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.experiment import Cell, Experiment
-    from pgdyno.flow.brought import Came
-    from pgdyno.flow.listener import Listener
-    from pgdyno.flow.stream import Frame
-    from pgdyno.hosts.connection import DriverHost
-    from pgdyno.hosts.spread import SpreadOptions
-
-    from ..results.record import ExperimentRecord
+from ..results.record import ExperimentRecord
 
 _UNDO_S = 60.0
 """What a host needs to undo a run that is interrupted: a server is stopped, volumes are detached."""

@@ -19,12 +19,14 @@ import threading
 import time
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, Any, NoReturn
 
+from pgdyno.experiment import Cell
 from pgdyno.flow import stream
 from pgdyno.flow.cell import Context, run_cell
 from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import recorded
+from pgdyno.workload.load import Progress
 
 from ..base.errors import EXIT_INTERRUPTED, PgdynoError
 from ..machine.scratch import scratch_directory
@@ -32,10 +34,6 @@ from ..results import names
 from ..results.names import FAILED, LOGS
 from ..results.record import ExperimentRecord
 from ..results.writer import RunWriter, held, write_experiment
-
-if TYPE_CHECKING:
-    from pgdyno.experiment import Cell
-    from pgdyno.workload.load import Progress
 
 _TOLD_EVERY_S = 1.0
 """Progress is for eyes; saying it takes CPU from the run."""

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
 
 from pgdyno.hosts import engine, library
+from pgdyno.hosts.address import HostAddress
+from pgdyno.hosts.facts import HostFacts
+from pgdyno.hosts.keys import Identity
 from pgdyno.hosts.seat import RUNS, Seat
 from pgdyno.hosts.seat_there import RemoteSeat, lost
 
 from ..base import engine as _engine
 from ..base.errors import HostError, InputError
 from ..results.host_record import DriverHostRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-    from types import TracebackType
-
-    from pgdyno.hosts.address import HostAddress
-    from pgdyno.hosts.facts import HostFacts
-    from pgdyno.hosts.keys import Identity
 
 HTTP_REMEDY = "start it with `pgdyno hosts`, which has no HTTP: those routes ask for no certificate (distributed#6407)"
 SAME_REMEDY = "install the same pgdyno on all hosts"

@@ -9,17 +9,14 @@ import signal
 import socket
 import subprocess
 import threading
-from typing import IO, TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, cast
 
 from pgdyno.hosts.seat import DRIVE, PATIENCE_S, WAIT_S
+from pgdyno.hosts.seat_there import RemoteSeat
 
 from ..base import engine
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pgdyno.hosts.seat_there import RemoteSeat
 
 LOST = -1
 """The exit code of a program that cannot be asked any more."""

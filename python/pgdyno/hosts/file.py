@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pgdyno.hosts import address
+from pgdyno.hosts.address import HostAddress
 from pgdyno.hosts.keys import COORDINATOR, Identity
 
 from ..base.errors import InputError
 from ..base.toml_file import read_toml
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.hosts.address import HostAddress
 
 _KEYS = {"scheduler", "keys", "drivers", "listen"}
 _WEIGHT_MAX = 1000

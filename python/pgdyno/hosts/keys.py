@@ -9,16 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.hosts import library
 
 from ..base.errors import InputError, OutputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 AUTHORITY = "authority"
 SCHEDULER = "scheduler"

@@ -10,16 +10,13 @@ import asyncio
 import contextlib
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.hosts import facts
+from pgdyno.hosts.facts import HostFacts
 from pgdyno.workload.watch import now_ns
 
 from ..base import engine
 from ..base.errors import HostError
-
-if TYPE_CHECKING:
-    from pgdyno.hosts.facts import HostFacts
 
 SILENT_S = 3.0
 """A side that has heard nothing of the other for this time takes it for lost: three answers at least are missing."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.hosts import library
+from pgdyno.hosts.facts import HostFacts
 from pgdyno.workload import clock_offset
+from pgdyno.workload.clock_offset import Offset
 
 from ..base.errors import HostError, PgdynoError
-
-if TYPE_CHECKING:
-    from pgdyno.hosts.facts import HostFacts
-    from pgdyno.workload.clock_offset import Offset
 
 
 class RemoteSeat:

@@ -7,19 +7,16 @@ import contextlib
 import importlib
 import signal
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.hosts import library
+from pgdyno.hosts.address import HostAddress
+from pgdyno.hosts.keys import Identity
 
 from ..base.errors import HostError
 from ..machine.scratch import scratch_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from pgdyno.hosts.address import HostAddress
-    from pgdyno.hosts.keys import Identity
 
 _REGISTER_S = 60.0
 """A worker may be started before its scheduler, by this time at most."""

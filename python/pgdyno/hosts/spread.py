@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pgdyno.hosts.address import HostAddress
+from pgdyno.hosts.facts import HostFacts
 from pgdyno.hosts.keys import COORDINATOR, Identity
 
 from ..base.errors import HostError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pgdyno.hosts.address import HostAddress
-    from pgdyno.hosts.facts import HostFacts
 
 MEMORY_APART_SHARE = 0.02
 """Kernels reserve different parts of the same memory; a larger difference is another size."""

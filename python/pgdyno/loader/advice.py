@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TypeAlias
 
-from pgdyno.loader.format import shown_delimiter
+from pgdyno.loader.format import Format, shown_delimiter
 from pgdyno.loader.note import LoadNote
-from pgdyno.loader.sample import LOOK_BYTES
+from pgdyno.loader.sample import LOOK_BYTES, SourceSample
+from pgdyno.loader.table import TableColumn
 
 from ..base.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.loader.format import Format
-    from pgdyno.loader.sample import SourceSample
-    from pgdyno.loader.table import TableColumn
-
-    Rows = Sequence[Sequence[str | None]]
+Rows: TypeAlias = Sequence[Sequence[str | None]]
 
 NULL_WORDS = ("NULL", "null", "Null", "\\N", "NA", "N/A", "n/a", "#N/A", "None", "nil", "nan", "(null)", "-")
 """Words for a missing value in files of other programs (the engine has the same list, in ``values/column.rs``)."""

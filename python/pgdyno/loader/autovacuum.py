@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pgdyno.loader.facts import AUTOVACUUM, Quiet
 from pgdyno.loader.sql import qualified
+from pgdyno.loader.table import TargetTable
 from pgdyno.loader.undo import TargetChange
-
-if TYPE_CHECKING:
-    from pgdyno.loader.table import TargetTable
 
 
 def off(table: TargetTable) -> TargetChange | None:

@@ -19,23 +19,18 @@ import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.loader import columns, ledger, presence, server, table, upsert
 from pgdyno.loader import format as formats
-from pgdyno.loader.asked import CHUNK_BYTES
+from pgdyno.loader.asked import CHUNK_BYTES, LoadOptions
 from pgdyno.loader.ready import PreparedLoad
 from pgdyno.loader.sample import SourceSample
-from pgdyno.loader.server import VCPUS_USUAL
+from pgdyno.loader.server import VCPUS_USUAL, Connection
 from pgdyno.loader.source import RowSource
-from pgdyno.loader.transfer import INTERVAL_MS, follow
+from pgdyno.loader.transfer import INTERVAL_MS, Tell, TransferRequest, TransferResult, follow
 
 from ..base.errors import InputError, PgdynoError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.asked import LoadOptions
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.transfer import Tell, TransferRequest, TransferResult
 
 SESSIONS = VCPUS_USUAL
 """Default number of parallel objects. A session that has no processor waits."""

@@ -12,20 +12,18 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.loader import pipe, sample, server, source
 from pgdyno.loader.compression import compression_of
+from pgdyno.loader.format import Format
 from pgdyno.loader.note import LoadNote
+from pgdyno.loader.pipe import Pipe
+from pgdyno.loader.sample import SourceSample
+from pgdyno.loader.server import Connection
+from pgdyno.loader.transfer import Tell
 
 from ..base import engine
-
-if TYPE_CHECKING:
-    from pgdyno.loader.format import Format
-    from pgdyno.loader.pipe import Pipe
-    from pgdyno.loader.sample import SourceSample
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.transfer import Tell
 
 TEXT = "text"
 NOTES_MAX = 5

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
-from pgdyno.loader.format import shown_delimiter
+from pgdyno.loader.format import Format, shown_delimiter
 from pgdyno.loader.sql import quoted
+from pgdyno.loader.table import TableColumn
 
 from ..base.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pgdyno.loader.format import Format
-    from pgdyno.loader.table import TableColumn
-
-    Rows = Sequence[Sequence[str | None]]
+Rows: TypeAlias = Sequence[Sequence[str | None]]
 
 NAME_BYTES_MAX = 63
 """Longest name of a column (``NAMEDATALEN`` less one): the server cuts the rest off."""

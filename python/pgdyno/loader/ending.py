@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.loader import ledger, server
+from pgdyno.loader.asked import LoadOptions
+from pgdyno.loader.ready import PreparedLoad
 
 from ..base.errors import InputError, Interrupted, PgdynoError
 
 if TYPE_CHECKING:
     import psycopg
-
-    from pgdyno.loader.asked import LoadOptions
-    from pgdyno.loader.ready import PreparedLoad
 
 _CONNECTION, _SHUTDOWN = "08", "57P"
 """What SQLSTATE begins with when a session is over ("Connection Exception", and "Operator Intervention" but for a cancel)."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pgdyno.loader import (
     advice,
@@ -30,25 +30,21 @@ from pgdyno.loader import (
 from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.compression import compression_of
 from pgdyno.loader.ending import LoadProgress, server_errors
+from pgdyno.loader.indexes import Droppable
+from pgdyno.loader.ledger import LoadJob, Totals
 from pgdyno.loader.presence import TablePresence
 from pgdyno.loader.put_back import builds_at_a_time, forget_gone, put_back
 from pgdyno.loader.ready import PreparedLoad, created, get_ready, typed
 from pgdyno.loader.result import LoadResult
-from pgdyno.loader.transfer import TransferRequest, TransferResult, connections, transfer
-from pgdyno.loader.undo import UndoJournal
+from pgdyno.loader.server import Connection
+from pgdyno.loader.table import TargetTable
+from pgdyno.loader.transfer import Tell, TransferRequest, TransferResult, connections, transfer
+from pgdyno.loader.undo import TargetChange, UndoJournal
+from pgdyno.loader.upsert import MergeResult
 from pgdyno.loader.waiting import WaitSampler, one_at_a_time
 
 from ..base.endpoint import pinned
 from ..base.errors import InputError, ObjectDamaged, PgdynoError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.indexes import Droppable
-    from pgdyno.loader.ledger import LoadJob, Totals
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import TargetTable
-    from pgdyno.loader.transfer import Tell
-    from pgdyno.loader.undo import TargetChange
-    from pgdyno.loader.upsert import MergeResult
 
 T = TypeVar("T")
 STANDARD_INPUT_DESCRIPTOR = 0

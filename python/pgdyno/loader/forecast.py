@@ -6,13 +6,11 @@ each byte of the file (table, indexes, WAL), so that it takes less of a file to 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.loader.measured import SampleSizes
+from pgdyno.loader.measured import SampleSizes
 
 COPY_WRITE_BYTES = 250 << 10
 """COPY's writes to its table average 250 KiB at the device (measured on emulated gp2, where the kernel merges them)."""

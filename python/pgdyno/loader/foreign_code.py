@@ -9,14 +9,9 @@ schema is the server's own, by the ``search_path`` of the loader's sessions.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from pgdyno.loader.server import maybe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pgdyno.loader.server import Connection
+from pgdyno.loader.server import Connection, maybe
 
 _NAME = r'"(?:[^"]|"")+"|[^\W\d][\w$]*'
 _QUALIFIED = re.compile(rf"(?=(?<![\w$])({_NAME})\s*\.\s*({_NAME}|[-+*/<>=~!@#%^&|`?]+))")

@@ -6,18 +6,15 @@ import codecs
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pgdyno.loader.asked import FormatName, LoadOptions
 from pgdyno.loader.compression import SUFFIXES
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.loader.asked import FormatName, LoadOptions
 
 _BY_SUFFIX: dict[str, FormatName] = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".copy": "text", ".text": "text"}
 _NEVER = "\x01"

@@ -22,13 +22,11 @@ Beyond the cache insertion costs reads as well, which this leaves out: it is the
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.loader.asked import IndexChoice
+from pgdyno.loader.asked import IndexChoice
 
 BUILD_US_PER_ROW = 1.07
 """CPU microseconds to sort a row into a new index (the second series)."""

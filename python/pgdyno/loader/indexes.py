@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.loader import facts, foreign_code
 from pgdyno.loader.index_cost import ASCENDING_CORRELATION, IndexCost
-from pgdyno.loader.server import many
+from pgdyno.loader.server import Connection, many
+from pgdyno.loader.table import TargetTable
 from pgdyno.loader.undo import TargetChange
-
-if TYPE_CHECKING:
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import TargetTable
 
 PATH_IS_PINNED_FROM = 170000
 """CREATE INDEX has a ``search_path`` of its own from this version on (release notes of PostgreSQL 17)."""

@@ -13,20 +13,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.loader import presence, undo
 from pgdyno.loader import table as tables
 from pgdyno.loader.presence import TablePresence
-from pgdyno.loader.server import many, maybe, one, run, session_name
+from pgdyno.loader.server import Connection, many, maybe, one, run, session_name
+from pgdyno.loader.source import RowSource
+from pgdyno.loader.table import TargetTable
 
 from ..base.errors import InputError, PgdynoError
 from ..machine.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.source import RowSource
-    from pgdyno.loader.table import TargetTable
 
 CHUNKS = '"pgdyno_load"."chunk"'
 CHANGED, LINES_LOST, DAMAGED, INCOMPLETE = (

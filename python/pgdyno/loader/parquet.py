@@ -9,25 +9,22 @@ their order, so that the same file makes the same text, and an interrupted load 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import threading
 import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from pgdyno.loader import calendar, pipe
+from pgdyno.loader.pipe import Pipe
 
 from ..base.errors import InputError
 
-if TYPE_CHECKING:
-    import io
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pgdyno.loader.pipe import Pipe
-
-    Open = Callable[[], Path | io.RawIOBase]
-    """Where a file can be read; each reader opens it separately."""
+Open: TypeAlias = Callable[[], Path | io.RawIOBase]
+"""Where a file can be read; each reader opens it separately."""
 
 MAGIC = b"PAR1"
 UUID_BYTES = 16

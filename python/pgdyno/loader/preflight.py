@@ -7,23 +7,20 @@ import math
 import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.loader import column_types, index_cost, indexes, recommend, server, table
 from pgdyno.loader import forecast as forecasts
+from pgdyno.loader.asked import LoadOptions
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.flow import KEPT_FOR_MERGE
 from pgdyno.loader.measured import SampleSizes, measure
 from pgdyno.loader.put_back import builds_at_a_time
-from pgdyno.loader.ready import get_ready
+from pgdyno.loader.ready import PreparedLoad, get_ready
+from pgdyno.loader.server import Connection
 from pgdyno.loader.transfer import connections
 
 from ..base.errors import HostError, InputError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.asked import LoadOptions
-    from pgdyno.loader.ready import PreparedLoad
-    from pgdyno.loader.server import Connection
 
 GIB = 1 << 30
 MIB = 1 << 20

@@ -17,16 +17,13 @@ Rows are counted only where something of this points to it, because that reads t
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.loader import table as tables
-from pgdyno.loader.server import many, maybe, one, run
+from pgdyno.loader.server import Connection, many, maybe, one, run
+from pgdyno.loader.table import TargetTable
 
 from ..base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import TargetTable
 
 LOCK_TIMEOUT_S = 10
 REPLACED = "another table has its name now"

@@ -5,22 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from pgdyno.loader import ledger, undo
 from pgdyno.loader.facts import STAGES
-from pgdyno.loader.server import cancel, connect_another, many, one, run, said
+from pgdyno.loader.server import Connection, cancel, connect_another, many, one, run, said
+from pgdyno.loader.undo import UndoEntry, UndoJournal
 
 from ..base.errors import PgdynoError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.undo import UndoEntry, UndoJournal
-
-    Note = Callable[[float, str], None]
+Note: TypeAlias = Callable[[float, str], None]
 
 BUILDS_MAX = 8
 """Indexes that are built at a time: each is a session that sorts."""

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pgdyno.loader import advice, column_types, columns, sample, server, source, table, upsert
 from pgdyno.loader import format as formats
+from pgdyno.loader.asked import LoadOptions
+from pgdyno.loader.column_types import ColumnTypes
+from pgdyno.loader.format import Format
 from pgdyno.loader.note import LoadNote
 from pgdyno.loader.remote import S3
+from pgdyno.loader.sample import SourceSample
+from pgdyno.loader.server import Connection, ServerFacts
+from pgdyno.loader.source import RowSource
 from pgdyno.loader.sql import qualified
+from pgdyno.loader.table import TableColumn, TargetTable
+from pgdyno.loader.transfer import Tell
 
-from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.loader.asked import LoadOptions
-    from pgdyno.loader.column_types import ColumnTypes
-    from pgdyno.loader.format import Format
-    from pgdyno.loader.sample import SourceSample
-    from pgdyno.loader.server import Connection, ServerFacts
-    from pgdyno.loader.source import RowSource
-    from pgdyno.loader.table import TableColumn, TargetTable
-    from pgdyno.loader.transfer import Tell
-
-    from ..base.endpoint import Endpoint
-    from ..base.errors import ObjectChanged, ObjectDamaged
+from ..base.endpoint import Endpoint
+from ..base.errors import InputError, ObjectChanged, ObjectDamaged
 
 HEAP_PER_INPUT_BYTE = 1.28
 """Bytes of a table for each byte of CSV (measured: rows of 98 bytes, five columns)."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 from pgdyno.loader import ledger, server, trust
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.put_back import forget_gone, put_back
-from pgdyno.loader.undo import UndoJournal
+from pgdyno.loader.server import Connection
+from pgdyno.loader.transfer import Tell
+from pgdyno.loader.undo import UndoEntry, UndoJournal
 from pgdyno.loader.waiting import WaitSampler, one_at_a_time
 
 from ..base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.transfer import Tell
-    from pgdyno.loader.undo import UndoEntry
 
 
 def restore(into: str, tell: Tell | None = None) -> list[str]:

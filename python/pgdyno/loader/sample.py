@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pgdyno.loader.compression import compression_of, plain_head
-from pgdyno.loader.format import DELIMITERS, decoded, has_byte_order_mark, is_utf_16, without_byte_order_mark
+from pgdyno.loader.format import DELIMITERS, Format, decoded, has_byte_order_mark, is_utf_16, without_byte_order_mark
+from pgdyno.loader.source import RowSource
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.loader.format import Format
-    from pgdyno.loader.source import RowSource
 
 PLAIN_BYTES_MAX = 16 << 20
 """Of what the stored head gives: text is compressed to a third or a tenth, and the head is 1 MiB."""

@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from pgdyno.loader.server import many, one
+from pgdyno.loader.server import Connection, many, one
 from pgdyno.loader.sql import literal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import TargetTable
+from pgdyno.loader.table import TargetTable
 
 SCAN_BYTES_MAX = 1 << 30
 """The largest number of a larger table is read only from an index."""

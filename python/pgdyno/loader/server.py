@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-from concurrent.futures import wait
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.loader.format import UNSPLITTABLE
 
 from ..base import endpoint, session
+from ..base.endpoint import Endpoint
 from ..base.errors import HostError, InputError, PgdynoError
 from ..server import remote
 from ..server.binaries import VERSION_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
-
     import psycopg
 
-    from ..base.endpoint import Endpoint
-
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 APPLICATION_NAME = "pgdyno load"
 """How the sessions of a load are known to the server; those that copy have the job's number behind it."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from pgdyno.loader.server import connect_another, many, session_name
+from pgdyno.loader.server import Connection, connect_another, many, session_name
 
 from ..base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.server import Connection
 
 INTERVAL_S = 0.2
 """A second then has five samples of each session; a question costs the server under a millisecond."""

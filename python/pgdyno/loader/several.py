@@ -25,8 +25,9 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from pgdyno.loader import server
 from pgdyno.loader.asked import LoadOptions
@@ -36,10 +37,7 @@ from pgdyno.loader.flow import load_as_asked
 from ..base import engine
 from ..base.errors import PgdynoError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    Tell = Callable[[Mapping[str, Any]], None]
+Tell: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 _LATER = ("psycopg", "pyarrow")
 """Imported by a load when it comes to them."""

@@ -9,19 +9,16 @@ import os
 import stat
 import sys
 import threading
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from pgdyno.loader import parquet, pipe, remote
+from pgdyno.loader.pipe import Pipe
+from pgdyno.loader.remote import S3, Remote
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pgdyno.loader.pipe import Pipe
-    from pgdyno.loader.remote import S3, Remote
 
 END_BYTES = 64 << 10
 """Bytes of the beginning and the end of a file, for its fingerprint: reading all of it would take as long as loading it."""

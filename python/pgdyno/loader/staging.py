@@ -15,19 +15,14 @@ files: so a bad row is found where its place in its file is known, and can be re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pgdyno.loader import ledger, table
 from pgdyno.loader.facts import StagingTable
-from pgdyno.loader.server import many, one
+from pgdyno.loader.server import Connection, many, one
+from pgdyno.loader.table import TableColumn, TargetTable
 from pgdyno.loader.trust import SCHEMA
 from pgdyno.loader.undo import Kind, TargetChange, UndoJournal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import TableColumn, TargetTable
 
 KIND: Kind = "staging"
 _XACT, _ROW = "pgdyno_xact", "pgdyno_row"

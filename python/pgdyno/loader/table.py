@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pgdyno.loader.format import bare
-from pgdyno.loader.server import many, maybe, one, said, usual_names
+from pgdyno.loader.server import Connection, many, maybe, one, said, usual_names
 from pgdyno.loader.sql import quoted
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.loader.server import Connection
 
 _KINDS = {"v": "a view", "m": "a materialized view", "S": "a sequence", "i": "an index", "c": "a type", "I": "an index"}
 _TABLE = """

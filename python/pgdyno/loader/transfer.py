@@ -6,31 +6,26 @@ import contextlib
 import os
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from pgdyno.loader import limit, source
-from pgdyno.loader.asked import CONNECTIONS_LIMIT
+from pgdyno.loader.asked import CONNECTIONS_LIMIT, LoadOptions
 from pgdyno.loader.compression import compression_of
+from pgdyno.loader.format import Format
 from pgdyno.loader.ledger import CHUNKS
+from pgdyno.loader.limit import LoadLimit
 from pgdyno.loader.server import session_name
 from pgdyno.loader.sessions import SessionSampler
+from pgdyno.loader.source import RowSource
+from pgdyno.loader.table import TableColumn, TargetTable
 
 from ..base import engine
+from ..base.endpoint import Endpoint
 from ..base.errors import EngineError, InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pgdyno.loader.asked import LoadOptions
-    from pgdyno.loader.format import Format
-    from pgdyno.loader.limit import LoadLimit
-    from pgdyno.loader.source import RowSource
-    from pgdyno.loader.table import TableColumn, TargetTable
-
-    from ..base.endpoint import Endpoint
-
-    Tell = Callable[[Mapping[str, Any]], None]
+Tell: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 INTERVAL_MS = 1000
 NUL = "load.text.nul"

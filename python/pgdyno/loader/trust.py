@@ -15,18 +15,13 @@ could change the schema, so that the result holds for the rest of the load and f
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pgdyno.loader.server import many, maybe, one, run, said
+from pgdyno.loader.server import Connection, many, maybe, one, run, said
 from pgdyno.loader.sql import quoted
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.loader.server import Connection
 
 SCHEMA = "pgdyno_load"
 LOCK_TIMEOUT_S = 10

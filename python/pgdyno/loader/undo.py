@@ -17,17 +17,14 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pgdyno.loader import facts, foreign_code, trust
-from pgdyno.loader.server import alone, many, maybe, one, run, said
+from pgdyno.loader.facts import Fact, Stage
+from pgdyno.loader.server import Connection, alone, many, maybe, one, run, said
 
 from ..base.errors import HostError, PgdynoError
 from ..base.text import parsed_json
-
-if TYPE_CHECKING:
-    from pgdyno.loader.facts import Fact, Stage
-    from pgdyno.loader.server import Connection
 
 Kind = Literal["index", "foreign key", "autovacuum", "staging"]
 _THERE_OR_GONE = {"42P07", "42710", "42P16", "42P01", "3F000"}

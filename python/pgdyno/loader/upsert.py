@@ -20,18 +20,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.loader import ledger, staging
 from pgdyno.loader.columns import named
 from pgdyno.loader.put_back import sort_memory_kib
-from pgdyno.loader.server import maybe, one, run, said, usual_names
+from pgdyno.loader.server import Connection, maybe, one, run, said, usual_names
+from pgdyno.loader.table import TableColumn, TargetTable
 
 from ..base.errors import InputError, Interrupted, PgdynoError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.table import TableColumn, TargetTable
 
 _UNIQUE = """
 SELECT i.indexrelid

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
-from pgdyno.loader.server import APPLICATION_NAME, connect_another, one
+from pgdyno.loader.server import APPLICATION_NAME, Connection, connect_another, one
+from pgdyno.loader.transfer import Tell
 
 from ..base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pgdyno.loader.server import Connection
-    from pgdyno.loader.transfer import Tell
 
 PATIENCE_S = 3.0
 """A shorter wait is not reported. A load that ends before opens no session to look for one."""

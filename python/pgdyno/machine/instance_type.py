@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base import engine
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ..base.specification import VolumeSpec
+from ..base.specification import VolumeSpec
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from ..base.errors import HostError, InputError
-
-if TYPE_CHECKING:
-    from .file_system import FileSystem
+from .file_system import FileSystem
 
 _FSOPEN, _FSCONFIG = 430, 431
 """Numbers of the system calls, the same on every architecture (Linux 5.2); not every libc has functions for them."""

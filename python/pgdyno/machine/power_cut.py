@@ -5,18 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base.errors import HostError
 from .mounts import kernel_lines, mounts
 from .program import failure
 from .waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _SHUTDOWN = 0x8004587D
 """``EXT4_IOC_SHUTDOWN`` of fs/ext4/ext4.h and ``XFS_IOC_GOINGDOWN`` of xfs_fs.h: _IOR('X', 125, __u32)."""

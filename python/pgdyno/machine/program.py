@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..base.errors import HostError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIMEOUT_S = 120.0
 _SAID_MAX = 200

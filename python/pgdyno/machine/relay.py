@@ -12,14 +12,12 @@ import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..base import engine
 from ..base.errors import EngineError, HostError
 from .instance import parse_cpus
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOST = "127.0.0.1"
 """Relay and server listen only here, and cannot be reached from other machines."""

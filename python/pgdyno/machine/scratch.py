@@ -8,14 +8,11 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from . import paths
 from .process import ProcessIdentity, boot_id, own_identity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MEMORY = Path("/dev/shm")
 _NAME = re.compile(r"pgdyno-scratch-(?P<state>[0-9a-f]+)-(?P<namespace>\d+)-(?P<pid>\d+)-(?P<start_ticks>\d+)-.*")

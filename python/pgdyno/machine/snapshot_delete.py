@@ -12,16 +12,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base import engine
 from ..base.errors import HostError, PgdynoError
 from . import snapshot_file
+from .journal import HostJournal
+from .snapshot_file import VolumeSnapshot
 from .snapshot_sizes import with_sizes
-
-if TYPE_CHECKING:
-    from .journal import HostJournal
-    from .snapshot_file import VolumeSnapshot
 
 COLLECT_TIMEOUT_S = 3600.0
 """Layers are merged, on a slow disk."""

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ..base.errors import HostError
 from .memory import meminfo_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PATIENCE_S = 60.0
 """A backlog that has not become smaller for so long does not drain."""

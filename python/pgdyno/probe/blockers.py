@@ -5,13 +5,11 @@ Finding it takes the server a look at its table of locks, which a look at the se
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.probe.samples import ProbeTables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 TABLE = "probe/blockers"
 EVERY_NS = 2_000_000_000

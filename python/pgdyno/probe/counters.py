@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.probe.queries import choose_queries
-from pgdyno.probe.sampler import SqlSampler, now_ns, reason
+from pgdyno.probe.sampler import Connection, SqlSampler, now_ns, reason
 from pgdyno.probe.samples import ProbeTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
     from psycopg.pq.abc import PGresult
-
-    from pgdyno.probe.sampler import Connection
 
 TABLES = ("checkpointer", "database", "io", "wal")
 """What is asked for, where the server's version has it."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 from pgdyno.probe.samples import Gap, GapLedger, ProbeTables
 
 from ..base import engine
 from ..base.errors import EngineError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 _STOP_S = 10.0
 _COUNTERS_BY_PART = {"disks": "probe/disk", "volumes": "probe/volume"}

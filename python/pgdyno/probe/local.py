@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..machine.mounts import kernel_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import psycopg
 
 _NAMES = ("postgres", "postmaster", "edb-postgres")

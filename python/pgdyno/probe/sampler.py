@@ -8,8 +8,9 @@ import socket
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pgdyno.probe.local import SESSION, cpu_time_ns, process_of
 from pgdyno.probe.samples import Gap, GapLedger, ProbeTables
@@ -19,12 +20,10 @@ from ..base import session
 from ..base.errors import HostError, PgdynoError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import psycopg
     from psycopg.pq.abc import PGresult
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 APPLICATION_NAME = "pgdyno probe"
 """How the probes' sessions are known to the server, and how they leave themselves out of what they count."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..results.subject_clock import SubjectClock
+from ..results.writer import DirectoryWriter
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import pyarrow as pa
-
-    from ..results.subject_clock import SubjectClock
-    from ..results.writer import DirectoryWriter
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,11 @@ that the server reads, and may hold what others must not see.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.probe.literals import without_literals
-from pgdyno.probe.sampler import SqlSampler, now_ns, reason
+from pgdyno.probe.sampler import Connection, SqlSampler, now_ns, reason
 from pgdyno.probe.samples import Gap, ProbeTables
-
-if TYPE_CHECKING:
-    from pgdyno.probe.sampler import Connection
 
 TABLE = "probe/statements"
 _LONG_S = 7 * 86_400.0

@@ -7,11 +7,10 @@ small question costs is that.
 from __future__ import annotations
 
 import select
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from psycopg.pq.abc import PGconn, PGresult
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pgdyno.probe import local
 from pgdyno.probe.device import BlockDevice, device_below
@@ -23,7 +23,7 @@ from ..results.tables import DATA_VOLUME
 if TYPE_CHECKING:
     import psycopg
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 WAL = "wal"
 """Role of the volume that ``pg_wal`` is on, when it is not the data's."""

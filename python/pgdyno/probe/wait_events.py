@@ -7,15 +7,12 @@ tenth of what is counted. A lost sample costs nothing but precision; how many we
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.probe.blockers import Blockers
 from pgdyno.probe.queries import choose_queries
-from pgdyno.probe.sampler import SqlSampler, now_ns, reason
+from pgdyno.probe.sampler import Connection, SqlSampler, now_ns, reason
 from pgdyno.probe.samples import Gap, ProbeTables
-
-if TYPE_CHECKING:
-    from pgdyno.probe.sampler import Connection
 
 INTERVAL_S = 0.1
 WATCHED_LOOKS = 60

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from pgdyno.analysis.against import Against, Pair
+from pgdyno.analysis.difference import Difference
+from pgdyno.analysis.headline import Headline
 from pgdyno.analysis.verdict import interval as extent_of
 from pgdyno.report import figures
 from pgdyno.report.effects import EffectRow
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 
 from ..base.text import UNKNOWN, number, times
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.analysis.against import Against, Pair
-    from pgdyno.analysis.difference import Difference
-    from pgdyno.analysis.headline import Headline
 
 TOLD_MAX = 4
 """More arms than this are counted in the verdict instead of told one by one."""

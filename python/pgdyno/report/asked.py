@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.factors import VOLUME
 from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.section import Block, Section, listed
 from pgdyno.report.words import COLUMNS_MAX, clients_of, record_of
 
 from ..base.text import UNKNOWN, address, percent, plain, size
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-
-    from ..results.record import InstanceRecord, RunRecord
+from ..results.record import InstanceRecord, RunRecord
 
 Pairs = list[tuple[str, str]]
 

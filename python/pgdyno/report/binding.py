@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pgdyno.analysis.binding.arm import OF_INVALID
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.binding.arm import OF_INVALID, ArmBinding
 from pgdyno.analysis.binding.limits import LIMITS, TITLES, Limit
+from pgdyno.analysis.binding.remedy import Remedy
+from pgdyno.analysis.binding.verdict import BindingVerdict
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.headline import Headline
 from pgdyno.report.section import Block, Note, Section, listed, many
 from pgdyno.report.words import COLUMNS_MAX
 
 from ..base.text import UNKNOWN, money, percent, times
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.binding.arm import ArmBinding
-    from pgdyno.analysis.binding.remedy import Remedy
-    from pgdyno.analysis.binding.verdict import BindingVerdict
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.headline import Headline
 
 NOT_EXPLAINED = "not explained"
 _SURE = {"high": "", "low": "probably ", "unknown": ""}

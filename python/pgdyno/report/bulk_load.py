@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from pgdyno.analysis.bulk_load import agrees, load_of, request_kib, shares_of
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.bulk_load import ArmLoad, agrees, load_of, request_kib, shares_of
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report.binding import verdict_words
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.words import FigureRow, most_waited
 
 from ..base.text import UNKNOWN, number, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.bulk_load import ArmLoad
-    from pgdyno.analysis.compare import Comparison
 
 _STEPS = {
     "transfer": "copying, seconds",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report.words import price
 
 from ..base.text import UNKNOWN, number, percent
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
 
 SPARE_FIRST = 9
 """A column that a terminal has only where all columns have two spaces between them."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.cost import ArmCost
 from pgdyno.report.section import Matrix, Note, Section, listed
 from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, gib, money, probability
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.cost import ArmCost
 
 MONTH, EQUAL, MILLION, MILLION_EQUAL, LOSS, FRONT = range(6)
 """Which figure a row is."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.series import TimeSeries, series_of
 from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Section, listed, many
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
 
 LINES_MAX = 24
 """Above this number of runs only each arm's representative is drawn over time: thin lines would hide it."""

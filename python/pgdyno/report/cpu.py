@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Section, listed
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
 
 
 def section(comparison: Comparison) -> Section | None:

@@ -6,10 +6,17 @@ A field is added, never renamed or given another meaning. A figure that was not 
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.effects import Effect
 from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.headline import Better
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.ratio import Ratio
 from pgdyno.report.document_arm import ArmDocument, arm_of
 from pgdyno.report.document_loads import LoadOf, load_of
 from pgdyno.report.document_recommendation import RecommendationOf, recommendation_of
@@ -18,16 +25,6 @@ from pgdyno.report.document_sweep import SweepOf, sweep_of
 from pgdyno.report.document_undilated import UndilatedOf, undilated_of
 from pgdyno.report.document_warming import WarmingOf, warmings_of
 from pgdyno.report.part import DocumentPart
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.effects import Effect
-    from pgdyno.analysis.interval import Estimate
-    from pgdyno.analysis.ratio import Ratio
 
 
 class ArmRatio(DocumentPart):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pgdyno.analysis.arm import ArmSummary, Replicate, VolumeSummary
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.cost import ArmCost
 from pgdyno.analysis.credit import Regime
-from pgdyno.analysis.distribution import PERCENTILES
+from pgdyno.analysis.distribution import PERCENTILES, ValueCounts
 from pgdyno.analysis.headline import TPS
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.series_mean import SeriesMean
@@ -19,11 +21,6 @@ from pgdyno.report.document_queries import QueriesOf, queries_document
 from pgdyno.report.document_replay import ReplayOf, replay_document
 from pgdyno.report.document_tpcc import TpccOf, tpcc_document
 from pgdyno.report.part import DocumentPart, Share
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary, Replicate, VolumeSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.distribution import ValueCounts
 
 
 class LatencyMs(DocumentPart):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.binding.arm import ArmBinding
 from pgdyno.analysis.binding.limits import TITLES, Confidence, Limit
+from pgdyno.analysis.binding.verdict import RunBinding
 from pgdyno.report.part import DocumentPart, Share
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.binding.arm import ArmBinding
-    from pgdyno.analysis.binding.verdict import RunBinding
 
 
 class BoundFor(DocumentPart):

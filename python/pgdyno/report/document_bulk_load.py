@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
 from pgdyno.report.part import DocumentPart, Share
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.binding.limits import Limit
 
 
 class BulkLoadOf(DocumentPart):

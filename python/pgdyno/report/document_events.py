@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.events import around
 from pgdyno.report.part import DocumentPart
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
 
 
 class EventOf(DocumentPart):

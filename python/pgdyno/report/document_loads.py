@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pgdyno.analysis.loads import LoadFigures
 from pgdyno.report.part import DocumentPart, Share
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.loads import LoadFigures
 
 
 class LoadedVolumeOf(DocumentPart):

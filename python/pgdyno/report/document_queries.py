@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.queries import queries_of
 from pgdyno.report.part import DocumentPart
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
 
 
 class QueriesOf(DocumentPart):

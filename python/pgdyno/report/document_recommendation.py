@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pgdyno.analysis.binding.limits import Limit
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.recommendation import Action
+from pgdyno.analysis.steps import StepResult
 from pgdyno.report.part import DocumentPart
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.steps import StepResult
 
 
 class MetOf(DocumentPart):

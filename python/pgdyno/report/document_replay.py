@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.reading import remarks
 from pgdyno.analysis.replay import replay_of, trust_of
 from pgdyno.report.part import DocumentPart
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
 
 
 class AccountOf(DocumentPart):

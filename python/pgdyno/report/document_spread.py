@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report.document_undilated import FigureEstimate
 from pgdyno.report.part import DocumentPart
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
 
 
 class SpreadHostOf(DocumentPart):

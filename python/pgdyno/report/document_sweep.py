@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field
 
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.scaling import Scaling
+from pgdyno.analysis.sweep import Axis, Sweep, SweepGroup
 from pgdyno.report.part import DocumentPart, Share
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.scaling import Scaling
-    from pgdyno.analysis.sweep import Axis, Sweep, SweepGroup
 
 
 class SweepAxis(DocumentPart):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.tpcc import tpcc_of
 from pgdyno.report.part import DocumentPart, Share
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
 
 
 class TpccOf(DocumentPart):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.interval import Estimate
 from pgdyno.report.part import DocumentPart
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.interval import Estimate
 
 
 class FigureEstimate(DocumentPart):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report.part import DocumentPart
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
 
 
 class WarmingOf(DocumentPart):

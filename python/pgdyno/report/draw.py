@@ -11,12 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import IO, TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import IO, Any
 
 DEADLINE_S = 120.0
 """For one figure: the slowest take a second, and a busy machine may need many times that."""

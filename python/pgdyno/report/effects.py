@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.effects import Effect, Within
+from pgdyno.analysis.headline import Headline
+from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.verdict import sides
 from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Grid, Heading, Section, Sentences
 
 from ..base.text import UNKNOWN, ratio_interval, times
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.effects import Effect, Within
-    from pgdyno.analysis.headline import Headline
-    from pgdyno.analysis.interval import Estimate
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from pgdyno.analysis.arm import mean_known
-from pgdyno.analysis.events import around
+from pgdyno.analysis.arm import ArmSummary, mean_known
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.events import EventEffect, around
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, money, number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.events import EventEffect
 
 _NOTE = (
     "Seconds that each took, mean of the replicates with the shortest and the longest; of a server that was ended, until it took"

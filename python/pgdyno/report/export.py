@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary, Replicate
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report import figures, trust
 from pgdyno.report.document import command_line
 from pgdyno.report.render import write_whole
-from pgdyno.report.section import Grid, Heading, Matrix, Sentences
+from pgdyno.report.section import Grid, Heading, Matrix, Part, Sentences
 from pgdyno.report.sections import drawings, sections
 from pgdyno.report.theme import LIGHT, PAPER, png_of, svg_of
+from pgdyno.report.words import FigureRow
 
 from ..base import owner
 from ..base.errors import HostError, PgdynoError
 from ..base.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from pgdyno.analysis.arm import ArmSummary, Replicate
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.report.section import Part
-    from pgdyno.report.words import FigureRow
 
 PICTURE_WIDTH_PX = 760
 """Width of a picture: a column of a document; a PNG has twice as many pixels."""

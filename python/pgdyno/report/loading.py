@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.interval import t_interval
-from pgdyno.analysis.loads import LOAD_METRICS
+from pgdyno.analysis.loads import LOAD_METRICS, LoadedVolume, LoadFigures
 from pgdyno.report import figures, volumes
 from pgdyno.report.figures.loading import DRAWN_MAX
 from pgdyno.report.section import Drawing, Grid, Note, Part, Section
 from pgdyno.report.words import FigureRow, most_waited
 
 from ..base.text import UNKNOWN, interval, number, size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.loads import LoadedVolume, LoadFigures
 
 _NOTE = (
     "Every run works on a clone of a data set, the last one where its load was repeated. Steps: the time in which at least one session"

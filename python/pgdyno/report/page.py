@@ -7,8 +7,10 @@ because text in a drawing that is scaled down cannot be read; the style sheet sh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report import asked, figures, trust
 from pgdyno.report.document import command_line
 from pgdyno.report.render import drawing, moment, rendered, write_whole
@@ -18,11 +20,6 @@ from pgdyno.report.theme import LIGHT, PAPER, png_of
 from pgdyno.report.words import colour_index
 
 from ..base.errors import InputError, PgdynoError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.analysis.compare import Comparison
 
 PNG_WIDTH_PX = 760
 

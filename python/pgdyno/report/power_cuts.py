@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.power_cuts import ArmCuts, cuts_of, excluded
 from pgdyno.report.section import Grid, Note, Section, Sentences
 
 from ..base.text import UNKNOWN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
 
 FAILED_SHOWN = 5
 """Failed cuts that are named; the JSON document and the runs have all that were recorded."""

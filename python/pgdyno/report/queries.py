@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, asked_by_hammerdb, queries_of, workers_of
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, ArmQueries, asked_by_hammerdb, queries_of, workers_of
+from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.report import volumes
 from pgdyno.report.figures import queries as figure
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
 from pgdyno.report.words import FigureRow, interval
 
 from ..base.text import UNKNOWN, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.queries import ArmQueries
-    from pgdyno.analysis.run_figures import RunFigures
 
 _MIB = 2**20
 _NOTE = (

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pgdyno.analysis.binding.limits import TITLES
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.ratio import Ratio
+from pgdyno.analysis.steps import StepResult
 from pgdyno.report.binding import remedy_words
 from pgdyno.report.section import Grid, Note, Section, Sentences
 
 from ..base.text import UNKNOWN, money, number, ratio_interval, times
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.ratio import Ratio
-    from pgdyno.analysis.steps import StepResult
 
 PAIRS_MIN = 3
 """Arms from which there is a pair without the first."""

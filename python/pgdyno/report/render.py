@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,6 @@ from ..base.errors import OutputError, PgdynoError
 from ..base.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import jinja2
 
 WIDTHS_PX = {"wide": 1000, "medium": 640, "narrow": 342}

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.reading import WORDS, remarks
-from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, replay_of, trust_of
+from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, ArmReplay, replay_of, trust_of
 from pgdyno.report.asked import HOSTS, clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
 from pgdyno.report.words import FigureRow, interval
 
 from ..base.text import UNKNOWN, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.replay import ArmReplay
-
-    from ..results.work_record import ReplayedKeys, ReplayRecord
+from ..results.work_record import ReplayedKeys, ReplayRecord
 
 STATEMENTS_SHOWN = 20
 """Shapes in the table of the page; the JSON document has all that were recorded."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.distribution import ValueCounts
 from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Section, listed, many, of_arms
 from pgdyno.report.words import record_of
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.distribution import ValueCounts
 
 _CLOSED = " Closed loop: see how far to trust this."
 

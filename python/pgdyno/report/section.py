@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pgdyno.report.words import COLUMNS_MAX, LISTED_MAX
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.report.theme import Theme
-    from pgdyno.report.words import FigureRow
+from pgdyno.analysis.compare import Comparison
+from pgdyno.report.theme import Theme
+from pgdyno.report.words import COLUMNS_MAX, LISTED_MAX, FigureRow
 
 Make = Callable[[int, "Theme"], dict[str, Any]]
 """Draws a figure at a width in pixels."""

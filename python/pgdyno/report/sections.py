@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report import (
     asked,
     binding,
@@ -30,11 +29,7 @@ from pgdyno.report import (
     volumes,
     warming,
 )
-from pgdyno.report.section import Drawing
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.report.section import Section
+from pgdyno.report.section import Drawing, Section
 
 _MAKERS = (
     recommendation.section,

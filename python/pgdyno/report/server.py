@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report import figures, waits
 from pgdyno.report.section import Drawing, Heading, Matrix, Note, Part, Section, listed, many
 from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, count, number, percent
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
 
 _SERVER = (
     ("buffer_hit_share", "found in shared buffers"),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.several import Several
 
 from ..base.text import UNKNOWN, aligned, ratio_interval, times
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.interval import Estimate
-    from pgdyno.analysis.several import Several
 
 MEANING = (
     "Times better than the first arm: more of what is counted, or less time; intervals are of 95 %. The mean over experiments is geometric"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.interval import Estimate
 from pgdyno.report.section import Grid, Note, Section, Sentences
 
 from ..base.text import UNKNOWN, gib, ratio_interval, times
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.interval import Estimate
 
 TITLE = "Hosts"
 MEANING = (

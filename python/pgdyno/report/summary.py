@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.metric import MetricLine
 from pgdyno.report.columns import columns, valid
 from pgdyno.report.section import Matrix, Note, Section, listed, many
 from pgdyno.report.volumes import instance_rows, limit_of
 from pgdyno.report.words import FigureRow, price, record_of
 
 from ..base.text import UNKNOWN, interval, number, ratio_interval, times
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.metric import MetricLine
 
 _NOTE = (
     "± %: half the 95 % interval. Ratio: to the first arm; ≈: not distinguishable from it. Above limit: the share of the time in"

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.boxes import box_of
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.distribution import merge
 from pgdyno.analysis.events import events_of
 from pgdyno.analysis.latency_map import latency_map
-from pgdyno.analysis.sweep import CLIENTS
+from pgdyno.analysis.scaling import Scaling
+from pgdyno.analysis.sweep import CLIENTS, Sweep
 from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
 from pgdyno.report.figures import scaling as scaling_figure
 from pgdyno.report.figures.parts import evenly
 from pgdyno.report.section import Drawing, Grid, Heading, Legend, Make, Note, Part, Section, Sentences
 
 from ..base.text import UNKNOWN, money, number, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.scaling import Scaling
-    from pgdyno.analysis.sweep import Sweep
 
 CURVES_MAX = 8
 """Curves of a panel: more shades of one colour cannot be told apart."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import IO, TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.factors import LABEL_MAX
 from pgdyno.analysis.verdict import PAIRED_SENTENCES_MAX
 from pgdyno.report import (
@@ -31,13 +35,6 @@ from pgdyno.report.sweep import pivots
 from pgdyno.report.words import record_of
 
 from ..base.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
 
 WIDTH = 100
 WIDTH_MIN = 40

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.tpcc import PACED_MAX, ArmTpcc, tpcc_of
 from pgdyno.report import volumes
 from pgdyno.report.section import Matrix, Note, Section
@@ -12,11 +13,6 @@ from pgdyno.report.transactions import percentiles
 from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, number, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pgdyno.analysis.compare import Comparison
 
 _NOTE = (
     "Counted at the client over the measured phase. HammerDB counts TPM on the server: commits and rollbacks of all its databases,"

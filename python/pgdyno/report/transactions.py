@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from pgdyno.analysis.distribution import PERCENTILES
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.distribution import PERCENTILES, ScriptStatement, ValueCounts
 from pgdyno.report.section import Heading, Matrix, Note, Part, Section, many
 from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.distribution import ScriptStatement, ValueCounts
 
 _Name = TypeVar("_Name")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.finding import worst
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.finding import CheckResult, worst
+from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
 from pgdyno.analysis.verdict import sides
 from pgdyno.analysis.volume_figures import path_us
@@ -14,14 +16,7 @@ from pgdyno.report.section import Block, Heading, Section, Sentences, listed, ma
 from pgdyno.report.words import COLUMNS_MAX, FigureRow, clients_of, record_of
 
 from ..base.text import UNKNOWN, number, percent
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.finding import CheckResult
-    from pgdyno.analysis.ratio import Ratio
-
-    from ..results.record import Visibility
+from ..results.record import Visibility
 
 REASONS_MAX = 8
 """More reasons than this are given once for each check, with how many runs have it."""

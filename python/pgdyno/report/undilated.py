@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.undilated import Undilated
 from pgdyno.report.section import Grid, Note, Section, Sentences
 
 from ..base.text import UNKNOWN, number, ratio_interval, times
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.interval import Estimate
-    from pgdyno.analysis.undilated import Undilated
 
 TITLE = "At dilation 1, extrapolated"
 MEANING = (

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.distribution import ValueCounts
+from pgdyno.analysis.loads import LoadedVolume
 from pgdyno.report import figures
 from pgdyno.report.section import Block, Drawing, Note, Section, listed, many
 from pgdyno.report.words import LIMITS, FigureRow, most_waited
 
 from ..base.text import UNKNOWN, number, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.distribution import ValueCounts
-    from pgdyno.analysis.loads import LoadedVolume
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
 from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, number
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
 
 EVENTS_MAX = 10
 """Events in the table, the most frequent of all arms; the rest is in the run directories."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.warming import WarmingEffect
 from pgdyno.report.section import Grid, Note, Section
 
 from ..base.text import duration
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.warming import WarmingEffect
 
 _NOTE = (
     "The first instant from which transactions per second are at least 90 % of the warm volume's in the same block: over the next 5 seconds, and over"

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.compare import Comparison
+from pgdyno.analysis.interval import Estimate
 
 from ..base.text import UNKNOWN, money, number, percent
 from ..base.text import interval as interval_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.interval import Estimate
-
-    from ..results.record import RunRecord
+from ..results.record import RunRecord
 
 COLUMNS_MAX = 6
 """Arms that a table has as columns, and that have a colour each. More are rows, coloured by the first factor."""

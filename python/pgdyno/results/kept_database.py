@@ -8,17 +8,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from ..base import installation
 from ..base.errors import HostError
 from .record_base import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RECORD = "database.json"
 

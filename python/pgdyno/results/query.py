@@ -7,17 +7,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError
 from . import tables
+from .reader import StoredRun
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import duckdb
-
-    from .reader import StoredRun
 
 RUNS_VIEW = "runs"
 RUNS_COLUMNS: dict[str, str] = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -17,9 +19,6 @@ from .names import PARTIAL
 from .record import SCHEMA_VERSION, ExperimentRecord, RunRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     import pyarrow as pa
 
 _Record = TypeVar("_Record", RunRecord, ExperimentRecord, LoadRecord)

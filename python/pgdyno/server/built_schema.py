@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError
+from .remote import RemoteServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import psycopg
-
-    from .remote import RemoteServer
 
 _COLUMNS = """
 SELECT c.relname::text, pg_catalog.array_agg(a.attname::text), pg_catalog.has_table_privilege(c.oid, 'SELECT'),

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ..base.errors import HostError
 from ..machine.launch import user_prefix
+from .binaries import PgBinaries
+from .dump import DumpFacts
 from .user import server_user
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from .binaries import PgBinaries
-    from .dump import DumpFacts
 
 _ICU_SYMBOL = b"ucol_open"
 """What a server that was built with ICU calls (pg_locale_icu.c)."""

@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base.errors import InputError, PgdynoError
-
-if TYPE_CHECKING:
-    from .cluster import Cluster
+from .cluster import Cluster
 
 DATA_FOLDER = "pgdata"
 """Below the data's mount: the root of an ext4 holds ``lost+found``, and initdb wants an empty directory."""

@@ -8,22 +8,20 @@ command line.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..base import endpoint, session
+from ..base.endpoint import Endpoint
 from ..base.errors import HostError, InputError, PgdynoError
+from ..results.record import ServerRecord
 from . import settings as settings_module
 from .binaries import VERSION_MIN, PgBinaries, find_binaries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import psycopg
-
-    from ..base.endpoint import Endpoint
-    from ..results.record import ServerRecord
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 NAMED_MAX = 4

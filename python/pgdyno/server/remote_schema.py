@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..base import session
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from .remote import RemoteServer
+from .remote import RemoteServer
 
 _FOUND = """
 SELECT pg_catalog.obj_description(n.oid, 'pg_namespace'), pg_catalog.has_schema_privilege(n.oid, 'USAGE')

@@ -14,16 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from ..base import engine
 from ..base.errors import InputError, PgdynoError
 from ..machine.launch import user_prefix
+from .binaries import PgBinaries
+from .cluster import Cluster
 from .dump import DumpFacts, facts_of
-
-if TYPE_CHECKING:
-    from .binaries import PgBinaries
-    from .cluster import Cluster
 
 POLL_S = 0.5
 """How often it is looked how far a program is."""

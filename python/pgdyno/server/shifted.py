@@ -11,14 +11,11 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base import engine
 from ..base.errors import HostError
+from .cluster import Cluster
 from .publish import publish
-
-if TYPE_CHECKING:
-    from .cluster import Cluster
 
 _NAME = "shifted.so"
 _SEPARATORS = " :"

@@ -6,17 +6,13 @@ import contextlib
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..machine import paths
 from ..machine.journal import HostJournal
+from .binaries import PgBinaries
 from .cluster import Cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .binaries import PgBinaries
 
 
 @contextlib.contextmanager

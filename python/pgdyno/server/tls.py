@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from .binaries import PgBinaries
+from .binaries import PgBinaries
 
 _TIMEOUT_S = 30.0
 _FILES = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key"}

@@ -5,17 +5,13 @@ What cannot be added is left out: percentiles of lateness belong to one driver, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pgdyno.workload import histogram
-from pgdyno.workload.native_record import SECOND_NS, DriverOutput
+from pgdyno.workload.native_record import SECOND_NS, DriverOutput, Line
 
 from ..base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pgdyno.workload.native_record import Line
 
 _COUNTS = ("succeeded", "rolled_back", "failed", "skipped_late", "skipped_ended", "retries")
 _OF_LINE = (*_COUNTS, "cpu_ns", "connections_lost", "down_ns")

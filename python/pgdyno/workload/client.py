@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pgdyno.workload.server import Server
 
 from ..base.errors import HostError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.workload.server import Server
 
 
 def pgbench_path(server: Server) -> Path:

@@ -7,13 +7,10 @@ with the shortest round trip says most.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.workload.watch import now_ns
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXCHANGES = 64
 """For one estimate: enough that some meet no queue on a busy host, and a few milliseconds on one machine."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from pgdyno.workload.server import Server
 
 from ..base import session
 from ..base.errors import InputError, PgdynoError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import psycopg
-
-    from pgdyno.workload.server import Server
 
 ROWS_COUNTED_MAX = 2_000_000
 """Rows of all tables that are counted unasked: about 0.5 GB of sysbench's, so some seconds on the slowest of the usual volumes."""

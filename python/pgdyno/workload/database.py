@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, WithJsonSchema, field_validator
 
-from pgdyno.workload.database_source import is_connection, source_of
+from pgdyno.workload.database_source import DatabaseSource, is_connection, source_of
 from pgdyno.workload.keys import KeyTable, Refusal
 
 from ..base.endpoint import public_dsn, wrong_in
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pgdyno.workload.database_source import DatabaseSource
 
 SUPERUSER = "postgres"
 DIGEST_SHOWN = 16

@@ -10,16 +10,14 @@ import hashlib
 import io
 import re
 import tarfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import IO, Any, Literal, cast
 
 from ..base.errors import InputError
 from ..results.kept_database import KeptDatabase, find_kept
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Form = Literal["custom", "directory", "tar", "plain", "data directory", "base backup", "server", "kept"]
 PHYSICAL: frozenset[Form] = frozenset({"data directory", "base backup"})

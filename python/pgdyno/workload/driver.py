@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import resource
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pgdyno.workload import native, pgbench
 from pgdyno.workload.hammerdb import running as hammerdb
+from pgdyno.workload.kind.clients import Clients, Engine
+from pgdyno.workload.outcome import Outcome
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pgdyno.workload.kind.clients import Clients, Engine
-    from pgdyno.workload.outcome import Outcome
 
 RUNNERS: dict[Engine, Callable[..., Outcome]] = {
     "native": native.run,

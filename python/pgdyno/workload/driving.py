@@ -9,26 +9,20 @@ import select
 import selectors
 import signal
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from pgdyno.workload import clock_offset
-from pgdyno.workload.native_record import SECOND_NS, DriverOutput
+from pgdyno.workload.elsewhere import RemoteHost
+from pgdyno.workload.native_record import SECOND_NS, DriverOutput, Line
 from pgdyno.workload.watch import now_ns
 
 from ..base import engine
-from ..base.errors import EngineError, HostError
+from ..base.errors import EngineError, HostError, PgdynoError
 from ..results.record import ClockRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from types import TracebackType
-
-    from pgdyno.workload.elsewhere import RemoteHost
-    from pgdyno.workload.native_record import Line
-
-    from ..base.errors import PgdynoError
 
 LOGIN_S = 6.0
 """What the log-in of a client takes at most: six round trips (TCP, TLS, SCRAM) of a second each (``client.rtt_ms``).

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ..base.engine import EngineProcess
-    from ..results.host_record import DriverHostRecord
+from ..base.engine import EngineProcess
+from ..results.host_record import DriverHostRecord
 
 
 class RemoteHost(Protocol):

@@ -9,21 +9,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-from pgdyno.workload.loaded import LoadMoment, LoadOutcome, LoadStep, checkpoint
+from pgdyno.workload.kind.base import LoadManner
+from pgdyno.workload.loaded import LoadMoment, LoadOutcome, LoadStep, Progress, checkpoint
+from pgdyno.workload.server import Server
+from pgdyno.workload.tables import Tables
 
 from ..base import engine
 from ..base.errors import EngineError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from pgdyno.workload.kind.base import LoadManner
-    from pgdyno.workload.loaded import Progress
-    from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import Tables
 
 _SHARE_CHECKPOINT = 0.97
 """Share of the progress bar, as measured at scale 20: the checkpoint is the rest."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from pgdyno.workload.tables import TpccRoutines
+from pgdyno.workload.tables import TpccRoutines
 
 BY: Final = "HammerDB 6.0"
 _PLACES = "{0}street_1 {0}street_2 {0}city {0}state {0}zip"

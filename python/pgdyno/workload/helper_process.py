@@ -8,16 +8,14 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from ..base import engine
 from ..base.errors import EngineError, PgdynoError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
-    from pathlib import Path
-    from types import TracebackType
 
 _START_S = 60.0
 """Within which the process has to be ready: it imports what its work needs, which takes a second or two."""

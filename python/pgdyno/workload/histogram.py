@@ -6,11 +6,10 @@ never wider than 0.1 % of its value. A bucket is named by its lowest value.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy as np
     import pyarrow as pa
     from hdrh.histogram import HdrHistogram

@@ -6,12 +6,9 @@ bulk loading in Amazon RDS for PostgreSQL", AWS database blog): for others use `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pgdyno.workload.generated import GeneratedSet
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "name.basics": ("nconst", "primaryName", "birthYear", "deathYear", "primaryProfession", "knownForTitles"),

@@ -10,21 +10,17 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.loaded import LoadOutcome, Progress, checkpoint
-from pgdyno.workload.tables import ROWS_PER_SCALE
+from pgdyno.workload.server import Server
+from pgdyno.workload.tables import ROWS_PER_SCALE, PgbenchTables
 
 from ..base import engine
 from ..base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import PgbenchTables
 
 __all__ = ["LoadOutcome", "Progress", "drop", "fill", "load", "progress_of", "step_seconds"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from pgdyno.workload.server import Server
+from pgdyno.workload.server import Server
 
 Progress = Callable[[float, str], None]
 """Called with the share that is done, 0 to 1, and what is being done."""

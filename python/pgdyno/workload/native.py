@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 from pgdyno.workload import native_record
 from pgdyno.workload.driving import Alarm, DriverProcess
-from pgdyno.workload.native_record import SECOND_NS, ClientPhases, DriverOutput
+from pgdyno.workload.kind.clients import Clients
+from pgdyno.workload.loaded import Progress
+from pgdyno.workload.native_record import SECOND_NS, ClientPhases, DriverOutput, Line
+from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.server import Server
 from pgdyno.workload.share import shares_of
-from pgdyno.workload.together import Drivers
+from pgdyno.workload.together import Drivers, MergedOutput
 
 from ..base import engine
 from ..base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from pgdyno.workload.kind.clients import Clients
-    from pgdyno.workload.loaded import Progress
-    from pgdyno.workload.native_record import Line
-    from pgdyno.workload.outcome import Outcome, RunRequest
-    from pgdyno.workload.server import Server
-    from pgdyno.workload.together import MergedOutput
 
 TAIL_MS = 500
 """The load continues for this time after the measured phase, so that it is complete until its end and during its reading."""

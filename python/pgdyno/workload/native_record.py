@@ -6,23 +6,20 @@ whole one, so nothing is divided here. A transaction belongs to the phase in whi
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload import histogram
+from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.outcome import Outcome
 
 from ..results.record import Account, Check, ClockRecord, DriverRecord, Lateness, RunPhase
+from ..results.subject_clock import SubjectClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import numpy as np
     import pyarrow as pa
-
-    from pgdyno.workload.kind.clients import Clients
-
-    from ..results.subject_clock import SubjectClock
 
 SECOND_NS = 1_000_000_000
 Line = dict[str, Any]

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pgdyno.workload.elsewhere import RemoteHost
+from pgdyno.workload.loaded import Progress
+from pgdyno.workload.server import Server
 from pgdyno.workload.share import WHOLE
 
 from ..results.record import Account, Check, DriverRecord, RunPhase
 from ..results.subject_clock import SubjectClock
 from ..results.work_record import BulkLoadRecord, ReplayRecord, SampleRecord, StreamsRecord
+from ..results.writer import RunWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
     import pyarrow as pa
-
-    from pgdyno.workload.elsewhere import RemoteHost
-    from pgdyno.workload.loaded import Progress
-    from pgdyno.workload.server import Server
-
-    from ..results.writer import RunWriter
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,14 @@ import math
 import re
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pgdyno.workload import histogram, pgbench_log
 from pgdyno.workload.client import environment, pgbench_path
+from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.server import Server
 from pgdyno.workload.watch import SECOND_NS, PgbenchMonitor, RunTimeline, now_ns
 
 from ..base import engine
@@ -25,13 +28,6 @@ from ..base.errors import PgdynoError
 from ..machine.scratch import scratch_directory
 from ..results.record import Account, Anchor, Check, DriverRecord, RunPhase
 from ..results.subject_clock import SubjectClock
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pgdyno.workload.kind.clients import Clients
-    from pgdyno.workload.server import Server
 
 _CONNECT_MAX_S = 30.0
 """For one transaction that asks for nothing, with a log-in."""

@@ -11,22 +11,20 @@ clock that is stepped later does no harm, and an anchor read when pgbench was st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload import histogram
 
 from ..base.errors import PgdynoError
 from ..results.record import Account, Anchor
+from ..results.subject_clock import SubjectClock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     import numpy as np
     import pyarrow as pa
-
-    from ..results.subject_clock import SubjectClock
 
 _SECOND_NS = 1_000_000_000
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -18,9 +19,6 @@ from ..base.quantity import (
     in_units,
     share_ppm,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RATE_EXAMPLES = "40MiB/s"
 

@@ -6,15 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload import native
+from pgdyno.workload.kind.clients import Clients
+from pgdyno.workload.server import Server
 
 from ..base import engine
 from ..base.errors import InputError
 
 if TYPE_CHECKING:
     import psycopg
-
-    from pgdyno.workload.kind.clients import Clients
-    from pgdyno.workload.server import Server
 
 _SHOWN = 10
 """Statements that an error lists; the first ones say enough."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WHOLE = (1,)
 """The weights of one driver."""

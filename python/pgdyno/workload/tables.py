@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -18,8 +19,6 @@ from pgdyno.workload.tpch.files import MEMORY_BYTES
 from ..base.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import psycopg
 
 Keys = Literal["special", "uniform", "gaussian", "pareto"]

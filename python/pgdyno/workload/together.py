@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from pgdyno.workload import added, driving
-from pgdyno.workload.driving import DriverProcess
-from pgdyno.workload.native_record import SECOND_NS, DriverOutput, driver_record
+from pgdyno.workload.driving import Alarm, DriverProcess
+from pgdyno.workload.elsewhere import RemoteHost
+from pgdyno.workload.kind.clients import Clients
+from pgdyno.workload.native_record import SECOND_NS, DriverOutput, Line, driver_record
+from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.share import DriverShare
 from pgdyno.workload.watch import now_ns
 
 from ..base.errors import PgdynoError
+from ..results.host_record import DriverHostRecord
 from ..results.record import Check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from types import TracebackType
-
-    from pgdyno.workload.driving import Alarm
-    from pgdyno.workload.elsewhere import RemoteHost
-    from pgdyno.workload.kind.clients import Clients
-    from pgdyno.workload.native_record import Line
-    from pgdyno.workload.outcome import Outcome
-    from pgdyno.workload.share import DriverShare
-
-    from ..results.host_record import DriverHostRecord
-    from ..results.subject_clock import SubjectClock
+from ..results.subject_clock import SubjectClock
 
 LEAD_MS = 250
 """Between giving the instant and the instant: a driver needs less than a millisecond, on a busy machine some tens of them."""

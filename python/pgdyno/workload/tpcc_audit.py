@@ -7,14 +7,13 @@ of what is expected, whichever is wider: an honest run fails one line of the aud
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, TpccProfile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import psycopg
 
 STANDARD_ERRORS = 4.0

@@ -7,12 +7,11 @@ balance knows, and 11 holds after a load alone. They are asked while no session 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import psycopg
 
 TpccProfile = Literal["hammerdb", "spec"]

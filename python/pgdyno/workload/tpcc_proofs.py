@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pgdyno.workload.counting import counting
+from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.server import Server
+from pgdyno.workload.tables import TpccTables
 from pgdyno.workload.tpcc_audit import InputCounts, OrderCounts, mix, tpm_per_nopm
 from pgdyno.workload.tpcc_conditions import TPCC_SCHEMA, conditions_of, drawn_warehouses, violated
 
 from ..results.record import Check
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.workload.outcome import Outcome
-    from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import TpccTables
 
 DISTRICTS = 10
 MISSING = "missing"

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import re
 import selectors
+import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from pgdyno.workload.load import Progress
 
 from ..base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
-
-    from pgdyno.workload.load import Progress
 
 SECOND_NS = 1_000_000_000
 _GRACE_S = 60.0

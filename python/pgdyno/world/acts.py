@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
-from pgdyno.experiment.event import ALL
+from pgdyno.experiment.event import ALL, EventTable
 
+from ..base.errors import PgdynoError
 from ..base.quantity import duration_words
 from ..base.text import size
 from ..machine import power_cut, snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pgdyno.experiment.event import EventTable
-
-    from ..base.errors import PgdynoError
-    from ..machine.volume import AttachedVolume
-    from ..server.cluster import Cluster
+from ..machine.volume import AttachedVolume
+from ..server.cluster import Cluster
 
 RECOVERY_TIMEOUT_S = 900.0
 """Crash recovery that takes longer is a failed event. Ten minutes are reported of 4 GB of WAL (AWS Database Blog, on bulk loads)."""

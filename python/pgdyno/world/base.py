@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from pathlib import Path
+from typing import ClassVar, Protocol, Self
 
-from ..base.errors import InputError
+from pgdyno.experiment import Arm, Cell, Experiment
+from pgdyno.hosts.file import HostsFile
+from pgdyno.hosts.spread import SpreadOptions
+from pgdyno.probe.samples import ProbeTables
+from pgdyno.workload.load import Progress
+from pgdyno.workload.outcome import Outcome
+from pgdyno.world.resolved import ResolvedArm
+from pgdyno.world.subject import Stopwatch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from pgdyno.experiment import Arm, Cell, Experiment
-    from pgdyno.hosts.file import HostsFile
-    from pgdyno.hosts.spread import SpreadOptions
-    from pgdyno.probe.samples import ProbeTables
-    from pgdyno.workload.load import Progress
-    from pgdyno.workload.outcome import Outcome
-    from pgdyno.world.resolved import ResolvedArm
-    from pgdyno.world.subject import Stopwatch
-
-    from ..base.errors import PgdynoError
-    from ..results import record
-    from ..results.subject_clock import SubjectClock
-    from ..results.work_record import PowerCutsRecord
-    from ..results.writer import RunWriter
+from ..base.errors import InputError, PgdynoError
+from ..results import record
+from ..results.subject_clock import SubjectClock
+from ..results.work_record import PowerCutsRecord
+from ..results.writer import RunWriter
 
 OVERHEAD_S = 6.0
 """Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of the time left."""

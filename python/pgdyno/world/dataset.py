@@ -14,42 +14,36 @@ import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pgdyno.experiment import Experiment
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
+from pgdyno.workload.data_set import DataSet
 from pgdyno.workload.database import OwnDatabase
+from pgdyno.workload.kind.base import LoadManner
 from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, SysbenchTables, Tables
 from pgdyno.world import own_database
 from pgdyno.world.existing_schema import schema_is_missing
 from pgdyno.world.load_estimate import load_estimate_s
 from pgdyno.world.load_phase import Loader, LoadPhase, LoadWorld, PhaseResult, measured
+from pgdyno.world.resolved import ResolvedArm
 from pgdyno.world.restored import restore
 from pgdyno.world.restoring import Site
 
 from ..base.errors import InputError, PgdynoError
 from ..machine import paths, preflight
-from ..machine.file_system import TOLD_OF_STRIPES
+from ..machine.file_system import TOLD_OF_STRIPES, FileSystem
+from ..machine.instance import InstanceGroup
 from ..machine.journal import HostJournal
 from ..machine.placement import AttachedPlacement, Placement, attach_placement
 from ..machine.process import own_name
 from ..results import record
+from ..results.kept_database import KeptDatabase
 from ..server import layout, settings
+from ..server.binaries import PgBinaries
 from ..server.cluster import DATABASE, Cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.experiment import Experiment
-    from pgdyno.workload.data_set import DataSet
-    from pgdyno.workload.kind.base import LoadManner
-    from pgdyno.world.resolved import ResolvedArm
-
-    from ..machine.file_system import FileSystem
-    from ..machine.instance import InstanceGroup
-    from ..results.kept_database import KeptDatabase
-    from ..server.binaries import PgBinaries
-    from ..server.remote import RemoteServer
+from ..server.remote import RemoteServer
 
 Progress = Callable[[float, str], None]
 

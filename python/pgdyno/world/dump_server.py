@@ -8,21 +8,19 @@ import secrets
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..base import engine
 from ..base.errors import InputError, PgdynoError
+from ..machine.journal import HostJournal
+from ..server.binaries import PgBinaries
 from ..server.dump import DumpFacts, facts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     import psycopg
-
-    from ..machine.journal import HostJournal
-    from ..server.binaries import PgBinaries
 
 _REMEDY = "check the connection string, and that its role may read all tables; pg_dump must be as new as the server"
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pgdyno.experiment import Arm, Experiment
+from pgdyno.hosts.file import HostsFile
+from pgdyno.workload.elsewhere import RemoteHost
+from pgdyno.world.resolved import ResolvedArm
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pgdyno.experiment import Arm, Experiment
-    from pgdyno.hosts.file import HostsFile
-    from pgdyno.workload.elsewhere import RemoteHost
-    from pgdyno.world.resolved import ResolvedArm
 
 
 def require(experiment: Experiment, arms: Sequence[ResolvedArm], file: HostsFile | None) -> None:

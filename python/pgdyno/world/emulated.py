@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
+from pgdyno.experiment import Arm, Experiment
 from pgdyno.workload.database import OwnDatabase
+from pgdyno.workload.load import Progress
 from pgdyno.world import event_checks, on_server, own_database, power_cuts
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
-from pgdyno.world.dataset import dataset_keys, loaded, memory_bytes, unlimited
+from pgdyno.world.dataset import Dataset, DatasetKey, dataset_keys, loaded, memory_bytes, unlimited
 from pgdyno.world.elsewhere import connected
-from pgdyno.world.resolved import emulated_arms
+from pgdyno.world.resolved import ResolvedArm, emulated_arms
 
 from ..base.errors import HostError, InputError
 from ..machine import clean, dirty_limits, preflight
 from ..machine.process import own_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
-    from pathlib import Path
-
-    from pgdyno.experiment import Arm, Experiment
-    from pgdyno.workload.load import Progress
-    from pgdyno.world.dataset import Dataset, DatasetKey
-    from pgdyno.world.resolved import ResolvedArm
-
-    from ..server.binaries import PgBinaries
+from ..server.binaries import PgBinaries
 
 
 class EmulatedWorld(World):

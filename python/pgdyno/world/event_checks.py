@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
+
+from pgdyno.experiment import Experiment
+from pgdyno.experiment.event import EventTable
+from pgdyno.world.resolved import ResolvedArm
 
 from ..base import catalog
+from ..base.specification import VolumeSpec
 from ..machine import preflight
 from ..machine.instance_type import resolve_type
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.experiment import Experiment
-    from pgdyno.experiment.event import EventTable
-    from pgdyno.world.resolved import ResolvedArm
-
-    from ..base.specification import VolumeSpec
 
 HOUR_S, TIB = 3600.0, 1 << 40
 MODIFYING_S = 5.0

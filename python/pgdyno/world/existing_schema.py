@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pgdyno.workload.hammerdb_schema import BY, TPCC_COLUMNS, routine_arguments
-from pgdyno.workload.tables import SUPPLIERS_PER_SCALE, TpccTables
+from pgdyno.workload.tables import SUPPLIERS_PER_SCALE, SchemaTables, TpccTables
 from pgdyno.workload.tpch.files import column_names
 
 from ..server.built_schema import Built, require_built
+from ..server.remote import RemoteServer
 from ..server.remote_schema import lacks_schema, require_schema
-
-if TYPE_CHECKING:
-    from pgdyno.workload.tables import SchemaTables
-
-    from ..server.remote import RemoteServer
 
 
 def schema_is_missing(server: RemoteServer, tables: SchemaTables, *, yes_create: bool) -> bool:

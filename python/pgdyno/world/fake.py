@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
 
+from pgdyno.experiment import Arm, Experiment
 from pgdyno.probe.samples import ProbeTables
 from pgdyno.workload.kind.clients import clients_of
+from pgdyno.workload.load import Progress
 from pgdyno.world import fake_tables
 from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
-from pgdyno.world.resolved import emulated_arms
+from pgdyno.world.resolved import ResolvedArm, emulated_arms
 
+from ..base.specification import VolumeSpec
 from ..results import record
 from ..results.work_record import FailedCut, PowerCutsRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pgdyno.experiment import Arm, Experiment
-    from pgdyno.workload.load import Progress
-    from pgdyno.world.resolved import ResolvedArm
-
-    from ..base.specification import VolumeSpec
 
 LOAD_S = 1.0
 """What its preparation is estimated at."""

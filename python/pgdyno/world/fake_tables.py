@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.probe.samples import ProbeTables
+from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.outcome import Outcome
 
 from ..results import record
@@ -13,8 +14,6 @@ from ..results import record
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
-
-    from pgdyno.workload.kind.clients import Clients
 
 SECOND_NS = 1_000_000_000
 PAGE_BYTES = 8192

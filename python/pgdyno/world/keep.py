@@ -9,30 +9,24 @@ import re
 import secrets
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pgdyno.workload.database import OwnDatabase
 from pgdyno.world.own_database import require_restorable
 from pgdyno.world.restored import restore
-from pgdyno.world.restoring import Site
+from pgdyno.world.restoring import RestoredDatabase, Site
 
 from ..base.errors import HostError, InputError
 from ..machine import paths, preflight
+from ..machine.file_system import FileSystem
 from ..machine.journal import HostJournal
 from ..machine.placement import Placement, attach_placement
 from ..machine.process import own_name
 from ..results.kept_database import RECORD, KeptDatabase, databases_dir, find_kept
 from ..server import settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pgdyno.workload.database import OwnDatabase
-    from pgdyno.world.restoring import RestoredDatabase
-
-    from ..machine.file_system import FileSystem
-    from ..server.binaries import PgBinaries
+from ..server.binaries import PgBinaries
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _GIB = 1 << 30

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.bought import ProvisionedVolume
+from pgdyno.workload.data_set import DataSet
+from pgdyno.workload.kind.base import LoadManner
 from pgdyno.workload.tables import BulkTables, TpccTables, TpchTables
 from pgdyno.workload.tpch.validation import has_answers
 
-if TYPE_CHECKING:
-    from pgdyno.workload.data_set import DataSet
-    from pgdyno.workload.kind.base import LoadManner
-
-    from ..base.specification import VolumeSpec
+from ..base.specification import VolumeSpec
 
 LOAD_S_FIXED = 5.0
 LOAD_BYTES_PER_S = 80 << 20

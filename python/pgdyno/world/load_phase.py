@@ -8,36 +8,31 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from pgdyno.probe.host import HostProbe, Role
+from pgdyno.probe.samples import ProbeTables
 from pgdyno.workload.counting import counting
+from pgdyno.workload.database import OwnDatabase
+from pgdyno.workload.kind.base import LoadManner
 from pgdyno.workload.load import LoadOutcome, Progress, fill, load
+from pgdyno.workload.loaded import LoadMoment, LoadStep
+from pgdyno.workload.server import Server
 from pgdyno.workload.tables import PgbenchTables, Tables, TpchTables
 from pgdyno.workload.tpch import validation
 from pgdyno.world.load_estimate import usual_write_s
+from pgdyno.world.resolved import ResolvedArm
 
 from ..base.errors import PgdynoError
-from ..machine.file_system import dilated_options
+from ..machine.file_system import FileSystem, dilated_options
 from ..machine.instance import InstanceGroup
+from ..machine.journal import HostJournal
 from ..machine.placement import Placement
 from ..machine.scratch import scratch_directory
 from ..results import load_record, record
 from ..results.subject_clock import SubjectClock
 from ..results.writer import LoadWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.probe.samples import ProbeTables
-    from pgdyno.workload.database import OwnDatabase
-    from pgdyno.workload.kind.base import LoadManner
-    from pgdyno.workload.loaded import LoadMoment, LoadStep
-    from pgdyno.workload.server import Server
-    from pgdyno.world.resolved import ResolvedArm
-
-    from ..machine.file_system import FileSystem
-    from ..machine.journal import HostJournal
 
 Work = Callable[[Callable[[int], None], "Path"], LoadOutcome]
 """What makes a data set. It gives the process id of each program that works to its first argument; its second is the log."""

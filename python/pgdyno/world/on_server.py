@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import ProbeTables, volume_details
 from pgdyno.probe.sql import SqlProbe
-from pgdyno.workload.outcome import RunRequest
-from pgdyno.world.base import RunOutcome
+from pgdyno.workload.elsewhere import RemoteHost
+from pgdyno.workload.kind.base import Workload
+from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.world.base import PlannedRun, RunOutcome
+from pgdyno.world.resolved import ResolvedArm
+from pgdyno.world.subject import Subject
 from pgdyno.world.timeline import EventTimeline
 
+from ..base.errors import PgdynoError
 from ..machine.scratch import scratch_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.workload.elsewhere import RemoteHost
-    from pgdyno.workload.kind.base import Workload
-    from pgdyno.workload.outcome import Outcome
-    from pgdyno.world.base import PlannedRun
-    from pgdyno.world.resolved import ResolvedArm
-    from pgdyno.world.subject import Subject
-
-    from ..base.errors import PgdynoError
 
 NO_HOSTS: Mapping[str, RemoteHost] = MappingProxyType({})
 """All drivers are processes of this machine."""

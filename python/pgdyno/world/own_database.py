@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from pgdyno.workload.database import OwnDatabase
 from pgdyno.workload.database_source import PHYSICAL
+from pgdyno.workload.kind.base import Workload
 from pgdyno.world import physical
 from pgdyno.world.dump_server import server_facts
 from pgdyno.world.reached import ReachedServer
@@ -14,22 +17,13 @@ from pgdyno.world.restored import facts_of_source
 from ..base.errors import HostError, InputError
 from ..machine import paths
 from ..machine.journal import HostJournal
-from ..machine.placement import attach_placement
+from ..machine.placement import Placement, attach_placement
 from ..machine.process import own_name
 from ..results.kept_database import KeptDatabase, kept_databases
 from ..server import layout, restore
+from ..server.binaries import PgBinaries
 from ..server.cluster import Cluster
 from ..server.lacking import lacking
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pgdyno.workload.database import OwnDatabase
-    from pgdyno.workload.kind.base import Workload
-
-    from ..machine.placement import Placement
-    from ..server.binaries import PgBinaries
 
 
 def require_restorable(tables: OwnDatabase, binaries: PgBinaries) -> None:

@@ -14,7 +14,7 @@ import subprocess
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.workload.database_source import opened
 
@@ -23,12 +23,9 @@ from ..base.errors import InputError, PgdynoError
 from ..machine.launch import user_prefix
 from ..server import layout
 from ..server import settings as settings_module
-from ..server.cluster import CONF_FILE, DATABASE, SUPERUSER
+from ..server.binaries import PgBinaries
+from ..server.cluster import CONF_FILE, DATABASE, SUPERUSER, Cluster
 from ..server.lacking import available_extensions, has_library
-
-if TYPE_CHECKING:
-    from ..server.binaries import PgBinaries
-    from ..server.cluster import Cluster
 
 _STATE = re.compile(r"^Database cluster state:\s+(.*)$", re.MULTILINE)
 _STOPPED = ("shut down", "shut down in recovery")

@@ -9,21 +9,16 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from pgdyno.world.base import PlannedRun
+from pgdyno.world.resolved import ResolvedArm
 
 from ..base import owner
 from ..durability.crash import recording, recovery
-from ..durability.crash.campaign import ROOM_BYTES
+from ..durability.crash.campaign import ROOM_BYTES, CampaignResult
 from ..durability.crash.recording import SETTINGS, RecordingOptions
 from ..results.work_record import FailedCut, PowerCutsRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.world.base import PlannedRun
-    from pgdyno.world.resolved import ResolvedArm
-
-    from ..durability.crash.campaign import CampaignResult
 
 __all__ = ["ROOM_BYTES", "SEED_MAX", "asked_of", "made"]
 CUTS = "cuts"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..base.endpoint import Endpoint, local
-
-if TYPE_CHECKING:
-    from ..server.binaries import PgBinaries
+from ..server.binaries import PgBinaries
 
 
 @dataclass(frozen=True)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
 
-from pgdyno.workload.tables import SchemaTables
+from pgdyno.experiment import Arm, Experiment
+from pgdyno.workload.load import Progress
+from pgdyno.workload.tables import SchemaTables, Tables
 from pgdyno.world import on_server
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
 from pgdyno.world.dataset import create_tables, loader_of, missing_tables
 from pgdyno.world.elsewhere import connected
 from pgdyno.world.load_estimate import load_estimate_s
-from pgdyno.world.resolved import existing_arms
+from pgdyno.world.resolved import ResolvedArm, existing_arms
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pgdyno.experiment import Arm, Experiment
-    from pgdyno.workload.load import Progress
-    from pgdyno.workload.tables import Tables
-    from pgdyno.world.resolved import ResolvedArm
 
 
 class Real(World):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pgdyno.experiment import Experiment
-    from pgdyno.world.base import World
+from pgdyno.experiment import Experiment
+from pgdyno.world.base import World
 
 WORLDS = {
     "emulated": "pgdyno.world.emulated:EmulatedWorld",

@@ -6,17 +6,19 @@ Nothing is changed. What is wrong is said with the place in the experiment file 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pgdyno.experiment import Arm, Experiment
 from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MIN
 from pgdyno.workload.kind.base import SESSIONS_DEFAULT
 
 from ..advise.size.offers import with_price
 from ..base.catalog import Catalog
 from ..base.errors import InputError
+from ..base.specification import VolumeSpec
 from ..machine import awake, preflight
 from ..machine.dirty_limits import current_limits
 from ..machine.file_system import require_mount_options
@@ -28,13 +30,6 @@ from ..server import settings, timers
 from ..server.accepted import require_accepted
 from ..server.binaries import PgBinaries, find_binaries
 from ..server.remote import RemoteServer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.experiment import Arm, Experiment
-
-    from ..base.specification import VolumeSpec
 
 SAMPLES_MIN = 12
 SAMPLE_INTERVAL_MS_MIN = 100

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pgdyno.probe.host import Role
-from pgdyno.workload.database import default_name, read_text
-from pgdyno.workload.database_source import PHYSICAL, opened
+from pgdyno.workload.database import OwnDatabase, default_name, read_text
+from pgdyno.workload.database_source import PHYSICAL, Form, opened
 from pgdyno.workload.loaded import LoadOutcome
 from pgdyno.world import physical
 from pgdyno.world.dump_server import dumped
@@ -21,15 +20,10 @@ from ..base.errors import InputError
 from ..machine.process import own_identity
 from ..server import dump_script, layout
 from ..server import restore as programs
+from ..server.binaries import PgBinaries
 from ..server.cluster import DATABASE
 from ..server.dump import DumpFacts, facts_of
 from ..server.restore import RestoreLog, Restorer
-
-if TYPE_CHECKING:
-    from pgdyno.workload.database import OwnDatabase
-    from pgdyno.workload.database_source import Form
-
-    from ..server.binaries import PgBinaries
 
 STATISTICS_SINCE = 18
 """Version whose servers have pg_restore_relation_stats and its siblings."""

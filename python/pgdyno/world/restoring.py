@@ -7,29 +7,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pgdyno.probe.host import Role
+from pgdyno.workload.database import OwnDatabase
 from pgdyno.workload.database_source import files_of
 from pgdyno.workload.fill import default_connections
-from pgdyno.workload.loaded import LoadOutcome
+from pgdyno.workload.loaded import LoadOutcome, Progress
 from pgdyno.world.load_phase import LoadPhase, LoadWorld, recorded
 
 from ..base.errors import InputError, PgdynoError
+from ..machine.instance import InstanceGroup
+from ..machine.journal import HostJournal
 from ..machine.placement import AttachedPlacement
 from ..results import record
 from ..server import layout
 from ..server import restore as programs
+from ..server.binaries import PgBinaries
 from ..server.cluster import DATABASE, Cluster
 from ..server.restore import RestoreLog, Restorer
-
-if TYPE_CHECKING:
-    from pgdyno.workload.database import OwnDatabase
-    from pgdyno.workload.loaded import Progress
-
-    from ..machine.instance import InstanceGroup
-    from ..machine.journal import HostJournal
-    from ..server.binaries import PgBinaries
 
 _ROWS = """
 SELECT n.nspname || '.' || c.relname, c.reltuples::bigint FROM pg_catalog.pg_class c

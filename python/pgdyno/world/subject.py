@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from pgdyno.experiment.event import EventTable
 from pgdyno.hosts import keys
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.workload.server import Server
 from pgdyno.world import physical
 from pgdyno.world.acts import Acts
+from pgdyno.world.dataset import Dataset
 from pgdyno.world.reached import ReachedServer
+from pgdyno.world.resolved import ResolvedArm
 
 from ..base.errors import PgdynoError
 from ..machine import awake, paths, preflight, snapshot_delete, volume
@@ -42,11 +45,6 @@ _ENCRYPTED = {
     "sslcertmode": "disable",
 }
 """How drivers on other hosts connect by TLS: the password proves the certificate, so neither files of this user nor an authority count."""
-
-if TYPE_CHECKING:
-    from pgdyno.experiment.event import EventTable
-    from pgdyno.world.dataset import Dataset
-    from pgdyno.world.resolved import ResolvedArm
 
 
 @dataclass

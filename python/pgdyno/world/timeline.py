@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any, Self
 
-from pgdyno.experiment.event import ON_SERVER
+from pgdyno.experiment.event import ON_SERVER, EventTable
 from pgdyno.probe.samples import ProbeTables
 
 from ..base.errors import PgdynoError
 from ..base.quantity import duration_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pgdyno.experiment.event import EventTable
-
-    from ..results.record import Check
-    from ..results.subject_clock import SubjectClock
+from ..results.record import Check
+from ..results.subject_clock import SubjectClock
 
 LASTS_MAX_S = 900.0
 """The longest that a run waits, after its load has ended, for an event that has begun: a recovery of many GB of WAL."""

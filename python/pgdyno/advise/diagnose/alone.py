@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pgdyno
 from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, cpu_share_of
@@ -17,12 +17,8 @@ from ...results import StoredRun, record
 from ...results.host_record import HostRecord
 from ...results.names import identity_hash
 from .alongside import TimeGrid, beside, utc
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .bought import Purchase
-    from .source import VolumeSource
+from .bought import Purchase
+from .source import VolumeSource
 
 POINTS_MAX = 20_000
 """Intervals that are judged: two weeks of minutes; of more, longer ones are made."""

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.device import MIB, DeviceActivity
-from pgdyno.analysis.binding.evidence import ThrottledShares, missing_of
+from pgdyno.analysis.binding.evidence import Evidence, Second, ThrottledShares, missing_of
 
 from ...base.errors import InputError
 from ...base.text import percent
+from ...results.record import RunRecord
+from ..size.measured import Check, IntervalSample
 from .source import CLOUDWATCH, NVME, RECORD_AGAIN, VolumeSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pgdyno.analysis.binding.checkpoints import Checkpoints
-    from pgdyno.analysis.binding.evidence import Evidence, Second
-
-    from ...results.record import RunRecord
-    from ..size.measured import Check, IntervalSample
 
 _CHECKS: dict[Check, str] = {
     "iops": "the IOPS limit of the {role} volume",

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.text import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...results import StoredRun
+from ...results import StoredRun
 
 TABLE = "probe/blockers"
 STANDS_S = 2.0

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.binding.circumstances import Circumstances
+from pgdyno.analysis.binding.evidence import Evidence
 from pgdyno.analysis.server_figures import BLOCK_BYTES
 
+from ...base.catalog import Catalog
 from ...base.errors import InputError
 from ...base.text import size
 from ...results.record import InstanceRecord, VolumeRecord
 from ...results.tables import DATA_VOLUME
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from pgdyno.analysis.binding.circumstances import Circumstances
-    from pgdyno.analysis.binding.evidence import Evidence
-
-    from ...base.catalog import Catalog
-    from ..size.measured import DeviceSamples
+from ..size.measured import DeviceSamples
 
 
 @dataclass(frozen=True)

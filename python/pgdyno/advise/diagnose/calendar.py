@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pgdyno.analysis.binding.circumstances import is_watched
+from pgdyno.analysis.binding.limits import Limit
+from pgdyno.analysis.binding.uses import What
 from pgdyno.analysis.binding.verdict import BindingVerdict, total
 
 from ...base.errors import InputError
 from ...base.text import parsed_json
-from ...results import list_experiments
+from ...results import StoredRun, list_experiments
+from .bought import Purchase
 from .diagnosis import OF_STORAGE, Diagnosis, diagnose
 from .repeat import MISSED_FILE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.uses import What
-
-    from ...results import StoredRun
-    from .bought import Purchase
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pgdyno.analysis.binding.limits import Confidence, Limit
 from pgdyno.analysis.binding.uses import What
 from pgdyno.report.part import DocumentPart, Share
 
+from .calendar import Calendar
 from .document import RemedyDocument, remedies
-
-if TYPE_CHECKING:
-    from .calendar import Calendar
 
 
 class HourUse(DocumentPart):

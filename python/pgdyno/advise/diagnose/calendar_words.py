@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 
 from ...base.text import percent
 from . import words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date, datetime
-
-    from pgdyno.analysis.binding.limits import Limit
-
-    from .calendar import Calendar, Hour
+from .calendar import Calendar, Hour
 
 LETTERS: dict[Limit | None, str] = {
     "volume_iops": "I",

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+from pgdyno.analysis.binding.bought import ProvisionedVolume
+from pgdyno.analysis.binding.evidence import Evidence, Second
 
 from ...base.text import number, times
-from .source import CLOUDWATCH, NVME
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from pgdyno.analysis.binding.bought import ProvisionedVolume
-    from pgdyno.analysis.binding.evidence import Evidence, Second
-
-    from .source import VolumeSource
+from .source import CLOUDWATCH, NVME, VolumeSource
 
 BEYOND = 1.25
 """Times what was bought that no volume does for seconds, by bytes or by the provider's own count of operations."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pgdyno.analysis.binding.circumstances import Circumstances, circumstances_of, is_watched
 from pgdyno.analysis.binding.consumers import Consumer, consumers_of
-from pgdyno.analysis.binding.evidence import evidence_of
+from pgdyno.analysis.binding.evidence import Evidence, evidence_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, of_evidence
 from pgdyno.analysis.binding.words import evidence_words
@@ -15,12 +16,13 @@ from pgdyno.analysis.run_figures import figures_of
 from pgdyno.analysis.volume_figures import DATA
 
 from ...base.errors import InputError
-from ...results import open_experiment, open_run
+from ...results import StoredRun, open_experiment, open_run
 from ...results.names import EXPERIMENT_FILE
+from ...results.record import RunRecord
 from .alone import evidence_of_files, grid_of, run_of_files
 from .alongside import TimeGrid, beside, check_words, most_used_words, totals_of
 from .blocking import Blocker, blocker_words, blockers_of, ending_words
-from .bought import require_roles, with_offers
+from .bought import Purchase, require_roles, with_offers
 from .contradicted import Contradiction, contradictions_of, without
 from .free import Free, free_of, settings_of
 from .inferred import inferred_words, with_inferred
@@ -29,16 +31,6 @@ from .published import RuleFinding, findings_of
 from .silence import Silence, bound, silence_of
 from .source import VolumeSource, require_source_roles
 from .statements import StatementLoad, slow_of, statements_of, top_of, unseen_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from pgdyno.analysis.binding.evidence import Evidence
-
-    from ...results import StoredRun
-    from ...results.record import RunRecord
-    from .bought import Purchase
 
 OF_STORAGE = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency",
                          "instance_bandwidth", "checkpoints"})  # fmt: skip

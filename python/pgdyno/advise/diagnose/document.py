@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pgdyno.analysis.binding.limits import Confidence, Limit
 from pgdyno.analysis.binding.uses import What
 from pgdyno.report.part import DocumentPart, Share
 
-if TYPE_CHECKING:
-    from .diagnosis import Diagnosis
+from .diagnosis import Diagnosis
 
 
 class TargetDocument(DocumentPart):

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.consumers import Consumer
+from pgdyno.analysis.binding.limits import LIMITS, Limit
 from pgdyno.analysis.binding.uses import TITLES
 from pgdyno.report.binding import COLOURS
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
+from pgdyno.report.theme import Theme
 
 from ...base.text import percent
+from .calendar import Hour
 from .words import name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.binding.consumers import Consumer
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.report.theme import Theme
-
-    from .calendar import Hour
 
 NAMES_PX = 164
 """Room for the longest name of a consumer."""

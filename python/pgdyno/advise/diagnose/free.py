@@ -8,16 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pgdyno.analysis.binding.consumers import Consumer
 from pgdyno.analysis.binding.remedy import RATIO_MAX
+from pgdyno.analysis.binding.uses import What
 from pgdyno.analysis.server_figures import growth_of
 
-if TYPE_CHECKING:
-    from pgdyno.analysis.binding.consumers import Consumer
-    from pgdyno.analysis.binding.uses import What
-
-    from ...results import StoredRun
+from ...results import StoredRun
 
 MATTERS = 0.15
 """Share of the volume's requests or bytes: without a consumer that has less, hardly a fifth more could be done."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.bought import ProvisionedVolume
+from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.evidence import Evidence
 
 from ...base.errors import InputError
 from ...base.specification import Rate
 from ..size import capped
 from ..size.demand import demand_of
 from ..size.offers import measured_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pgdyno.analysis.binding.device import DeviceActivity
-    from pgdyno.analysis.binding.evidence import Evidence
 
 SPEC = "inferred"
 """In place of a specification."""

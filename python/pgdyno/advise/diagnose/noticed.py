@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.text import duration, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...results import StoredRun
-    from .silence import Silence
+from ...results import StoredRun
+from .silence import Silence
 
 IDLE_SHARE = 0.10
 """Share of the sessions from which those that are idle in a transaction are worth a line."""

@@ -6,18 +6,14 @@ A watch that is old is shown with its age, and not as if it were now: an alert c
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pgdyno.analysis.binding.limits import LIMITS
 
 from ..metrics.open_metrics import MetricFamily, Sample, lines_of
 from .calendar import runs_of
 from .diagnosis import Diagnosis, diagnose
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 PREFIX = "pgdyno_diagnose_"
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pgdyno import __version__
 from pgdyno.analysis.binding.circumstances import is_watched
-from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.limits import LIMITS, Limit
 from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 from pgdyno.report import courses, figures, server
 from pgdyno.report.binding import Stretch
@@ -18,16 +20,8 @@ from pgdyno.report.section import Block, Drawing, Grid, Note, Part, Section, Sen
 from ...base.text import UNKNOWN, money, number, percent, size, times
 from ...results.names import EXPERIMENT_FILE
 from . import calendar_words, drawings, words
-from .diagnosis import OF_STORAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from pgdyno.analysis.binding.limits import Limit
-
-    from .calendar import Calendar
-    from .diagnosis import Diagnosis
+from .calendar import Calendar
+from .diagnosis import OF_STORAGE, Diagnosis
 
 _CAPTIONS = {
     "timeline": "Each second since the watch began.",

@@ -6,34 +6,26 @@ for PostgreSQL" (AWS Database Blog, 2022), *guide* the Amazon EC2 and RDS User G
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.device import MIB
-from pgdyno.analysis.binding.limits import CAPS, TITLES
+from pgdyno.analysis.binding.bought import ProvisionedVolume
+from pgdyno.analysis.binding.device import MIB, DeviceActivity
+from pgdyno.analysis.binding.evidence import Evidence
+from pgdyno.analysis.binding.limits import CAPS, TITLES, Limit
 from pgdyno.analysis.binding.means import mean_second
+from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
 from pgdyno.analysis.server_figures import BLOCK_BYTES
 
 from ...base.specification import VolumeSpec
 from ...base.text import duration, number, percent, size
+from ...results.record import InstanceRecord, VolumeRecord
 from ..metrics import formulas
+from ..size.measured import Reserve
+from .alongside import TimeGrid
+from .source import VolumeSource
+from .statements import Slow
 from .titles import WATCHED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pgdyno.analysis.binding.bought import ProvisionedVolume
-    from pgdyno.analysis.binding.device import DeviceActivity
-    from pgdyno.analysis.binding.evidence import Evidence
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
-
-    from ...results.record import InstanceRecord, VolumeRecord
-    from ..size.measured import Reserve
-    from .alongside import TimeGrid
-    from .source import VolumeSource
-    from .statements import Slow
 
 RULE_MS = 1.0
 """The latency at which one request in flight for every 1,000 IOPS is all that there is (Little's law)."""

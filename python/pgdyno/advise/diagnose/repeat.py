@@ -11,14 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...base import owner
 from ...base.errors import InputError, OutputError, PgdynoError
 from ...base.quantity import parse_seconds
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MISSED_FILE = "missed.jsonl"
 """One line for each watch that came to nothing: ``unix_s`` and ``why``."""

@@ -6,24 +6,20 @@ Nothing else can be judged of a server that does not answer: its sessions are no
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno.analysis.binding.limits import BindingLimit
+from pgdyno.analysis.binding.limits import BindingLimit, Limit
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, total
 from pgdyno.probe.sampler import LONG_NS, SLOW, is_full
 
 from ...base.text import number
+from ...results import StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import pyarrow as pa
-
-    from pgdyno.analysis.binding.limits import Limit
-
-    from ...results import StoredRun
 
 Event = Literal["restart", "crash"]
 SECOND_NS = 1_000_000_000

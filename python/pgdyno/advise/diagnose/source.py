@@ -10,16 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...base.errors import InputError
 from ...results.tables import DATA_VOLUME
 from ..size.choice import choose
+from ..size.measured import DeviceSamples, IntervalSample
 from ..size.reading import cloudwatch, iostat, nvme, sar
 from .bought import role_and_value
-
-if TYPE_CHECKING:
-    from ..size.measured import DeviceSamples, IntervalSample
 
 NVME = "--nvme"
 CLOUDWATCH = "--cloudwatch"

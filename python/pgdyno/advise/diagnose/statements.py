@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.analysis.server_figures import BLOCK_BYTES
 
-from .noticed import running_of
-
-if TYPE_CHECKING:
-    from ...results import StoredRun
-    from .noticed import RunningStatements
+from ...results import StoredRun
+from .noticed import RunningStatements, running_of
 
 TABLE = "probe/statements"
 SHOWN_MAX = 5

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.binding.limits import Limit
+from pgdyno.analysis.binding.limits import Limit
 
 WATCHED: dict[Limit, str] = {
     "client": "nothing binds: the clients ask for no more",

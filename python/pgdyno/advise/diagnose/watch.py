@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pgdyno
 from pgdyno.analysis.binding.circumstances import OBSERVE
 from pgdyno.probe.host import HostProbe, Role
+from pgdyno.probe.samples import ProbeTables
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
 
@@ -28,11 +29,6 @@ from ...results.tables import from_rows
 from ...results.writer import RunWriter, write_experiment
 from .bought import Purchase, require_memory, require_roles
 from .target import ServerTarget, require_one_piece
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pgdyno.probe.samples import ProbeTables
 
 COMMAND = "diagnose"
 SECONDS_MIN = 5.0

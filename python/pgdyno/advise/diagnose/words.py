@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pgdyno.analysis.binding.limits import TITLES
+from pgdyno.analysis.binding.limits import TITLES, Limit
+from pgdyno.analysis.binding.remedy import Remedy
 from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 from pgdyno.analysis.volume_figures import DATA
 
 from ...base.text import address, duration, money, number, percent, size, times
-from .diagnosis import OF_STORAGE
+from .diagnosis import OF_STORAGE, Diagnosis, WatchCost
+from .free import Free
+from .published import RuleFinding
+from .statements import StatementLoad
 from .titles import WATCHED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.remedy import Remedy
-
-    from .diagnosis import Diagnosis, WatchCost
-    from .free import Free
-    from .published import RuleFinding
-    from .statements import StatementLoad
 
 SHOWN_CONSUMERS = 4
 SHOWN_STATEMENTS = 3

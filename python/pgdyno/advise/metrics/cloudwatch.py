@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from . import formulas
-
-if TYPE_CHECKING:
-    from .periods import Period
-    from .samples import CounterHistory
+from .periods import Period
+from .samples import CounterHistory
 
 PROVISIONED_IOPS = "io"
 """Types of Provisioned IOPS begin so (io1, io2, io2bx): some metrics are theirs alone."""

@@ -6,15 +6,12 @@ import datetime as dt
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ...base.errors import InputError
 from .cloudwatch import BY_NAME, METRICS, CloudWatchMetric
-from .periods import MINUTE_S
-
-if TYPE_CHECKING:
-    from .periods import Period
-    from .samples import CounterHistory
+from .periods import MINUTE_S, Period
+from .samples import CounterHistory
 
 ScanBy = Literal["TimestampDescending", "TimestampAscending"]
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...base.errors import InputError
-
-if TYPE_CHECKING:
-    from .samples import CounterHistory
+from .samples import CounterHistory
 
 MINUTE_S = 60
 """CloudWatch's period of AWS/EBS: a volume is sampled once a minute."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,12 @@ from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.volume_figures import of_role, volume_roles, volume_spec
 
 from ...base.errors import InputError
+from ...machine.volume import AttachedVolume
+from ...results import StoredRun
 from ...results.record import Anchor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
-
-    from ...machine.volume import AttachedVolume
-    from ...results import StoredRun
 
 _OF_A_DEVICE = {
     "read_ops": ("reads", 1),

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...base.specification import VolumeSpec
 from . import formulas
 from .cloudwatch import BY_NAME, provisioned_iops
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .periods import Period
-    from .samples import CounterHistory
+from .periods import Period
+from .samples import CounterHistory
 
 HEADER = (
     "MINUTE (UTC)", "READ IOPS", "WRITE IOPS", "READ KiB/s", "WRITE KiB/s", "READ ms", "WRITE ms", "KiB/OP", "BUSY %",

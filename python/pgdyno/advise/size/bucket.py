@@ -11,11 +11,9 @@ most the sustained rate, the second repetition is like all further ones; if it i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...base.specification import Rate
-    from .demand import Series
+from ...base.specification import Rate
+from .demand import Series
 
 
 def first_empty_s(rate: Rate, load: Series, seconds: Series) -> float | None:

@@ -10,22 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from ...base.catalog import Catalog
 from ...base.errors import InputError
+from ...base.specification import Rate, VolumeSpec
 from ...base.text import percent
-from .demand import MIB, Demand
+from .demand import MIB, Demand, Series
 from .fit import asked_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ...base.catalog import Catalog
-    from ...base.specification import Rate, VolumeSpec
-    from .demand import Series
-
-    Chosen = NDArray[np.bool_]
+Chosen: TypeAlias = "NDArray[np.bool_]"
 
 NEAR = 0.03
 """Within 3 % of the maximum counts as at it: a limiter's own rate moves less from second to second."""

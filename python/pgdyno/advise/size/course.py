@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX
+from pgdyno.report.theme import Theme
 
-from .demand import MIB
-
-if TYPE_CHECKING:
-    from pgdyno.report.theme import Theme
-
-    from .demand import Demand, Series
+from .demand import MIB, Demand, Series
 
 BINS_MAX = 400
 """Points of a line: more than a page has pixels for would only make it larger."""

@@ -7,21 +7,19 @@ several; a file has only the mean size of an interval's requests. So a request o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...base.errors import InputError
-from ...base.specification import Charge, Rate
-from .measured import DeviceSamples
+from ...base.specification import Charge, Rate, VolumeSpec
+from .measured import Check, DeviceSamples
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ...base.specification import VolumeSpec
-    from .measured import Check
 
-    Series = NDArray[np.float64]
-
+Series: TypeAlias = "NDArray[np.float64]"
+"""One value for each interval."""
 MIB = 1 << 20
 PERCENTILE = 99.0
 """Percentile of the load, which must be carried where nothing else is said."""

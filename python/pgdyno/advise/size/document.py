@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .demand import MIB
+from ...base.specification import Rate
+from .advice import Advice
+from .capped import CapEvidence
+from .demand import MIB, DemandSpread
+from .fit import Fit
+from .instances import InstanceChoice
+from .search import VolumeChoice
 from .words import capped_sentence
-
-if TYPE_CHECKING:
-    from ...base.specification import Rate
-    from .advice import Advice
-    from .capped import CapEvidence
-    from .demand import DemandSpread
-    from .fit import Fit
-    from .instances import InstanceChoice
-    from .search import VolumeChoice
 
 SCHEMA_VERSION = 1
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from ...base.specification import Charge, Rate
 from .bucket import first_empty_s
-from .demand import MIB, quantile
-
-if TYPE_CHECKING:
-    from ...base.specification import Charge, Rate
-    from .demand import Demand, Series
+from .demand import MIB, Demand, Series, quantile
 
 Limit = Literal["IOPS", "throughput"]
 _ROUNDING = 1e-9

@@ -13,17 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.analysis.cost import HOURS_PER_MONTH
 
 from ...base import engine
+from ...base.catalog import Catalog
 from ...base.specification import UNLIMITED, Charge, Rate
 from .demand import MIB, Demand
 from .fit import Fit, Requirement, asked_of, at_least, fit
-
-if TYPE_CHECKING:
-    from ...base.catalog import Catalog
 
 VCPUS_MIN = 2
 """With one vCPU a checkpoint, autovacuum and a session take turns."""

@@ -6,21 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.catalog import Catalog
 from ...base.errors import InputError, PgdynoError
 from ...base.text import UNKNOWN, fitted, money, number
 from . import capped, document
-from .advice import advise
+from .advice import Advice, advise
 from .choice import choose
 from .demand import demand_of
+from .measured import DeviceSamples
 from .reading import cloudwatch, iostat, sar
 from .search import MEMBERS_MAX
-
-if TYPE_CHECKING:
-    from .advice import Advice
-    from .measured import DeviceSamples
 
 
 @dataclass(frozen=True)

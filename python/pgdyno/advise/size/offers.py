@@ -8,29 +8,24 @@ the cheapest with more and more vCPUs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pgdyno.analysis.binding.bought import PAGE_BYTES, ProvisionedVolume, Usual
+from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import devices_of
 
 from ...base.catalog import Catalog
 from ...base.errors import InputError
 from ...base.specification import VolumeSpec
-from ...results.record import InstanceOfferRecord, InstanceRecord, OfferRecord
+from ...results import StoredRun
+from ...results.record import InstanceOfferRecord, InstanceRecord, OfferRecord, RunRecord, VolumeRecord
 from .demand import MIB, demand_of
 from .fit import asked_of
 from .instances import CHARGE, carries, for_sale, usd_per_month
 from .measured import DeviceSamples, IntervalSample
 from .search import RDS_PREFIX, Market, VolumeChoice, offers_for
 from .volume_type import volume_types
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pgdyno.analysis.binding.device import DeviceActivity
-
-    from ...results import StoredRun
-    from ...results.record import RunRecord, VolumeRecord
 
 
 def volume_offers(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pgdyno import __version__
 from pgdyno.report.render import drawing, rendered, write_whole
 
 from . import words
+from .advice import Advice
 from .course import course
-
-if TYPE_CHECKING:
-    from .advice import Advice
 
 
 def write_page(advice: Advice, path: Path) -> None:

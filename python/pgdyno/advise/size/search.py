@@ -11,19 +11,16 @@ import fnmatch
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.durability import loss_of_stripes
 
+from ...base.catalog import Catalog
 from ...base.errors import InputError
 from ...base.specification import Charge, VolumeSpec
 from .bucket import first_empty_s
 from .demand import MIB, Demand, beyond
 from .fit import Fit, Requirement, asked_of, fit
 from .volume_type import GIB, VolumeType, volume_types
-
-if TYPE_CHECKING:
-    from ...base.catalog import Catalog
 
 RDS_PREFIX = "rds-"
 """Types whose stripes the provider makes itself; they cannot be put together by hand."""

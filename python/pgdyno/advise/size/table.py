@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...base.text import fitted
 from . import words
-
-if TYPE_CHECKING:
-    from .advice import Advice
+from .advice import Advice
 
 SHOWN_MAX = 12
 """Volumes in the table; JSON and page have all."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ...base.catalog import Catalog
+from ...base.catalog import Catalog
 
 GIB = 1 << 30
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from ...base.specification import Rate
 from ...base.text import UNKNOWN, duration, gib, money, percent
+from .advice import Advice
 from .capped import USUAL_MS
 from .demand import MIB
-from .search import Collapse
-
-if TYPE_CHECKING:
-    from ...base.specification import Rate
-    from .advice import Advice
-    from .fit import Fit
-    from .instances import InstanceChoice
-    from .search import VolumeChoice
+from .fit import Fit
+from .instances import InstanceChoice
+from .search import Collapse, VolumeChoice
 
 
 def share(part: float) -> str:

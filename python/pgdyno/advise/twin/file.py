@@ -7,16 +7,13 @@ import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...base import owner
 from ...base.errors import InputError
 from .fit import Twin
 from .measurements import Measurements
 from .target import MIB, FioTarget
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCHEMA_VERSION = 1
 """Version of the file's format; the engine refuses a different one."""

@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...base.errors import HostError
 from ...machine import volume
 from ...machine.journal import HostJournal
 from ...machine.process import own_name
 from ...machine.scratch import scratch_directory
+from ...machine.volume import AttachedVolume
 from . import jobs
 from .fit import ambiguous_unit_kib, limit_of, mix_for, require_slower_than_the_floor
 from .jobs import FioJob, JobResult, Op
 from .measurements import PAGE_KIB, Measurements, PathCost
 from .target import MIB, FioTarget
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...machine.volume import AttachedVolume
 
 SIZES_KIB = (4, 8, 16, 64, 256)
 """Sizes of the service time jobs: PostgreSQL's page and its neighbours, a checkpoint's and a scan's merged requests."""

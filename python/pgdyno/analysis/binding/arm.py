@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.binding.circumstances import circumstances_of
 from pgdyno.analysis.binding.remedy import MARGIN, OF_VOLUMES, RATIO_MAX, Remedy, remedy_of
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, bind_run, total
 from pgdyno.analysis.binding.words import evidence_words, unexplained_words
+from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.analysis.volume_figures import DATA, volume_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.run_figures import RunFigures
 
 OF_INVALID = "its numbers are invalid, so no limit and no remedy are named"
 

@@ -5,18 +5,15 @@ On a real host these are on the bill. An emulated volume has them in its resolve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pgdyno.analysis.binding.device import DeviceActivity
 
 from ...base.specification import REQUEST_BYTES_MAX, Rate, VolumeSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pgdyno.analysis.binding.device import DeviceActivity
-
-    from ...results.record import InstanceRecord
+from ...results.record import InstanceRecord
 
 MEDIAN_PPM = 500_000
 PAGE_BYTES = 8192

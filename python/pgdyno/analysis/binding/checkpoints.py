@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.counters import CounterSamples
+from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.analysis.series import checkpoint_starts
 from pgdyno.analysis.server_figures import BLOCK_BYTES
 from pgdyno.analysis.volume_figures import device_counters, volume_roles
 
+from ...results.record import RunPhase
+
 if TYPE_CHECKING:
     import numpy as np
-
-    from pgdyno.analysis.run_figures import RunFigures
-
-    from ...results.record import RunPhase
 
 _DONE = ("num_done", "sync_time_ms", "write_time_ms")
 """What grows when a checkpoint ends: the count from 18 on; before it the times, which are added at its end."""

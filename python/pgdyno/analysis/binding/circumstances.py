@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.sessions import SESSION_LOCKS
 from pgdyno.analysis.replay import kept_up
+from pgdyno.analysis.run_figures import RunFigures
 
-from ...results.record import InstanceRecord
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.run_figures import RunFigures
-
-    from ...results.record import RunRecord, VolumeRecord
+from ...results.record import InstanceRecord, RunRecord, VolumeRecord
 
 OBSERVE = "observe"
 """The kind of workload of a server that was only watched: its own users made the load."""

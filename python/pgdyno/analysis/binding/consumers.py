@@ -7,21 +7,16 @@ them; what a counter does not have yet is of those who were seen to write. What 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.device import MIB
+from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.binding.uses import WHATS, Claim, What, claims_of, has_io
-from pgdyno.analysis.binding.waiting import waiting_of
+from pgdyno.analysis.binding.waiting import WaitCounts, waiting_of
 from pgdyno.analysis.volume_figures import DATA, device_counters, volume_roles
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.waiting import WaitCounts
-
-    from ...results import StoredRun
+from ...results import StoredRun
 
 WAL, TEMPORARY = "wal", "temp"
 SEEN_MIN = 10

@@ -6,6 +6,7 @@ A figure that was not recorded is None, and what follows from it is not said.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,21 +15,17 @@ from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.sessions import SessionStates, look_ms_by_second, others_by_second, sessions_by_second
-from pgdyno.analysis.counters import cpu_counters
+from pgdyno.analysis.counters import CounterSamples, cpu_counters
 from pgdyno.analysis.dilated import server_cores
 from pgdyno.analysis.driven import cores_of
 from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
 from pgdyno.analysis.volume_figures import device_counters, volume_roles, volume_spec
 
+from ...results import StoredRun
+from ...results.record import RunRecord
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
-
-    from pgdyno.analysis.counters import CounterSamples
-
-    from ...results import StoredRun
-    from ...results.record import RunRecord
 
 SECOND_NS = 1_000_000_000
 MIB = float(1 << 20)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import Cpu, Second
+from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.binding.sessions import SessionStates
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.verdict import RunBinding
+from pgdyno.analysis.binding.verdict import RunBinding
 
 
 @dataclass(frozen=True)

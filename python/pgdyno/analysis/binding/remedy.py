@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.binding.circumstances import Circumstances
 from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.binding.means import SecondMeans, means_of
 from pgdyno.analysis.binding.room import Room, room_of
+from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
 from pgdyno.analysis.durability import loss_of_volume
 from pgdyno.analysis.volume_figures import DATA
 
 from ...base.text import number, probability
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.binding.circumstances import Circumstances
-    from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
-
-    from ...results.record import VolumeRecord
+from ...results.record import VolumeRecord
 
 MARGIN = 1.2
 """Times what was used that an offer must have, which is what ``pgdyno size`` asks of one where nothing else is said."""

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.bought import PAGE_BYTES
+from pgdyno.analysis.binding.circumstances import Circumstances
+from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.evidence import Evidence, KnownConditions
 from pgdyno.analysis.binding.limits import CAPS, Limit
+from pgdyno.analysis.binding.means import SecondMeans
+from pgdyno.analysis.binding.sessions import SessionStates
+from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.volume_figures import DATA
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.analysis.binding.circumstances import Circumstances
-    from pgdyno.analysis.binding.device import DeviceActivity
-    from pgdyno.analysis.binding.evidence import Evidence, KnownConditions
-    from pgdyno.analysis.binding.means import SecondMeans
-    from pgdyno.analysis.binding.sessions import SessionStates
-    from pgdyno.analysis.binding.verdict import BindingVerdict
-
-    from ...results.record import InstanceOfferRecord, OfferRecord
+from ...results.record import InstanceOfferRecord, OfferRecord
 
 Bound = tuple[Limit, float]
 

@@ -8,16 +8,12 @@ those. A rule that holds by one source alone is *not sure*; a second one that ag
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE
+from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, BoughtInstance, ProvisionedVolume
+from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.evidence import KnownConditions, Second, ThrottledShares
 from pgdyno.analysis.binding.limits import BindingLimit, Limit
-
-if TYPE_CHECKING:
-    from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
-    from pgdyno.analysis.binding.device import DeviceActivity
-    from pgdyno.analysis.binding.evidence import KnownConditions, Second, ThrottledShares
-    from pgdyno.analysis.binding.sessions import SessionStates
+from pgdyno.analysis.binding.sessions import SessionStates
 
 FAR_BELOW = 0.80
 """Share of what was bought below which a session that waits here does not wait for the limit."""

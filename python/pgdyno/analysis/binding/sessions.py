@@ -6,17 +6,16 @@ are not known; of its idle sessions the watch counts those that did something wi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.waits import CLIENT_BACKEND
 
+from ...results import StoredRun
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
-
-    from ...results import StoredRun
 
 HIDDEN = "Hidden"
 """In place of a kind of wait: of these sessions the role may not see what they do."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from pgdyno.analysis.server_figures import BLOCK_BYTES, growth_of, io_growth
 
-if TYPE_CHECKING:
-    from ...results import StoredRun
+from ...results import StoredRun
 
 What = Literal[
     "reads",

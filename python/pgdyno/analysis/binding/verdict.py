@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.evidence import Evidence, evidence_of
 from pgdyno.analysis.binding.limits import CAPS, BindingLimit, Confidence, Limit
 from pgdyno.analysis.binding.rules import judge
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pgdyno.analysis.binding.checkpoints import Checkpoints
-    from pgdyno.analysis.run_figures import RunFigures
+from pgdyno.analysis.run_figures import RunFigures
 
 SHARE_HIGH = 0.60
 """Share of the seconds from which the limit that binds in them is the verdict, with high confidence."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.binding.sessions import OWN_WORK, state_of
+from pgdyno.analysis.binding.uses import What
 
-if TYPE_CHECKING:
-    from pgdyno.analysis.binding.uses import What
-
-    from ...results import StoredRun
+from ...results import StoredRun
 
 LONG = "LONG TRANSACTION"
 """In place of a command: a transaction that has lasted for so long that its counters are not up to date (``probe/sql``)."""

@@ -9,14 +9,11 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from ...machine import program
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...server.cluster import Cluster
+from ...server.cluster import Cluster
 
 Archive = Literal["", "copied", "true"]
 """How a segment is archived: not, copied and synced, or only said to be: `archive_command = true`."""

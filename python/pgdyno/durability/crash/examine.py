@@ -8,8 +8,10 @@ import re
 import subprocess
 import time
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -18,16 +20,11 @@ from ...machine import program
 from ...machine.journal import HostJournal
 from ...machine.mounts import loops
 from ...machine.waiting import wait_until
+from ...server.binaries import PgBinaries
 from ...server.cluster import Cluster
 from . import archive, known, ledger
+from .book import Book, Cut
 from .recording import SETTINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from ...server.binaries import PgBinaries
-    from .book import Book, Cut
 
 CHECKS = ("mount", "start", "ledger", "structure", "log", "stop", "checksums", "file system")
 """What is checked, in this order. A state that cannot be mounted, or a server that does not start, ends it."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...server.cluster import Cluster
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import psycopg
-
-    from ...server.cluster import Cluster
 
 WIDE_ROWS = 40
 PAGE_ROWS = 1000

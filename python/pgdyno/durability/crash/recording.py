@@ -6,9 +6,10 @@ import contextlib
 import json
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ...base.errors import InputError, PgdynoError
 from ...base.text import parsed_json
@@ -16,18 +17,13 @@ from ...machine import paths, preflight, program, volume
 from ...machine.file_system import trim
 from ...machine.journal import HostJournal
 from ...machine.process import own_name
+from ...machine.volume import AttachedVolume, Cache
 from ...results.names import experiment_id, identity_hash, results_root
-from ...server.binaries import find_binaries
+from ...server.binaries import PgBinaries, find_binaries
 from ...server.cluster import Cluster
 from . import archive, ledger
 from .archive import Archive
 from .ledger import SCHEMA_CLIENT, Client, Ledger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ...machine.volume import AttachedVolume, Cache
-    from ...server.binaries import PgBinaries
 
 RECORDING_FILE = "recording.json"
 LOG_FILE = "write.log"

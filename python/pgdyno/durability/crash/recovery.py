@@ -10,8 +10,9 @@ import contextlib
 import itertools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...base.errors import InputError
 from ...machine import paths, program
@@ -22,10 +23,6 @@ from .book import Book, Name
 from .campaign import WORKERS, CampaignResult, make_cuts, workplace
 from .examine import boot, point
 from .recording import LOG_FILE, SETTINGS, SIZE_BYTES, STATES, Operation, Recording, mounted, require_room, volumes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 KIND = "recovery"
 """The only operation of a recording of one."""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ...machine import program
-from .examine import CutOutcome, mount
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from .book import Name
-    from .examine import Examiner
+from .book import Name
+from .examine import CutOutcome, Examiner, mount
 
 BLOCK_BYTES = 4096
 _EXTENT = re.compile(r"^\s*\d+:\s*(\d+)\.\.\s*(\d+):\s*(\d+)\.\.\s*(\d+):")

@@ -8,14 +8,11 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from ...base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FIELDS = (
     ("minutes", 0, 59),

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .policy import SnapshotSchedule
 from .timeline import PlannedSnapshot, snapshots
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .policy import SnapshotSchedule
 
 DAYS_PER_MONTH = 730 / 24
 """A month of 730 hours, as everywhere in pgdyno's prices."""

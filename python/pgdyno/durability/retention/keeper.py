@@ -12,19 +12,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...base.errors import PgdynoError
 from ...machine import snapshot, snapshot_copy, snapshot_delete, snapshot_fast, snapshot_file
+from ...machine.snapshot_file import VolumeSnapshot
+from ...machine.volume import AttachedVolume
+from .policy import SnapshotSchedule
+from .timeline import PlannedSnapshot as Fate
 from .timeline import fates, next_due
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...machine.snapshot_file import VolumeSnapshot
-    from ...machine.volume import AttachedVolume
-    from .policy import SnapshotSchedule
-    from .timeline import PlannedSnapshot as Fate
 
 LOOK_S = 30.0
 """The longest time between two looks: ages end, and pending snapshots are completed."""

@@ -9,15 +9,13 @@ import datetime as dt
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ...base.errors import InputError
 from ...base.quantity import duration_words, in_units
 from ...base.toml_file import read_toml, require_keys
 from .cron import EXAMPLE, Cron, read_cron
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DAY_S = 86_400
 _SPANS_S = {"h": 3600.0, "d": DAY_S * 1.0, "w": 7.0 * DAY_S, "y": 365.0 * DAY_S}

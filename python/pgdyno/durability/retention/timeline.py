@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .policy import SnapshotSchedule
+from .policy import SnapshotSchedule
 
 
 @dataclass(frozen=True)

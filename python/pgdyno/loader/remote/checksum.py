@@ -12,10 +12,9 @@ import itertools
 import zlib
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from pgdyno.loader.remote.store import Checksum
+from pgdyno.loader.remote.store import Checksum
 
 Bytes = bytes | bytearray | memoryview
 

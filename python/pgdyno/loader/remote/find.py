@@ -6,18 +6,14 @@ import hashlib
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pgdyno.loader.remote import s3, web
 from pgdyno.loader.remote.ranges import PATIENCE_AT_FIRST, again, fetch
+from pgdyno.loader.remote.store import Object
 
-from ...base.errors import InputError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.remote.store import Object
-
-    from ...base.errors import ObjectChanged, ObjectDamaged
+from ...base.errors import InputError, ObjectChanged, ObjectDamaged
 
 FINGERPRINT_BYTES = 64 << 10
 """Bytes of the beginning that are compared, too: some servers say little about an object."""

@@ -9,14 +9,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from pgdyno.loader.remote.store import TransientError
+from pgdyno.loader.remote.store import Object, TransientError
 
 from ...base.errors import HostError
-
-if TYPE_CHECKING:
-    from pgdyno.loader.remote.store import Object
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ import binascii
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.loader.remote.checksum import ALGORITHMS
 from pgdyno.loader.remote.store import (
@@ -28,9 +28,6 @@ from pgdyno.loader.remote.store import (
 )
 
 from ...base.errors import HostError, InputError, PgdynoError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 REGION = "us-east-1"
 """Where nothing says one: a store of another kind has none, and S3 tells boto3 where a bucket really is."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from pgdyno.loader.remote.find import Remote
 from pgdyno.loader.remote.ranges import Ahead
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
-
-    from pgdyno.loader.remote.find import Remote
 
 
 class Seekable(io.RawIOBase):

@@ -16,19 +16,15 @@ import struct
 import tempfile
 import threading
 import time
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from pgdyno.loader.remote.checksum import RollingChecksum
+from pgdyno.loader.remote.checksum import Bytes, RollingChecksum
+from pgdyno.loader.remote.find import Remote
 from pgdyno.loader.remote.ranges import PATIENCE, Ahead, DownloadStopped, Patience, fetch
 
 from ...base.errors import HostError, ObjectChanged, ObjectDamaged, PgdynoError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
-    from pgdyno.loader.remote.checksum import Bytes
-    from pgdyno.loader.remote.find import Remote
 
 REQUEST_BYTES_MAX = 4096
 PATH_BYTES_MAX = 100

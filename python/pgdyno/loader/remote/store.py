@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ...base.errors import ObjectChanged
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONNECT_S = 10.0
 READ_S = 30.0

@@ -9,10 +9,11 @@ import functools
 import hashlib
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit, urlunsplit
+
+from urllib3 import BaseHTTPResponse, PoolManager
 
 from pgdyno.loader.remote.store import (
     CONNECT_S,
@@ -29,11 +30,6 @@ from pgdyno.loader.remote.store import (
 )
 
 from ...base.errors import HostError, InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from urllib3 import BaseHTTPResponse, PoolManager
 
 REDIRECTS = 5
 CONNECTIONS = 16

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.interval import t_interval
-from pgdyno.analysis.scaling import fit
+from pgdyno.analysis.interval import Estimate, t_interval
+from pgdyno.analysis.scaling import Scaling, fit
+from pgdyno.published import PublishedDocument
+from pgdyno.published.chart import Chart
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pgdyno.analysis.interval import Estimate
-    from pgdyno.analysis.scaling import Scaling
-    from pgdyno.published import PublishedDocument
-    from pgdyno.published.chart import Chart
-
-    from .kept import KeptArm
+from .kept import KeptArm
 
 
 @dataclass(frozen=True)

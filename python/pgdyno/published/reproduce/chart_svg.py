@@ -6,18 +6,14 @@ Colours are custom properties, which a page declares, or a file of its own.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from pgdyno.analysis.scaling import Scaling
+
+from .chart import ChartResult, LineResult, PointResult
 from .figure import cut, share_of
 from .words import figure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pgdyno.analysis.scaling import Scaling
-
-    from .chart import ChartResult, LineResult, PointResult
 
 WIDTH_PX, LEFT_PX, RIGHT_PX, TOP_PX, PLOT_PX = 420, 58, 16, 14, 300
 """Narrow, so that it can be read on a telephone."""

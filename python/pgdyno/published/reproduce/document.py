@@ -5,23 +5,19 @@ A field is added, never renamed or given another meaning. A figure that is not k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 from pydantic import WithJsonSchema
 
 from pgdyno import __version__
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.scaling import Scaling
 from pgdyno.report.part import DocumentPart
 
+from .chart import ChartResult
+from .told import ComparisonResult, DocumentResult
 from .verdict import Sign, Word
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.interval import Estimate
-    from pgdyno.analysis.scaling import Scaling
-
-    from .chart import ChartResult
-    from .told import ComparisonResult, DocumentResult
 
 SCHEMA_VERSION = 1
 _SIGNS = [str(item) for item in Sign if item is not Sign.UNTOLD]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.interval import Estimate
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, TICK_PX, Sheet
+from pgdyno.report.theme import Theme
 
 from . import words
 from .labels import BAR_PX, NEAR_PX, interval, placed
+from .told import ComparisonResult
 from .verdict import Word
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.interval import Estimate
-    from pgdyno.report.theme import Theme
-
-    from .told import ComparisonResult
 
 COLOURS = {Word.AGREES: "good", Word.WITHIN: "warn", Word.DIFFERS: "bad", Word.UNTOLD: "quiet"}
 """Colours of the theme, by verdict."""

@@ -5,30 +5,25 @@ Run directories are too large for a repository; such a file is not, and the same
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.binding.limits import TITLES
+from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.difference import differences
 from pgdyno.analysis.finding import why_invalid
-from pgdyno.analysis.loads import LOAD_METRICS, loads_of
-from pgdyno.analysis.paired import Block, by_block, figures_by_name
+from pgdyno.analysis.loads import LOAD_METRICS, LoadFigures, loads_of
+from pgdyno.analysis.paired import Block, NamedFigure, by_block, figures_by_name
+from pgdyno.experiment import Experiment
 from pgdyno.experiment.origin import dotted
 from pgdyno.report.part import DocumentPart
 
 from ...base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.analysis.loads import LoadFigures
-    from pgdyno.analysis.paired import NamedFigure
-    from pgdyno.experiment import Experiment
 
 
 class KeptRun(DocumentPart):

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from pgdyno.published import read_documents
+from pgdyno.experiment import Experiment
+from pgdyno.published import PublishedDocument, read_documents
+from pgdyno.published.answer import RequiredRun
 
 from ...base import installation
 from ...base.errors import HostError, InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pgdyno.experiment import Experiment
-    from pgdyno.published import PublishedDocument
-    from pgdyno.published.answer import RequiredRun
 
 DOCUMENTS, EXPERIMENTS = "catalog/published", "experiments"
 

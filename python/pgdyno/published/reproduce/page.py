@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pgdyno import __version__
 from pgdyno.report import figures
 from pgdyno.report.render import drawing, rendered, write_whole
-from pgdyno.report.section import Block, Drawing, Grid, Heading, Note, Section, Sentences
+from pgdyno.report.section import Block, Drawing, Grid, Heading, Note, Part, Section, Sentences
 
 from . import chart_svg, words
 from .figure import COLOURS, there_and_here
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from pgdyno.report.section import Part
-
-    from .told import ComparisonResult, DocumentResult
+from .told import ComparisonResult, DocumentResult
 
 HEADS = ("comparison", "there", "here", "95 % interval", "within what is unstated", "sign", "verdict")
 

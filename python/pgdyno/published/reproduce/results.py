@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
-from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.difference import differences
+from pgdyno.experiment import Experiment
 from pgdyno.experiment.origin import dotted
 from pgdyno.flow.resume import recorded
 
 from ...base.errors import InputError
+from ...results import StoredExperiment as Recorded
 from ...results import list_experiments, open_experiment
 from ...results.names import EXPERIMENT_FILE
-from .kept import kept_arms, read_kept
+from .kept import KeptArm, KeptExperiment, kept_arms, read_kept
 from .library import arm_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-    from typing import Any
-
-    from pgdyno.analysis.compare import Comparison
-    from pgdyno.experiment import Experiment
-
-    from ...results import StoredExperiment as Recorded
-    from .kept import KeptArm, KeptExperiment
 
 CHANGES_MAX = 4
 """Differences from the experiment file that are listed."""

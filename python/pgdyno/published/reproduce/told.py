@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.loads import LOAD_METRICS
 from pgdyno.analysis.paired import PairOfArms, paired
+from pgdyno.published import PublishedDocument
+from pgdyno.published.answer import Arms, RunAnswer, VolumePair
+from pgdyno.published.document import PublishedComparison, UnstatedChoice
 from pgdyno.published.formula import evaluate
 
+from ...base.specification import VolumeSpec
 from .chart import ChartResult, chart_told
-from .kept import asked
+from .kept import KeptArm, asked
+from .results import ExperimentResult
 from .verdict import JudgedVerdict, PublishedRatio, Sign, Word, judged, order_of, reach_of, sign_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pgdyno.published import PublishedDocument
-    from pgdyno.published.answer import Arms, RunAnswer, VolumePair
-    from pgdyno.published.document import PublishedComparison, UnstatedChoice
-
-    from ...base.specification import VolumeSpec
-    from .kept import KeptArm
-    from .results import ExperimentResult
 
 CENTS_SHARE = 0.0005
 """Prices are printed to cents, and a ratio of two of them is no more exact than that."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from pgdyno.analysis.interval import distinguishable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.interval import Estimate, distinguishable
 
 CLOSE_SHARE = 0.05
 """An interval that is this near to the document's ratio agrees with it even where it includes 1: a wider one would agree with anything."""

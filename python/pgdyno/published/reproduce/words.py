@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+
+from pgdyno.analysis.scaling import Scaling
+from pgdyno.published.document import UnstatedChoice
 
 from ...base.text import UNKNOWN, ratio_interval, times
+from .chart import ChartResult
+from .told import ComparisonResult, DocumentResult, OrderResult, VariantResult
 from .verdict import Sign, Word
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pgdyno.analysis.scaling import Scaling
-    from pgdyno.published.document import UnstatedChoice
-
-    from .chart import ChartResult
-    from .told import ComparisonResult, DocumentResult, OrderResult, VariantResult
 
 NOT_FITTED = (
     "Nothing is fitted to a published figure: volumes have the limits and service times of the catalogue, and memory, data and CPUs are"

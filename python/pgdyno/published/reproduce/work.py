@@ -5,36 +5,30 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TypeAlias
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.flow.plan import plan
+from pgdyno.experiment import Arm, Experiment
+from pgdyno.flow.listener import Listener
+from pgdyno.flow.plan import ExperimentPlan, plan
 from pgdyno.flow.run import execute
+from pgdyno.published import PublishedDocument
+from pgdyno.published.answer import RequiredRun
 from pgdyno.report import write_report
 
 from ...base.errors import InputError, Interrupted, PgdynoError
 from ...base.quantity import duration_words
 from ...machine.instance_type import is_storage_only
+from ...results import StoredExperiment as Recorded
 from ...results import list_experiments, open_experiment
-from .library import arms_named, runs_of
+from .library import DocumentLibrary, arms_named, runs_of
 from .results import ExperimentResult
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from pgdyno.experiment import Arm, Experiment
-    from pgdyno.flow.listener import Listener
-    from pgdyno.flow.plan import ExperimentPlan
-    from pgdyno.published import PublishedDocument
-    from pgdyno.published.answer import RequiredRun
-
-    from ...results import StoredExperiment as Recorded
-    from .library import DocumentLibrary
-
-    Watch = Callable[[ExperimentPlan, float], AbstractContextManager[Listener]]
+Watch: TypeAlias = Callable[[ExperimentPlan, float], AbstractContextManager[Listener]]
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.sweep import Sweep, SweepGroup
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, evenly, variant_colour
+from pgdyno.report.theme import Theme
 
 from ...base.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.sweep import Sweep, SweepGroup
-    from pgdyno.report.theme import Theme
 
 PANELS_MAX = 24
 """Small panels at most; of more levels as many are chosen evenly."""

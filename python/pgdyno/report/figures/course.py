@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.series import TimeSeries
 from pgdyno.report.figures.parts import (
     LABELS_PX,
     MS_LABELS,
@@ -14,14 +17,7 @@ from pgdyno.report.figures.parts import (
     event_rows,
     log_scale,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.series import TimeSeries
-    from pgdyno.report.theme import Theme
-
+from pgdyno.report.theme import Theme
 
 HEADROOM = 1.08
 """Times its highest value an axis goes up to, so that no line runs along the edge."""

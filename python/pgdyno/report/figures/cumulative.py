@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.distribution import ValueCounts
 from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, RIGHT_PX, Sheet, log_scale, variant_colour
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.distribution import ValueCounts
-    from pgdyno.report.theme import Theme
+from pgdyno.report.theme import Theme
 
 _PERCENTS = (0.1, 0.5, *range(1, 100), 99.5, 99.9)
 """Where a curve has its points."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
+from pgdyno.report.theme import Theme
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
     from pgdyno.report.effects import EffectRow
-    from pgdyno.report.theme import Theme
 
 ROW_PX = 46
 """Height of a row: what is compared and its ratio, the interval."""

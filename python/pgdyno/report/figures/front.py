@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, variant_colour
+from pgdyno.report.theme import Theme
 
 from ...base.text import money, number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.report.theme import Theme
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,13 @@ A cell's shade is the opacity of one colour, so that the same drawing serves lig
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.events import Event
+from pgdyno.analysis.latency_map import MapCell
+from pgdyno.analysis.sweep import Sweep, SweepGroup
 from pgdyno.report.figures.parts import (
     LABELS_PX,
     MS_LABELS,
@@ -18,17 +23,9 @@ from pgdyno.report.figures.parts import (
     log_scale,
     variant_colour,
 )
+from pgdyno.report.theme import Theme
 
 from ...base.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.events import Event
-    from pgdyno.analysis.latency_map import MapCell
-    from pgdyno.analysis.sweep import Sweep, SweepGroup
-    from pgdyno.report.theme import Theme
 
 SHADES = (0.08, 0.72)
 """Opacity of the least and of the most: text on it can be read in either scheme."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from pgdyno.analysis.distribution import PERCENTILES
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.distribution import PERCENTILES, ValueCounts
 from pgdyno.report.figures.parts import LABELS_PX, MS_LABELS, NARROW_PX, RIGHT_PX, Sheet, log_scale
+from pgdyno.report.theme import Theme
 
 from ...base.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.distribution import ValueCounts
-    from pgdyno.report.theme import Theme
-
 
 TAIL_COUNT_MIN = 10
 """A percentile is drawn while this number of transactions were slower: beyond that it is the luck of a few."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.loads import LoadFigures
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.loads import LoadFigures
-    from pgdyno.report.theme import Theme
+from pgdyno.report.theme import Theme
 
 DRAWN_MAX = 6
 """Loads whose course is drawn; the others have their figures in the table."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.events import Event
+from pgdyno.report.theme import Theme
 from pgdyno.report.words import COLUMNS_MAX, colour_index
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.events import Event
-    from pgdyno.report.theme import Theme
-
 
 _Level = TypeVar("_Level")
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.queries import queries_of
 from pgdyno.report.figures.parts import RIGHT_PX, Sheet
+from pgdyno.report.theme import Theme
 
 from ...base.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.report.theme import Theme
 
 BAR_PX = 9
 """Height of a bar."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.scaling import Scaling
+from pgdyno.analysis.sweep import Sweep
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, variant_colour
+from pgdyno.report.theme import Theme
 
 from ...base.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.scaling import Scaling
-    from pgdyno.analysis.sweep import Sweep
-    from pgdyno.report.theme import Theme
 
 CURVE_POINTS = 60
 """Points of a curve: more make no visible difference."""

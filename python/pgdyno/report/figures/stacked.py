@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.report.figures.parts import RIGHT_PX, Sheet
+from pgdyno.report.theme import Theme
 from pgdyno.report.waits import TYPES, by_type
 
 from ...base.text import number, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.report.theme import Theme
 
 UNASSIGNED = "unassigned"
 UNASSIGNED_MIN = 0.002

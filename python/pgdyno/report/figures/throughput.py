@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from pgdyno.analysis.arm import ArmSummary
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
+from pgdyno.report.theme import Theme
 
 from ...base.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.report.theme import Theme
-
 
 ROW_PX = 62
 """Height of an arm's row: its name and figure, the interval, the replicates."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pgdyno.workload import imdb
+from pgdyno.workload.generated import GeneratedSet
 from pgdyno.workload.quantity import Bytes, Seconds
 from pgdyno.workload.tpch import files as tpch
 
 from ...base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.workload.generated import GeneratedSet
 
 Order = Literal["one-after-another", "parallel"]
 _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,62}")

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pgdyno.workload.bulk_load.asked import BulkTable
 from pgdyno.workload.generated import GZIP_SHARE
+from pgdyno.workload.loaded import Progress
 
 from ...base import engine
 from ...machine import paths, preflight
 from ...machine.journal import HostJournal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.workload.bulk_load.asked import BulkTable
-    from pgdyno.workload.loaded import Progress
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pgdyno.workload.bulk_load.asked import BulkTable
+from pgdyno.workload.bulk_load.files import Files
 from pgdyno.workload.outcome import Outcome
 
 from ...results import record, tables
+from ...results.subject_clock import SubjectClock
 from ...results.work_record import BulkLoadedTable, BulkLoadRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pgdyno.workload.bulk_load.asked import BulkTable
-    from pgdyno.workload.bulk_load.files import Files
-
-    from ...results.subject_clock import SubjectClock
 
 _SECOND_NS = 1_000_000_000
 

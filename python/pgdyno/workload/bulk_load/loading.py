@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pgdyno.workload.bulk_load.asked import BulkTable
+from pgdyno.workload.bulk_load.files import Files
 from pgdyno.workload.bulk_load.heard import LoaderOutput
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
+from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.server import Server
 from pgdyno.workload.watch import now_ns
-
-if TYPE_CHECKING:
-    from pgdyno.workload.bulk_load.asked import BulkTable
-    from pgdyno.workload.bulk_load.files import Files
-    from pgdyno.workload.outcome import Outcome, RunRequest
-    from pgdyno.workload.server import Server
 
 WORDS = Words("the loader", "the load", "raise workload.bulk.timeout")
 

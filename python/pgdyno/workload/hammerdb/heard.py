@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pgdyno.workload.watch import SECOND_NS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 VERSION: Final = re.compile(r"HammerDB CLI v?([\d.]+)")
 _BEGINS = re.compile(r"Beginning rampup time of (\d+) minutes")

@@ -7,24 +7,21 @@ import os
 import selectors
 import signal
 import subprocess
-from typing import TYPE_CHECKING, Final, Protocol, TextIO
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, Protocol, TextIO
 
 import psycopg
 
 from pgdyno.workload.client import environment
+from pgdyno.workload.hammerdb.script import Login
+from pgdyno.workload.outcome import RunRequest
+from pgdyno.workload.server import Server
 from pgdyno.workload.watch import SECOND_NS, now_ns
 
 from ...base import engine, session
 from ...machine import hammerdb as installed
 from ...machine.scratch import scratch_directory
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pgdyno.workload.hammerdb.script import Login
-    from pgdyno.workload.outcome import RunRequest
-    from pgdyno.workload.server import Server
 
 START_S: Final = 60.0
 """Within which it has begun its work."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from pgdyno.workload.hammerdb.heard import VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _USER = re.compile(r"Vuser (\d+):(.*)")
 _ASKS = re.compile(r"Executing Query (\d+) \((\d+) of 22\)")

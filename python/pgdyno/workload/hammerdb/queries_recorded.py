@@ -5,22 +5,18 @@ It tells when it asked which query, and its seconds. It tells no parameters, no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from pgdyno.workload.hammerdb.queries_heard import TICK_S
+from pgdyno.workload.hammerdb.queries_heard import TICK_S, Mean, QueriesOutput, RunningQuery
 from pgdyno.workload.hammerdb.query_script import users_of
+from pgdyno.workload.outcome import Outcome
 from pgdyno.workload.tpch import recorded
 from pgdyno.workload.tpch.refresh import orders_of_set
+from pgdyno.workload.tpch.streams import Streams
 
 from ...results.record import Check, DriverRecord, RunPhase
 from ...results.work_record import RefreshRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pgdyno.workload.hammerdb.queries_heard import Mean, QueriesOutput, RunningQuery
-    from pgdyno.workload.outcome import Outcome
-    from pgdyno.workload.tpch.streams import Streams
 
 UNSEEN: Final = "HammerDB's sessions are its own"
 """Why temporary files are not counted."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pgdyno.workload.hammerdb import queries_recorded, query_script
 from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, HammerdbMonitor, scripted, started
 from pgdyno.workload.hammerdb.queries_heard import QueriesOutput
 from pgdyno.workload.hammerdb.script import Login
+from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.server import Server
+from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.watch import SECOND_NS, now_ns
 
 from ...base.errors import PgdynoError
-
-if TYPE_CHECKING:
-    from pgdyno.workload.outcome import Outcome, RunRequest
-    from pgdyno.workload.server import Server
-    from pgdyno.workload.tpch.streams import Streams
 
 
 @dataclass(frozen=True)

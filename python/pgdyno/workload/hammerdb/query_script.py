@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from pgdyno.workload.hammerdb.script import opening, setting, virtual_users
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.workload.hammerdb.script import Login
-    from pgdyno.workload.tpch.streams import Streams
+from pgdyno.workload.hammerdb.script import Login, opening, setting, virtual_users
+from pgdyno.workload.tpch.streams import Streams
 
 
 def users_of(streams: Streams) -> int:

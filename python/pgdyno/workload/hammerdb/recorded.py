@@ -8,10 +8,14 @@ and the transaction counter says only how they were spread over the seconds.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from pgdyno.workload import histogram
+from pgdyno.workload.hammerdb.heard import HammerdbOutput
+from pgdyno.workload.hammerdb.profile import Profile
+from pgdyno.workload.hammerdb.script import ScriptOptions
 from pgdyno.workload.outcome import Outcome
 from pgdyno.workload.tpcc_audit import MIX
 
@@ -19,13 +23,7 @@ from ...results import tables
 from ...results.record import Account, Check, DriverRecord, RunPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import pyarrow as pa
-
-    from pgdyno.workload.hammerdb.heard import HammerdbOutput
-    from pgdyno.workload.hammerdb.profile import Profile
-    from pgdyno.workload.hammerdb.script import ScriptOptions
 
 SECOND_NS: Final = 1_000_000_000
 LATE_MAX: Final = 0.02

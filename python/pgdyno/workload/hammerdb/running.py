@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from pgdyno.workload.hammerdb import profile as time_profile
 from pgdyno.workload.hammerdb import recorded, script
 from pgdyno.workload.hammerdb.heard import HammerdbOutput
 from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, HammerdbMonitor, scripted, started
+from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.server import Server
 from pgdyno.workload.watch import SECOND_NS, now_ns
 
 from ...base.errors import HostError, InputError, PgdynoError
 from ...machine import hammerdb as installed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pgdyno.workload.outcome import Outcome, RunRequest
-    from pgdyno.workload.server import Server
 
 _GRACE_S: Final = 120.0
 """For the last transactions, and for the sums of the time profile."""

@@ -7,16 +7,14 @@ and removes itself as soon as it has been read. Keys: ``config/postgresql.xml`` 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import Final, Protocol, Self
+
+from pgdyno.workload.server import Server
 
 from ...base.endpoint import effective
 from ...base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.workload.server import Server
 
 MINUTE_S: Final = 60
 """HammerDB's ramp-up and its measured time are whole minutes."""

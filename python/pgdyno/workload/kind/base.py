@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr
 
+from pgdyno.workload.data_set import DataSet
+from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.keys import KeyTable, Refusal, at_key
+from pgdyno.workload.loaded import Progress
+from pgdyno.workload.outcome import Outcome, Runner
+from pgdyno.workload.server import Server
+from pgdyno.workload.tables import Tables
 
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
-    from contextlib import ExitStack
-
-    from pgdyno.workload.data_set import DataSet
-    from pgdyno.workload.database import DatabaseTable
-    from pgdyno.workload.loaded import Progress
-    from pgdyno.workload.outcome import Outcome, Runner
-    from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import Tables
-
-    from ...results.record import Check
+from ...results.record import Check
 
 __all__ = ["SESSIONS_DEFAULT", "KeyTable", "LoadManner", "LoadTable", "Refusal", "Workload", "at_key"]
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from pgdyno.workload.data_set import DataSet
 from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.filled import OnOwnDatabase
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.replay.asked import Clock, Keys, ReplaySelection, names_of
 from pgdyno.workload.replay.outside import NAMES, wrong_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pgdyno.workload.data_set import DataSet
-    from pgdyno.workload.server import Server
+from pgdyno.workload.server import Server
 
 Name = Annotated[str, Field(min_length=1)]
 _PART = ("databases", "users", "from_s", "until_s", "keys", "clock", "allow_outside", "accept_losses")

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
 from pgdyno.workload.kind.base import Refusal, Workload
 from pgdyno.workload.quantity import Seconds
+from pgdyno.workload.server import Server
 
 from ...base.quantity import duration_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pgdyno.workload.server import Server
 
 Engine = Literal["native", "pgbench", "hammerdb"]
 REQUESTS_PER_TRANSACTION = 3.0

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.kind.filled import WithTables
+from pgdyno.workload.outcome import Runner
+from pgdyno.workload.server import Server
 
 from ...base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pgdyno.workload.kind.base import Refusal
-    from pgdyno.workload.outcome import Runner
-    from pgdyno.workload.server import Server
 
 
 class DrivenKind(Clients):

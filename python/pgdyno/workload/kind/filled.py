@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
+from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import LoadManner, LoadTable, Refusal, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.workload.database import DatabaseTable
 
 
 class WithTables(Workload):

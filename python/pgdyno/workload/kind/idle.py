@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.driven import DrivenKind
 from pgdyno.workload.tables import PgbenchTables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Idle(DrivenKind):

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Hashable, Iterator
+from contextlib import ExitStack
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from pgdyno.workload.bulk_load.asked import BulkTable
 from pgdyno.workload.counting import ROWS_COUNTED_MAX, row_counts
 from pgdyno.workload.kind.base import Refusal, Workload
+from pgdyno.workload.loaded import Progress
+from pgdyno.workload.outcome import Outcome, Runner
+from pgdyno.workload.server import Server
 from pgdyno.workload.tables import BulkTables
 
 from ...results.record import Check
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
-    from contextlib import ExitStack
-
-    from pgdyno.workload.loaded import Progress
-    from pgdyno.workload.outcome import Outcome, Runner
-    from pgdyno.workload.server import Server
 
 _BYTES_PER_S = 30 << 20
 """Of files, loaded on two cores with everything that belongs to it; it only feeds estimates."""

@@ -8,27 +8,24 @@ for, on one run of an arm, and not made by default.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
 from pgdyno.workload.counting import counting
+from pgdyno.workload.data_set import DataSet
+from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.clients import Engine
 from pgdyno.workload.kind.driven import FilledKind
+from pgdyno.workload.outcome import Outcome
 from pgdyno.workload.scripts import READ_ONLY, ScriptName, parse_script
+from pgdyno.workload.server import Server
 from pgdyno.workload.tables import ROWS_PER_SCALE, PgbenchTables, scale_for, size_for_memory
 
 from ...results.record import Check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pgdyno.workload.data_set import DataSet
-    from pgdyno.workload.kind.base import Refusal
-    from pgdyno.workload.outcome import Outcome
-    from pgdyno.workload.server import Server
 
 TABLESPACE = r"^[a-z][a-z0-9_]{0,30}$"
 """A name that needs no quotes, and is a folder's name too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,8 +24,6 @@ from pgdyno.workload.kind.tpch import Tpch
 from ...base.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pydantic import BaseModel
 
 KINDS: dict[str, type[Workload]] = {}

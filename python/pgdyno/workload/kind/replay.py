@@ -6,29 +6,26 @@ A run ends with the capture. Nothing of it waits for completions but the session
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from pgdyno.workload.database import DIGEST_SHOWN
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import Name, OfCapture
+from pgdyno.workload.outcome import Outcome, Runner
 from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.replay.asked import NEWER, Pace, ReplaySelection
 from pgdyno.workload.replay.copied import Copied
 from pgdyno.workload.replay.likeness import ProductionWork, compared, of_server
 from pgdyno.workload.replay.production import digest, production
+from pgdyno.workload.server import Server
 
 from ...base.catalog import resolve
 from ...base.errors import InputError
 from ...base.quantity import duration_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.workload.outcome import Outcome, Runner
-    from pgdyno.workload.server import Server
 
 
 @functools.cache

@@ -5,22 +5,19 @@ It says how much more a volume would carry; what it carries today is a `replay`'
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.captured import OfCapture
 from pgdyno.workload.kind.driven import DrivenKind
+from pgdyno.workload.outcome import Outcome, Runner
+from pgdyno.workload.server import Server
 
 from ...results.record import Check
 from ...results.work_record import SampleRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pgdyno.workload.outcome import Outcome, Runner
-    from pgdyno.workload.server import Server
 
 NOT_GIVEN_MOST = 0.01
 """A share of the transactions: those that find no row because their key was not given are cheaper than production's."""

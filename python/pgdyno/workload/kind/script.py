@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, WithJsonSchema
 
+from pgdyno.workload.data_set import DataSet
 from pgdyno.workload.database import DatabaseTable
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.filled import OnOwnDatabase
 from pgdyno.workload.kind.pgbench import OnPgbenchTables
 from pgdyno.workload.scripts import ScriptFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pgdyno.workload.data_set import DataSet
-    from pgdyno.workload.server import Server
+from pgdyno.workload.server import Server
 
 _OF_PGBENCH = ("scale", "fillfactor", "tablespace", "index_tablespace")
 """Keys of pgbench's tables."""

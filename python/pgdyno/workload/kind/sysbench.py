@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,15 +11,11 @@ from pgdyno.workload.counting import ROWS_COUNTED_MAX, row_counts
 from pgdyno.workload.kind.base import Refusal
 from pgdyno.workload.kind.driven import FilledKind
 from pgdyno.workload.options import SysbenchOptions
+from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.server import Server
 from pgdyno.workload.tables import ROWS_EACH_MAX, Keys, SysbenchTables, size_for_memory, sysbench_rows_for
 
 from ...results.record import Check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pgdyno.workload.outcome import Outcome
-    from pgdyno.workload.server import Server
 
 SysbenchTest = Literal[
     "legacy",

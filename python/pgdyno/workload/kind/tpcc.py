@@ -7,7 +7,8 @@ driver counted. No figure of it is a result of TPC-C, and none has the name of o
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +17,8 @@ from pgdyno.workload.hammerdb.script import MINUTE_S
 from pgdyno.workload.kind.base import LoadManner, Refusal
 from pgdyno.workload.kind.clients import Engine
 from pgdyno.workload.kind.driven import FilledKind
+from pgdyno.workload.outcome import Outcome
+from pgdyno.workload.server import Server
 from pgdyno.workload.tables import (
     TpccRoutines,
     TpccTables,
@@ -26,13 +29,7 @@ from pgdyno.workload.tpcc_audit import MIX
 from pgdyno.workload.tpcc_conditions import PUBLIC, TPCC_SCHEMA, TpccProfile
 from pgdyno.workload.tpcc_proofs import TableGrowth
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pgdyno.workload.outcome import Outcome
-    from pgdyno.workload.server import Server
-
-    from ...results.record import Check
+from ...results.record import Check
 
 WAREHOUSES_MAX = 100_000
 _NEW_ORDER_BYTES = 1_300

@@ -6,13 +6,16 @@ A run ends with its queries. No figure of it is a result of TPC-H, and none has 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from pgdyno.workload.kind.base import LoadManner, Refusal, Workload
 from pgdyno.workload.kind.filled import WithTables
+from pgdyno.workload.outcome import Outcome, Runner
 from pgdyno.workload.quantity import Seconds
+from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchProfile, TpchTables, scale_factor_for, size_for_memory
 from pgdyno.workload.tpcc_conditions import PUBLIC
 from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST, repeats_suppliers
@@ -21,12 +24,6 @@ from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.tpch.texts import QUERIES
 
 from ...results.record import Check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pgdyno.workload.outcome import Outcome, Runner
-    from pgdyno.workload.server import Server
 
 _SET_S_PER_SCALE = 40.0
 """Seconds of a set of 22 queries at scale factor 1, on two cores; it only feeds estimates."""

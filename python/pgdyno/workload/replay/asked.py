@@ -5,24 +5,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno.workload.replay import copied
 from pgdyno.workload.replay.catalogue import catalogue, joined
+from pgdyno.workload.replay.counted import Counts
+from pgdyno.workload.server import Server
 
 from ...base import engine
 from ...base.errors import InputError
 from ...results.work_record import ReadingRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     import psycopg
-
-    from pgdyno.workload.replay.counted import Counts
-    from pgdyno.workload.server import Server
 
 Keys = Literal["learned", "captured"]
 """Whether this run's keys are sent in the places of those that the server gave in production."""

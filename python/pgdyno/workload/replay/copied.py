@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pgdyno.workload.replay.counted import shape_of, without_literals
+from pgdyno.workload.replay.counted import Counts, shape_of, without_literals
 
 from ...base import engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import psycopg
 
-    from pgdyno.workload.replay.counted import Counts
-
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 Copied = Literal["left_out", "made"]
 """What becomes of a COPY whose rows are not in the capture."""

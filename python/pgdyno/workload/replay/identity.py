@@ -7,18 +7,17 @@ is looked at by the engine before the first statement.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pgdyno.workload.replay.asked import Place
 
 from ...base.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import psycopg
 
-    from pgdyno.workload.replay.asked import Place
-
-    Connection = psycopg.Connection[Any]
+Connection: TypeAlias = "psycopg.Connection[Any]"
 
 _IDENTITY = """
 SELECT (SELECT system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system()),

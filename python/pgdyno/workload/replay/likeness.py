@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from pgdyno.workload.replay.counted import counted, grown
+from pgdyno.workload.replay.asked import Place
+from pgdyno.workload.replay.counted import Counts, counted, grown
 from pgdyno.workload.replay.production import production
 from pgdyno.workload.replay.result import likeness_of
+from pgdyno.workload.server import Server
 
 from ...base.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
-
-    from pgdyno.workload.replay.asked import Place
-    from pgdyno.workload.replay.counted import Counts
-    from pgdyno.workload.server import Server
-
-    from ...results.work_record import LikenessRecord
+from ...results.work_record import LikenessRecord
 
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...base.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     import psycopg
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 KINDS = ("role", "definer", "function", "extension", "server", "wrapper", "subscription", "slot")
 """First parts of the names by which a user allows something, as in ``server:legacy``."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.workload.replay.asked import file_stamp
 from pgdyno.workload.replay.counted import Counts, fallen, grown
 
 from ...base.errors import InputError
 from ...base.text import parsed_json
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 VERSION = 1
 """The form of the documents."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.workload.replay.asked import names_of
+from pgdyno.workload.replay.asked import ReplaySelection, names_of
 from pgdyno.workload.replay.identity import require_other
 from pgdyno.workload.replay.outside import require_inside
+from pgdyno.workload.server import Server
 
 from ...base.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     import psycopg
-
-    from pgdyno.workload.replay.asked import ReplaySelection
-    from pgdyno.workload.server import Server
 
 
 def rehearse(selection: ReplaySelection, server: Server, allowed: Collection[str] = ()) -> None:

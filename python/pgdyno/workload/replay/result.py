@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.workload.replay.counted import Counts, shape_of
 
@@ -21,9 +22,6 @@ from ...results.work_record import (
     StatementWork,
     TimeDistribution,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 STATEMENTS_MAX = 200
 """Shapes that a record has, by their time here or in production; an application has some hundred that matter, and one that writes

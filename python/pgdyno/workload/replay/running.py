@@ -9,29 +9,26 @@ import select
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.replay.asked import ReplaySelection
 from pgdyno.workload.replay.result import record_of
 from pgdyno.workload.replay.waiting import Waits
+from pgdyno.workload.server import Server
 from pgdyno.workload.watch import now_ns
 
 from ...base import engine as _engine
 from ...base.errors import EngineError
 from ...results import record, tables
+from ...results.subject_clock import SubjectClock
+from ...results.work_record import ReplayRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import psycopg
-
-    from pgdyno.workload.replay.asked import ReplaySelection
-    from pgdyno.workload.server import Server
-
-    from ...results.subject_clock import SubjectClock
-    from ...results.work_record import ReplayRecord
 
 _READY_S = 600.0
 """Until the index and the texts of a capture are read: a capture of a day has some ten gigabytes."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pgdyno.workload.counting import counting
+from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TPCH_SCHEMA
-
-if TYPE_CHECKING:
-    from pgdyno.workload.server import Server
 
 _VIEWS = f"""
 SELECT relname::text FROM pg_catalog.pg_class

@@ -25,7 +25,8 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import psycopg
 from psycopg.pq import ExecStatus
@@ -36,12 +37,10 @@ from pgdyno.workload.watch import now_ns
 from ...base import session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from psycopg.pq.abc import PGresult
 
-    Tell = Callable[[Mapping[str, Any]], None]
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Tell: TypeAlias = Callable[[Mapping[str, Any]], None]
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 _CHECK_EVERY_S = 0.1
 """How soon an end is noticed. A cancellation that comes between two statements is lost, so it is repeated as often."""

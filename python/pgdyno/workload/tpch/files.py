@@ -6,12 +6,9 @@ nor an index: for others use ``definitions``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pgdyno.workload.generated import GeneratedSet
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SCALE_LEAST = 0.001
 SCALE_MOST = 1000

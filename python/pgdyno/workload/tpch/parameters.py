@@ -7,12 +7,10 @@ where they differ: months of three queries begin and end one later, and it takes
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pgdyno.workload.tables import TpchProfile
+from pgdyno.workload.tables import TpchProfile
 
 Parameters = dict[str, str]
 """Name in the query's text -> what stands there."""

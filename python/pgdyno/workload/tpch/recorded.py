@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
@@ -12,9 +13,6 @@ from pgdyno.workload.watch import SECOND_NS
 
 from ...results import record, tables
 from ...results.work_record import RefreshRecord, StreamsRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 Row = dict[str, Any]
 """A row of ``workload/query``."""

@@ -6,26 +6,21 @@ A set is what `dbgen -U` makes: some orders with their lines to insert, and as m
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import psycopg
 
 from pgdyno.workload.counting import counting
-from pgdyno.workload.tables import TPCH_SCHEMA
+from pgdyno.workload.server import Server
+from pgdyno.workload.tables import TPCH_SCHEMA, TpchProfile
 from pgdyno.workload.tpch.files import SET, column_names
 
 from ...base import engine, session
 from ...results.record import Check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from pgdyno.workload.server import Server
-    from pgdyno.workload.tables import TpchProfile
-
-    from ...results.work_record import RefreshRecord
+from ...results.work_record import RefreshRecord
 
 Refresh = Literal["none", "power", "stream"]
 SETS_MAX = 1000

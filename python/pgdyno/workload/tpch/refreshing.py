@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import psycopg
 
 from pgdyno.workload.watch import now_ns
 
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterator, Mapping, Sequence
-
-    Connection = psycopg.Connection[tuple[Any, ...]]
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 Row = tuple[str, ...]
 Statement = tuple[str, str, Row]

@@ -6,25 +6,22 @@ import contextlib
 import json
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.server import Server
 from pgdyno.workload.tpch import recorded
+from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.watch import SECOND_NS, now_ns
 
 from ...base.errors import PgdynoError
 from ...results import record
 from ...results.subject_clock import SubjectClock
 from ...results.work_record import RefreshRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pgdyno.workload.server import Server
-    from pgdyno.workload.tpch.streams import Streams
 
 _WORDS = Words("the process of the streams", "the streams of queries", "raise workload.duration")
 _GRACE_S = 60.0

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from pgdyno.workload.tables import TPCH_SCHEMA
+from pgdyno.workload.tables import TPCH_SCHEMA, TpchProfile
 from pgdyno.workload.tpcc_conditions import PUBLIC
 from pgdyno.workload.tpch.orders import POWER, order_of
-from pgdyno.workload.tpch.parameters import drawn
-from pgdyno.workload.tpch.refresh import RefreshFunctions
+from pgdyno.workload.tpch.parameters import Parameters, drawn
+from pgdyno.workload.tpch.refresh import Refresh, RefreshFunctions
 from pgdyno.workload.tpch.texts import VIEW_QUERY, text_of, view_name, view_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from pgdyno.workload.tables import TpchProfile
-    from pgdyno.workload.tpch.parameters import Parameters
-    from pgdyno.workload.tpch.refresh import Refresh
 
 CHECK_CLIENT = "10s"
 """How often a server looks whether this machine is still there while it works on a query (PostgreSQL 14 and later)."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pgdyno.workload.counting import counting
+from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TpchTables
 from pgdyno.workload.tpch import parameters
 from pgdyno.workload.tpch.files import SET
@@ -23,11 +25,7 @@ from ...base import engine
 from ...results.record import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import psycopg
-
-    from pgdyno.workload.server import Server
 
 SCALE_FACTOR: Final = 1.0
 CENT: Final = Decimal("0.01")
