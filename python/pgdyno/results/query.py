@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError
 from . import tables
-from .reader import StoredRun
 
 if TYPE_CHECKING:
     import duckdb
+
+    from .reader import StoredRun
 
 RUNS_VIEW = "runs"
 RUNS_COLUMNS: dict[str, str] = {
