@@ -9,8 +9,8 @@ import pytest
 
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
-from pgdyno.workload import imdb
 from pgdyno.workload.bulk_load.asked import paths_of, pattern_of, table_of
+from pgdyno.workload.imdb import IMDB
 from pgdyno.workload.tables import BulkTables
 from pgdyno.world.base import OVERHEAD_S, longest_s
 from pgdyno.world.resolved import emulated_arms
@@ -130,7 +130,7 @@ def test_tables_begin_empty_and_their_room_is_that_of_the_loaded_ones(tmp_path: 
     tables = arm.arm.workload.data_set()
     assert isinstance(tables, BulkTables)
     assert tables.definitions == 'CREATE TABLE title_ratings ("tconst" text, "averageRating" text, "numVotes" text);'
-    assert tables.size_bytes > tables.input_bytes == imdb.SET.input_bytes(["title_ratings"], 0.5)
+    assert tables.size_bytes > tables.input_bytes == IMDB.input_bytes(["title_ratings"], 0.5)
 
 
 def test_definitions_are_kept_with_the_experiment(folder: Path) -> None:

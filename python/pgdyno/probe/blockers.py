@@ -11,7 +11,7 @@ from typing import Any
 
 from pgdyno.probe.samples import ProbeTables
 
-TABLE = "probe/blockers"
+BLOCKERS_TABLE = "probe/blockers"
 EVERY_NS = 2_000_000_000
 """From question to question: a shorter wait is not a storm."""
 
@@ -42,4 +42,4 @@ class Blockers:
         """The table; none where no session was blocked."""
         from ..results.tables import from_rows
 
-        return ProbeTables({TABLE: from_rows(TABLE, self._rows)} if self._rows else {})
+        return ProbeTables({BLOCKERS_TABLE: from_rows(BLOCKERS_TABLE, self._rows)} if self._rows else {})

@@ -12,7 +12,7 @@ from pgdyno.probe.literals import without_literals
 from pgdyno.probe.sampler import Connection, SqlSampler, now_ns, reason
 from pgdyno.probe.samples import Gap, ProbeTables
 
-TABLE = "probe/statements"
+STATEMENTS_TABLE = "probe/statements"
 _LONG_S = 7 * 86_400.0
 """Longer than any watch: only the first sample and the last one are taken."""
 _FIND = """
@@ -113,7 +113,7 @@ class StatementsProbe(SqlSampler):
         for row in self._rows:
             if row["query"] is not None:
                 row["query"] = _NOT_SHOWN if "password" in row["query"].lower() else without_literals(row["query"])
-        return ProbeTables({TABLE: from_rows(TABLE, self._rows)} if self._rows else {}, self.ledger.gaps())
+        return ProbeTables({STATEMENTS_TABLE: from_rows(STATEMENTS_TABLE, self._rows)} if self._rows else {}, self.ledger.gaps())
 
 
 def is_older(version: str, than: tuple[int, int]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pgdyno.workload.generated import GeneratedSet
 
-COLUMNS: dict[str, tuple[str, ...]] = {
+IMDB_COLUMNS: dict[str, tuple[str, ...]] = {
     "name.basics": ("nconst", "primaryName", "birthYear", "deathYear", "primaryProfession", "knownForTitles"),
     "title.akas": (
         "titleId",
@@ -40,7 +40,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """File -> its header (docs/reference/imdb.md has where it comes from)."""
 
-_BYTES: dict[str, float] = {
+_IMDB_BYTES: dict[str, float] = {
     "name.basics": 15_122_182 * 60,
     "title.akas": 55_294_765 * 48,
     "title.basics": 12_323_467 * 84,
@@ -51,24 +51,24 @@ _BYTES: dict[str, float] = {
 }
 """Rows at scale 1 times bytes of a row, about (docs/reference/imdb.md); it only feeds estimates."""
 
-TABLES: dict[str, str] = {file.replace(".", "_"): file for file in COLUMNS}
+IMDB_TABLES: dict[str, str] = {file.replace(".", "_"): file for file in IMDB_COLUMNS}
 """Table -> the file that is loaded into it."""
 
 
-def definitions(tables: Sequence[str], scale: float) -> str:
+def imdb_definitions(tables: Sequence[str], scale: float) -> str:
     """SQL that makes the tables, at any scale."""
     del scale
-    return "\n".join(f"CREATE TABLE {table} ({_columns(TABLES[table])});" for table in tables)
+    return "\n".join(f"CREATE TABLE {table} ({_imdb_columns(IMDB_TABLES[table])});" for table in tables)
 
 
-def _columns(file: str) -> str:
-    return ", ".join(f'"{name}" text' for name in COLUMNS[file])
+def _imdb_columns(file: str) -> str:
+    return ", ".join(f'"{name}" text' for name in IMDB_COLUMNS[file])
 
 
-SET = GeneratedSet(
+IMDB = GeneratedSet(
     name="imdb",
-    files=TABLES,
-    bytes_at_1={table: _BYTES[file] for table, file in TABLES.items()},
+    files=IMDB_TABLES,
+    bytes_at_1={table: _IMDB_BYTES[file] for table, file in IMDB_TABLES.items()},
     scale_most=10,
-    definitions=definitions,
+    definitions=imdb_definitions,
 )

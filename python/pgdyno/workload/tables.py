@@ -14,7 +14,7 @@ from pgdyno.workload.tpcc_conditions import (
     drawn_warehouses,
     violated,
 )
-from pgdyno.workload.tpch.files import MEMORY_BYTES
+from pgdyno.workload.tpch.files import TPCH_MEMORY_BYTES
 
 from ..base.errors import InputError
 
@@ -225,7 +225,7 @@ class TpchTables:
     """Those derived from TPC-H, with dbgen's rows."""
 
     family: ClassVar[str] = "tpch"
-    filling_bytes: ClassVar[int] = MEMORY_BYTES
+    filling_bytes: ClassVar[int] = TPCH_MEMORY_BYTES
 
     scale_factor: float
     profile: TpchProfile = "hammerdb"

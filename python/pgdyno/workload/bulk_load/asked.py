@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from pgdyno.workload import imdb
 from pgdyno.workload.generated import GeneratedSet
+from pgdyno.workload.imdb import IMDB
 from pgdyno.workload.quantity import Bytes, Seconds
-from pgdyno.workload.tpch import files as tpch
+from pgdyno.workload.tpch.files import TPCH
 
 from ...base.errors import InputError
 
@@ -24,7 +24,7 @@ _UNPACKED_RATIO = 4.0
 """Bytes that a compressed one becomes, about: text of this kind under gzip becomes 2.5 to 5 times as long. For estimates."""
 _MAGIC = frozenset("*?[")
 _OF_GENERATED = ("scale", "gzip", "tables")
-_SETS: dict[str, GeneratedSet] = {item.name: item for item in (imdb.SET, tpch.SET)}
+_SETS: dict[str, GeneratedSet] = {item.name: item for item in (IMDB, TPCH)}
 _CONNECTIONS_LIMIT = 256
 """Sessions that `pgdyno load` takes at most."""
 

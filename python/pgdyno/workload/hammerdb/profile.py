@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-FILE: Final = "hdbxtprofile.log"
+PROFILE_FILE: Final = "hdbxtprofile.log"
 """Its name in the folder for temporary files."""
 PROCEDURES: Final = {
     "NEWORD": "new_order",
@@ -87,7 +87,7 @@ class Profile:
         return set(self.times) == set(PROCEDURES.values())
 
 
-def read(text: str) -> Profile | None:
+def read_profile(text: str) -> Profile | None:
     """The summary of a profile's log; None where it has none.
 
     Percentiles are the summary's. Calls and their mean are added up over the users: the summary of 4.12 counts each call twice

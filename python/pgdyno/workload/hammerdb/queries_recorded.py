@@ -11,7 +11,7 @@ from typing import Any, Final
 from pgdyno.workload.hammerdb.queries_heard import TICK_S, Mean, QueriesOutput, RunningQuery
 from pgdyno.workload.hammerdb.query_script import users_of
 from pgdyno.workload.outcome import Outcome
-from pgdyno.workload.tpch import recorded
+from pgdyno.workload.tpch import recorded as tpch_recorded
 from pgdyno.workload.tpch.refresh import orders_of_set
 from pgdyno.workload.tpch.streams import Streams
 
@@ -26,16 +26,16 @@ _PRINTED_S: Final = 0.5e-5
 CANCELLED: Final = "cancelled"
 
 
-def outcome(streams: Streams, output: QueriesOutput, *, late: bool) -> Outcome:
+def tpch_outcome(streams: Streams, output: QueriesOutput, *, late: bool) -> Outcome:
     """The run. One query at least brought its rows."""
     end_ns = output.end_ns or output.closed_ns
     rows = [_row(streams, query, end_ns, late=late) for query in output.queries]
-    return recorded.outcome(
+    return tpch_recorded.outcome(
         RunPhase(name="measure", begin_ns=output.begin_ns, end_ns=end_ns),
         rows,
         streams.planned,
         checks=(
-            *recorded.checks_of(rows, streams.planned, _streams(streams), late=late),
+            *tpch_recorded.checks_of(rows, streams.planned, _streams(streams), late=late),
             _users(streams, output),
             _result(streams, output),
         ),
@@ -109,7 +109,7 @@ def _result(streams: Streams, output: QueriesOutput) -> Check:
     if len(output.means) != sets:
         wrong.insert(0, f"HammerDB printed the geometric mean of {len(output.means)} of {sets} sets")
     known = [mean for mean in output.means if mean.seconds > 0]
-    figures = {"hammerdb_geomean_s": recorded.geometric_mean([mean.seconds for mean in known])} if known else {}
+    figures = {"hammerdb_geomean_s": tpch_recorded.geometric_mean([mean.seconds for mean in known])} if known else {}
     text = "; ".join(_words(streams, mean) for mean in output.means[:3]) + (
         " and others" if len(output.means) > 3 else ""
     )
@@ -130,7 +130,7 @@ def _differences(output: QueriesOutput) -> Iterator[str]:
         seconds = times.get((mean.user, mean.query_set), [])
         if mean.returning != _QUERIES or len(seconds) != _QUERIES or min(seconds) < TICK_S:
             continue
-        geometric_mean = recorded.geometric_mean(seconds)
+        geometric_mean = tpch_recorded.geometric_mean(seconds)
         if abs(geometric_mean - mean.seconds) > _PRINTED_S:
             yield f"the times of set {mean.query_set} of user {mean.user} have the geometric mean {geometric_mean:.5f} s, not {mean.seconds:.5f}"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.workload.hammerdb import queries_recorded, query_script
 from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, HammerdbMonitor, scripted, started
 from pgdyno.workload.hammerdb.queries_heard import QueriesOutput
+from pgdyno.workload.hammerdb.queries_recorded import tpch_outcome
+from pgdyno.workload.hammerdb.query_script import tpch_script, users_of
 from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.server import Server
@@ -33,9 +34,9 @@ class HammerdbQueriesRunner:
                 "the tables were refreshed before: their orders are not those of the load",
                 remedy="build them with HammerDB again",
             )
-        users = query_script.users_of(streams)
+        users = users_of(streams)
         output = QueriesOutput(login.hidden, streams.planned, users)
-        with scripted(request, query_script.text(streams, login)) as path:
+        with scripted(request, tpch_script(streams, login)) as path:
             listening, begun_ns = HammerdbMonitor(request, login, output), now_ns()
             start_ns = int((START_S + START_OF_USER_S * users) * SECOND_NS)
             limit_ns = int(request.duration_s * SECOND_NS)
@@ -52,4 +53,4 @@ class HammerdbQueriesRunner:
                 f"HammerDB ended before a query brought its rows: {failed or listening.last_words}",
                 remedy="hammerdb.log in the run's directory has all that it printed",
             )
-        return queries_recorded.outcome(streams, output, late=not ended)
+        return tpch_outcome(streams, output, late=not ended)

@@ -13,7 +13,7 @@ def users_of(streams: Streams) -> int:
     return streams.clients + (streams.refresh == "stream")
 
 
-def text(streams: Streams, login: Login) -> str:
+def tpch_script(streams: Streams, login: Login) -> str:
     """The script of a run."""
     return "".join(f"{line}\n" for line in _lines(streams, login))
 

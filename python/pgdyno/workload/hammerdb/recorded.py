@@ -33,7 +33,7 @@ _LATE_S: Final = 0.5
 _NAMES: Final = tuple(name for name, _ in MIX)
 
 
-def outcome(
+def tpcc_outcome(
     spec: ScriptOptions, output: HammerdbOutput, profile: Profile | None, minutes: int, minute_s: float
 ) -> Outcome:
     """The run. One that came to no result has nothing measured, and a check that failed."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from pgdyno.workload.hammerdb import profile as time_profile
-from pgdyno.workload.hammerdb import recorded, script
 from pgdyno.workload.hammerdb.heard import HammerdbOutput
 from pgdyno.workload.hammerdb.listening import START_OF_USER_S, START_S, HammerdbMonitor, scripted, started
+from pgdyno.workload.hammerdb.profile import PROFILE_FILE, Profile, read_profile
+from pgdyno.workload.hammerdb.recorded import tpcc_outcome
+from pgdyno.workload.hammerdb.script import MINUTE_S, Login, ScriptOptions, tpcc_script
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.server import Server
 from pgdyno.workload.watch import SECOND_NS, now_ns
@@ -21,18 +22,18 @@ _GRACE_S: Final = 120.0
 
 
 def run(
-    server: Server, request: RunRequest, spec: script.ScriptOptions, *, minute_s: float = script.MINUTE_S
+    server: Server, request: RunRequest, spec: ScriptOptions, *, minute_s: float = MINUTE_S
 ) -> Outcome:
     """Run ``spec`` by HammerDB. ``request.out_dir`` receives ``hammerdb.log``, what it printed, and ``hammerdb_profile.log``.
 
     A run that began to measure has an outcome, with a failed check where it came to no result; one that did not is an error.
     ``minute_s`` is how long HammerDB's minutes are, for programs that stand in for it.
     """
-    login = script.Login.of(server)
+    login = Login.of(server)
     ramp_up, measured = (round(seconds / minute_s) for seconds in (request.warmup_s, request.duration_s))
     limit_s = START_S + START_OF_USER_S * spec.clients + minute_s * (ramp_up + measured) + _GRACE_S
     output = HammerdbOutput(login.hidden, minute_s * (ramp_up + measured))
-    with scripted(request, script.text(spec, login, ramp_up, measured)) as path:
+    with scripted(request, tpcc_script(spec, login, ramp_up, measured)) as path:
         listening = HammerdbMonitor(request, login, output)
         with started(server, request, path) as process:
             request.on_start(process.pid)
@@ -42,13 +43,13 @@ def run(
                     f"HammerDB did not end within {limit_s:,.0f} s: {listening.last_words}",
                     remedy="the server may hang: look at its log, and at hammerdb.log in the run's directory",
                 )
-        profile = _profile(path.with_name(time_profile.FILE), request.out_dir / "hammerdb_profile.log")
+        profile = _profile(path.with_name(PROFILE_FILE), request.out_dir / "hammerdb_profile.log")
     if not output.begin_ns:
         raise PgdynoError(
             f"HammerDB ended before it measured: {listening.last_words}",
             remedy="hammerdb.log in the run's directory has all that it printed",
         )
-    return recorded.outcome(spec, output, profile, measured, minute_s)
+    return tpcc_outcome(spec, output, profile, measured, minute_s)
 
 
 def require(server: Server) -> None:
@@ -57,14 +58,14 @@ def require(server: Server) -> None:
         installed.program()
     except HostError as error:
         raise InputError(error.message, remedy=error.remedy) from None
-    script.Login.of(server)
+    Login.of(server)
 
 
-def _profile(path: Path, kept: Path) -> time_profile.Profile | None:
+def _profile(path: Path, kept: Path) -> Profile | None:
     """The time profile, of which a copy is kept."""
     try:
         text = path.read_text(errors="replace")
     except OSError:
         return None
     kept.write_text(text)
-    return time_profile.read(text)
+    return read_profile(text)

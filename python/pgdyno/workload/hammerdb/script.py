@@ -91,7 +91,7 @@ class Login:
         return line.replace(self.password, "***") if self.password else line
 
 
-def text(options: ScriptOptions, login: Login, ramp_up_min: int, measured_min: int) -> str:
+def tpcc_script(options: ScriptOptions, login: Login, ramp_up_min: int, measured_min: int) -> str:
     """The script for a run of whole minutes."""
     return "".join(f"{line}\n" for line in _lines(options, login, ramp_up_min, measured_min))
 

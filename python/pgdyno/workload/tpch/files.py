@@ -13,12 +13,12 @@ from pgdyno.workload.generated import GeneratedSet
 SCALE_LEAST = 0.001
 SCALE_MOST = 1000
 """1.1 TB of files. Both bounds, and that scales are whole thousandths, are also in crates/dataset/src/tpch/scale.rs."""
-MEMORY_BYTES = 400 << 20
+TPCH_MEMORY_BYTES = 400 << 20
 """For dbgen's pool of text (300 MiB, whatever the scale), and blocks of 256 KiB that wait to be written; a test compares it."""
 _INTEGER_SCALE_MOST = 300
 """The largest of the specification's scale factors whose keys of orders (four times their number) fit into an integer."""
 
-COLUMNS: dict[str, str] = {
+TPCH_COLUMNS: dict[str, str] = {
     "customer": "c_custkey integer, c_name varchar(25), c_address varchar(40), c_nationkey integer, c_phone char(15),"
     " c_acctbal decimal(15, 2), c_mktsegment char(10), c_comment varchar(117)",
     "lineitem": "l_orderkey {orderkey}, l_partkey integer, l_suppkey integer, l_linenumber integer,"
@@ -38,7 +38,7 @@ COLUMNS: dict[str, str] = {
 }
 """Table -> its columns, none of which is ever NULL."""
 
-_BYTES: dict[str, float] = {
+_TPCH_BYTES: dict[str, float] = {
     "customer": 24_346_144,
     "lineitem": 759_863_287,
     "nation": 2_224,
@@ -56,20 +56,20 @@ def column_names() -> dict[str, tuple[str, ...]]:
     # The comma of decimal(15, 2) separates no columns: their names have an underscore.
     return {
         table: tuple(part.split()[0] for part in columns.split(", ") if "_" in part)
-        for table, columns in COLUMNS.items()
+        for table, columns in TPCH_COLUMNS.items()
     }
 
 
-def definitions(tables: Sequence[str], scale: float) -> str:
+def tpch_definitions(tables: Sequence[str], scale: float) -> str:
     """SQL that makes the tables."""
     orderkey = "integer" if scale <= _INTEGER_SCALE_MOST else "bigint"
-    return "\n".join(f"CREATE TABLE {table} ({_columns(table, orderkey)});" for table in tables)
+    return "\n".join(f"CREATE TABLE {table} ({_tpch_columns(table, orderkey)});" for table in tables)
 
 
-def _columns(table: str, orderkey: str) -> str:
+def _tpch_columns(table: str, orderkey: str) -> str:
     # The comma of decimal(15, 2) separates no columns: those begin with their table's letters.
     prefix = "ps_" if table == "partsupp" else f"{table[0]}_"
-    return f"{COLUMNS[table].format(orderkey=orderkey).replace(f', {prefix}', f' NOT NULL, {prefix}')} NOT NULL"
+    return f"{TPCH_COLUMNS[table].format(orderkey=orderkey).replace(f', {prefix}', f' NOT NULL, {prefix}')} NOT NULL"
 
 
 def repeats_suppliers(scale: float) -> bool:
@@ -78,15 +78,15 @@ def repeats_suppliers(scale: float) -> bool:
     return any(step * (suppliers // 4 + lap) % suppliers == 0 for lap in range(20) for step in (1, 2, 3))
 
 
-SET = GeneratedSet(
+TPCH = GeneratedSet(
     name="tpch",
-    files={table: table for table in COLUMNS},
-    bytes_at_1=_BYTES,
+    files={table: table for table in TPCH_COLUMNS},
+    bytes_at_1=_TPCH_BYTES,
     scale_most=SCALE_MOST,
-    definitions=definitions,
+    definitions=tpch_definitions,
     scale_step=SCALE_LEAST,
     seeded=False,
     engine_options=("--for-copy",),
-    memory_bytes=MEMORY_BYTES,
+    memory_bytes=TPCH_MEMORY_BYTES,
     loaded_as={"format": "text", "delimiter": "|", "header": False},
 )

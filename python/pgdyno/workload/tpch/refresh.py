@@ -16,7 +16,7 @@ import psycopg
 from pgdyno.workload.counting import counting
 from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchProfile
-from pgdyno.workload.tpch.files import SET, column_names
+from pgdyno.workload.tpch.files import TPCH, column_names
 
 from ...base import engine, session
 from ...results.record import Check
@@ -47,8 +47,8 @@ class RefreshFunctions:
 
     def make(self, folder: Path) -> None:
         """Write the sets' rows into a folder, as a process that refreshes reads them."""
-        texts = [*SET.arguments(self.scale_factor, folder), "--for-copy", f"--updates={self.sets}"]
-        with contextlib.closing(engine.lines(["generate", SET.name, *texts], {})) as lines:
+        texts = [*TPCH.arguments(self.scale_factor, folder), "--for-copy", f"--updates={self.sets}"]
+        with contextlib.closing(engine.lines(["generate", TPCH.name, *texts], {})) as lines:
             for _ in lines:
                 pass
 

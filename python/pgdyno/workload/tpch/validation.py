@@ -17,7 +17,7 @@ from pgdyno.workload.counting import counting
 from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TpchTables
 from pgdyno.workload.tpch import parameters
-from pgdyno.workload.tpch.files import SET
+from pgdyno.workload.tpch.files import TPCH
 from pgdyno.workload.tpch.streams import step
 from pgdyno.workload.tpch.texts import QUERIES, VIEW_QUERY, view_name
 
@@ -44,7 +44,7 @@ def known() -> dict[int, list[Row]]:
     """Query -> the rows of dbgen's answer."""
     with tempfile.TemporaryDirectory(prefix="pgdyno-answers-") as name:
         folder = Path(name)
-        texts = ["generate", SET.name, *SET.arguments(SCALE_FACTOR, folder), "--answers"]
+        texts = ["generate", TPCH.name, *TPCH.arguments(SCALE_FACTOR, folder), "--answers"]
         with contextlib.closing(engine.lines(texts, {})) as lines:
             for _ in lines:
                 pass
