@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 
 from pgdyno.cli import main as cli_main
-from pgdyno.workload.imdb import IMDB, IMDB_COLUMNS, IMDB_TABLES
+from pgdyno.workload.generated import IMDB, IMDB_COLUMNS, IMDB_TABLES
 
 if TYPE_CHECKING:
     from pgdyno.server.cluster import Cluster

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from pgdyno.base import engine
 from pgdyno.cli import main as cli_main
-from pgdyno.workload.tpch.files import TPCH, TPCH_MEMORY_BYTES, tpch_definitions
+from pgdyno.workload.generated import TPCH, TPCH_MEMORY_BYTES, tpch_definitions
 
 from ..support.disk import small_disk
 

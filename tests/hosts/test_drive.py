@@ -31,7 +31,7 @@ from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.share import shares_of
 from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.together import Drivers
-from pgdyno.workload.watch import SECOND_NS
+from pgdyno.workload.clock import SECOND_NS
 from pgdyno.world.reached import ReachedServer
 from tests.support.servers import throwaway_cluster
 from tests.workload.test_together import drawn

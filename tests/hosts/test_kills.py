@@ -22,7 +22,7 @@ from pgdyno.machine.waiting import wait_until
 from pgdyno.workload.load import load
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.workload.watch import SECOND_NS, now_ns
+from pgdyno.workload.clock import SECOND_NS, now_ns
 from pgdyno.world.reached import ReachedServer
 from tests.support.servers import throwaway_cluster
 from tools.hosts import page

@@ -13,7 +13,7 @@ import pytest
 
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
-from pgdyno.workload import clock_offset, native
+from pgdyno.workload import clock as clock_offset, native
 from pgdyno.workload.driving import DriverProcess
 from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
@@ -21,7 +21,7 @@ from pgdyno.workload.load import load
 from pgdyno.workload.share import shares_of
 from pgdyno.workload.tables import PgbenchTables
 from pgdyno.workload.together import Drivers
-from pgdyno.workload.watch import SECOND_NS
+from pgdyno.workload.clock import SECOND_NS
 from tests.support.servers import throwaway_cluster
 from tests.workload.test_clock_offset import IDLE
 from tools.hosts import page

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.flow.plan import plan
-from pgdyno.workload.tpch.files import TPCH_COLUMNS
+from pgdyno.workload.generated import TPCH_COLUMNS
 
 from ..experiment.documents import written
 from ..tpcc.built import relations

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pgdyno.workload import clock_offset
 from pgdyno.workload.driving import DriverProcess
 from pgdyno.workload.native_record import SECOND_NS
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 from .conftest import DAY_S
 

@@ -17,7 +17,7 @@ from pgdyno.results.subject_clock import SubjectClock
 from pgdyno.workload import driver, histogram, native
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.scripts import ScriptFile
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 from ..drive.driven import PAUSE_MS
 from .conftest import run

@@ -18,7 +18,7 @@ from pgdyno.workload.client import environment
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.load import load
 from pgdyno.workload.outcome import Outcome, RunRequest
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 if TYPE_CHECKING:
     from pathlib import Path

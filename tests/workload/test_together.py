@@ -17,7 +17,7 @@ from pgdyno.workload.kind.clients import clients_of
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.scripts import ScriptFile
 from pgdyno.workload.share import shares_of
-from pgdyno.workload.watch import SECOND_NS, now_ns
+from pgdyno.workload.clock import SECOND_NS, now_ns
 
 from ..drive.driven import PAUSE_MS
 from .conftest import DAY_S, run

@@ -9,7 +9,8 @@ import pytest
 
 from pgdyno.base.errors import PgdynoError
 from pgdyno.workload import watch as watch_module
-from pgdyno.workload.watch import SECOND_NS, PgbenchMonitor, RunTimeline, now_ns
+from pgdyno.workload.clock import SECOND_NS, now_ns
+from pgdyno.workload.watch import PgbenchMonitor, RunTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

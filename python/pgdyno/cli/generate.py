@@ -58,7 +58,7 @@ def imdb(
       pgdyno generate imdb --scale 0.001 --out imdb
       pgdyno generate imdb --scale 0.001 --out imdb --gzip --file title.principals --json
     """
-    from pgdyno.workload.imdb import IMDB
+    from ..workload.generated import IMDB
 
     _require_room(out, IMDB.input_bytes(IMDB.tables_of(files), scale), gzip=gzip)
     texts = [*IMDB.arguments(scale, out, files, seed=seed, gzip=gzip), *_threads(threads)]
@@ -114,10 +114,9 @@ def tpch(
       pgdyno generate tpch --scale 1 --updates 2 --out updates
       pgdyno generate tpch --scale 0.01 --out tpch-copy --for-copy --file lineitem --file orders --json
     """
-    from pgdyno.workload.tpch.files import TPCH
-
     from ..base.errors import InputError
     from ..machine import preflight
+    from ..workload.generated import TPCH
 
     if answers and updates is not None:
         raise InputError("--answers and --updates are different files", remedy="give one of them")

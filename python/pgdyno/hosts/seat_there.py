@@ -7,7 +7,7 @@ from typing import Any
 from pgdyno.hosts import library
 from pgdyno.hosts.facts import HostFacts
 from pgdyno.workload import clock_offset
-from pgdyno.workload.clock_offset import Offset
+from pgdyno.workload.clock import Offset
 
 from ..base.errors import HostError, PgdynoError
 

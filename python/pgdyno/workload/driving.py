@@ -18,7 +18,7 @@ from typing import Any, Self
 from pgdyno.workload import clock_offset
 from pgdyno.workload.elsewhere import RemoteHost
 from pgdyno.workload.native_record import SECOND_NS, DriverOutput, Line
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 from ..base import engine
 from ..base.errors import EngineError, HostError, PgdynoError

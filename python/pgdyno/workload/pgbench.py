@@ -21,7 +21,8 @@ from pgdyno.workload.client import environment, pgbench_path
 from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.server import Server
-from pgdyno.workload.watch import SECOND_NS, PgbenchMonitor, RunTimeline, now_ns
+from pgdyno.workload.clock import SECOND_NS, now_ns
+from pgdyno.workload.watch import PgbenchMonitor, RunTimeline
 
 from ..base import engine
 from ..base.errors import PgdynoError

@@ -14,9 +14,9 @@ from pgdyno.workload.tpcc_conditions import (
     drawn_warehouses,
     violated,
 )
-from pgdyno.workload.tpch.files import TPCH_MEMORY_BYTES
 
 from ..base.errors import InputError
+from .generated import TPCH_MEMORY_BYTES
 
 if TYPE_CHECKING:
     import psycopg

@@ -16,7 +16,7 @@ from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.native_record import SECOND_NS, DriverOutput, Line, driver_record
 from pgdyno.workload.outcome import Outcome
 from pgdyno.workload.share import DriverShare
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 from ..base.errors import PgdynoError
 from ..results.host_record import DriverHostRecord

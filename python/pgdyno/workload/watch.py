@@ -6,15 +6,14 @@ import os
 import re
 import selectors
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pgdyno.workload.load import Progress
+from pgdyno.workload.clock import SECOND_NS, now_ns
+from pgdyno.workload.loaded import Progress
 
 from ..base.errors import PgdynoError
 
-SECOND_NS = 1_000_000_000
 _GRACE_S = 60.0
 """How long pgbench may take to end after its time is up: a transaction may wait for a slow volume."""
 _EDGE_S = 0.1
@@ -140,7 +139,3 @@ class PgbenchMonitor:
         tps, latency_ms = float(match[2]) * self.dilation, float(match[3]) / self.dilation
         self.progress(min(1.0, done_s / total_s), f"{doing}: {tps:,.0f} tps, {latency_ms:.3f} ms")
 
-
-def now_ns() -> int:
-    """CLOCK_MONOTONIC."""
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pgdyno.workload.generated import GeneratedSet
-from pgdyno.workload.imdb import IMDB
 from pgdyno.workload.quantity import Bytes, Seconds
-from pgdyno.workload.tpch.files import TPCH
 
 from ...base.errors import InputError
+from ..generated import IMDB, TPCH
 
 Order = Literal["one-after-another", "parallel"]
 _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,62}")

@@ -13,7 +13,7 @@ from pgdyno.workload.bulk_load.heard import LoaderOutput
 from pgdyno.workload.helper_process import HelperProcess, Words, environment
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.server import Server
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 WORDS = Words("the loader", "the load", "raise workload.bulk.timeout")
 

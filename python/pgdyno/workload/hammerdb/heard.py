@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pgdyno.workload.watch import SECOND_NS
+from pgdyno.workload.clock import SECOND_NS
 
 VERSION: Final = re.compile(r"HammerDB CLI v?([\d.]+)")
 _BEGINS = re.compile(r"Beginning rampup time of (\d+) minutes")

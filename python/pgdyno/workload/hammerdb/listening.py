@@ -17,7 +17,7 @@ from pgdyno.workload.client import environment
 from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.server import Server
-from pgdyno.workload.watch import SECOND_NS, now_ns
+from pgdyno.workload.clock import SECOND_NS, now_ns
 
 from ...base import engine, session
 from ...machine import hammerdb as installed

@@ -12,7 +12,7 @@ from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.server import Server
 from pgdyno.workload.tpch.streams import Streams
-from pgdyno.workload.watch import SECOND_NS, now_ns
+from pgdyno.workload.clock import SECOND_NS, now_ns
 
 from ...base.errors import PgdynoError
 

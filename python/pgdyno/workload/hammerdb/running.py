@@ -12,7 +12,7 @@ from pgdyno.workload.hammerdb.recorded import tpcc_outcome
 from pgdyno.workload.hammerdb.script import MINUTE_S, Login, ScriptOptions, tpcc_script
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.server import Server
-from pgdyno.workload.watch import SECOND_NS, now_ns
+from pgdyno.workload.clock import SECOND_NS, now_ns
 
 from ...base.errors import HostError, InputError, PgdynoError
 from ...machine import hammerdb as installed

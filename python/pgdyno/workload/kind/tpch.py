@@ -18,12 +18,12 @@ from pgdyno.workload.quantity import Seconds
 from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchProfile, TpchTables, scale_factor_for, size_for_memory
 from pgdyno.workload.tpcc_conditions import PUBLIC
-from pgdyno.workload.tpch.files import SCALE_LEAST, SCALE_MOST, repeats_suppliers
 from pgdyno.workload.tpch.refresh import SETS_MAX, Refresh, RefreshFunctions, orders_of_set
 from pgdyno.workload.tpch.streams import Streams
 from pgdyno.workload.tpch.texts import QUERIES
 
 from ...results.record import Check
+from ..generated import SCALE_LEAST, SCALE_MOST, repeats_suppliers
 
 _SET_S_PER_SCALE = 40.0
 """Seconds of a set of 22 queries at scale factor 1, on two cores; it only feeds estimates."""

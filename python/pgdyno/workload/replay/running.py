@@ -19,7 +19,7 @@ from pgdyno.workload.replay.asked import ReplaySelection
 from pgdyno.workload.replay.result import record_of
 from pgdyno.workload.replay.waiting import Waits
 from pgdyno.workload.server import Server
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 from ...base import engine as _engine
 from ...base.errors import EngineError

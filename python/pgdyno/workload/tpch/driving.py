@@ -32,7 +32,7 @@ import psycopg
 from psycopg.pq import ExecStatus
 
 from pgdyno.workload.tpch.refreshing import AlreadyRefreshedError, Refresher
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 from ...base import session
 

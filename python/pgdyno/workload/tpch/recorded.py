@@ -9,7 +9,7 @@ from typing import Any
 
 from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
-from pgdyno.workload.watch import SECOND_NS
+from pgdyno.workload.clock import SECOND_NS
 
 from ...results import record, tables
 from ...results.work_record import RefreshRecord, StreamsRecord

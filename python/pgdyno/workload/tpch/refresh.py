@@ -16,11 +16,11 @@ import psycopg
 from pgdyno.workload.counting import counting
 from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchProfile
-from pgdyno.workload.tpch.files import TPCH, column_names
 
 from ...base import engine, session
 from ...results.record import Check
 from ...results.work_record import RefreshRecord
+from ..generated import TPCH, column_names
 
 Refresh = Literal["none", "power", "stream"]
 SETS_MAX = 1000

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import psycopg
 
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 

@@ -16,7 +16,7 @@ from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.server import Server
 from pgdyno.workload.tpch import recorded
 from pgdyno.workload.tpch.streams import Streams
-from pgdyno.workload.watch import SECOND_NS, now_ns
+from pgdyno.workload.clock import SECOND_NS, now_ns
 
 from ...base.errors import PgdynoError
 from ...results import record

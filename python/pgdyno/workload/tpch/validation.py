@@ -17,12 +17,12 @@ from pgdyno.workload.counting import counting
 from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TpchTables
 from pgdyno.workload.tpch import parameters
-from pgdyno.workload.tpch.files import TPCH
 from pgdyno.workload.tpch.streams import step
 from pgdyno.workload.tpch.texts import QUERIES, VIEW_QUERY, view_name
 
 from ...base import engine
 from ...results.record import Check
+from ..generated import TPCH
 
 if TYPE_CHECKING:
     import psycopg

@@ -1,24 +1,29 @@
-"""How far the CLOCK_MONOTONIC of another process is ahead of this one's: it may be on another host, or in another time namespace.
+"""CLOCK_MONOTONIC of this process, and its offset from that of a process on another host or in another time namespace.
 
-A question is asked and answered with the instant at which it was read there. Had both ways taken equally long, that instant would be the middle of
-the round trip here; at worst one of them took all of it. So the estimate is off by half a round trip at most, and of many exchanges the one
-with the shortest round trip says most.
+The other process answers with the instant at which it read the question. If both ways took equally long, that instant is the middle of the round
+trip here; at worst one of them took all of it. So the estimate is off by half a round trip at most, and the shortest of many round trips
+is the most precise.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pgdyno.workload.watch import now_ns
-
+SECOND_NS = 1_000_000_000
 EXCHANGES = 64
 """For one estimate: enough that some meet no queue on a busy host, and a few milliseconds on one machine."""
 
 
+def now_ns() -> int:
+    """CLOCK_MONOTONIC, in nanoseconds."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
 @dataclass(frozen=True)
 class Offset:
-    """How far the other clock is ahead, in nanoseconds."""
+    """Nanoseconds by which the other clock is ahead."""
 
     ahead_ns: int
     uncertainty_ns: int
@@ -26,7 +31,7 @@ class Offset:
 
     @property
     def taken_ns(self) -> int:
-        """What is used: nothing where it may be none, since processes of one machine have one clock."""
+        """The offset to apply: 0 if it may be 0, since processes of one machine have one clock."""
         return self.ahead_ns if abs(self.ahead_ns) > self.uncertainty_ns else 0
 
 
