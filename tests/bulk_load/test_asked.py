@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
-from pgdyno.workload.bulk_load.asked import paths_of, pattern_of, table_of
+from pgdyno.kinds.load.options import paths_of, pattern_of, table_of
 from pgdyno.workload.generated import IMDB
 from pgdyno.workload.tables import BulkTables
 from pgdyno.world.base import OVERHEAD_S, longest_s

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pgdyno.capture import plan as plan_module
+from pgdyno.kinds.replay.capture import without_literals
 from pgdyno.machine.waiting import wait_until
 from pgdyno.server.cluster import Cluster
-from pgdyno.workload.replay.counted import without_literals
 
 from ..support.commands import pgdyno
 from ..support.servers import throwaway_cluster

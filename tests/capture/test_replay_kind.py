@@ -14,13 +14,13 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.replay import KEPT_UP_S
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
+from pgdyno.kinds.replay.kind import ReplayKind
+from pgdyno.kinds.replay.outside import rehearse
+from pgdyno.kinds.replay.run import ReplayRunner
+from pgdyno.kinds.replay.selection import ReplaySelection
 from pgdyno.results import open_experiment
 from pgdyno.results.subject_clock import SubjectClock
-from pgdyno.workload.kind.replay import ReplayKind
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.replay.asked import ReplaySelection
-from pgdyno.workload.replay.rehearsal import rehearse
-from pgdyno.workload.replay.running import ReplayRunner
 from pgdyno.world.reached import ReachedServer
 from tools.captured.logged import dumped
 

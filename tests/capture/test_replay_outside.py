@@ -12,8 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgdyno.capture.replay import replay
-from pgdyno.workload.replay import waiting
-from pgdyno.workload.replay.outside import disarm, ways_out
+from pgdyno.kinds.replay.outside import disarm, ways_out
 
 from ..support.commands import Ended, pgdyno
 from .experiment import ran

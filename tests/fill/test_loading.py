@@ -13,7 +13,7 @@ from pgdyno.probe.host import Role
 from pgdyno.results.load_record import LoadRecord
 from pgdyno.results.record import PostgresRecord
 from pgdyno.workload import tables
-from pgdyno.workload.load import drop, fill, load
+from pgdyno.workload.fill import drop, fill, load
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
 from pgdyno.world.load_phase import Loader, LoadPhase, measured
 

@@ -13,15 +13,15 @@ import pytest
 
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
-from pgdyno.workload import clock as clock_offset, native
-from pgdyno.workload.driving import DriverProcess
-from pgdyno.workload.kind.clients import clients_of
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
-from pgdyno.workload.share import shares_of
+from pgdyno.kinds.registry import workload_of
+from pgdyno.workload import native
+from pgdyno.workload.clients import clients_of
+from pgdyno.workload.clock import SECOND_NS, estimate
+from pgdyno.workload.fill import load
+from pgdyno.workload.native import Drivers
+from pgdyno.workload.outcome import shares_of
+from pgdyno.workload.process import DriverProcess
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.workload.together import Drivers
-from pgdyno.workload.clock import SECOND_NS
 from tests.support.servers import throwaway_cluster
 from tests.workload.test_clock_offset import IDLE
 from tools.hosts import page
@@ -132,7 +132,7 @@ def test_clocks_are_known_as_well_as_is_said(tmp_path: Path, capsys: pytest.Capt
             IDLE | {"begin": {"told": {"within_ms": 600_000}}}, tmp_path / "err", prefix=prefix
         ) as driving:
             for _ in range(EACH):
-                clock = clock_offset.estimate(driving._clock)
+                clock = estimate(driving._clock)
                 now.count(clock.ahead_ns - DAY_S * SECOND_NS, clock.uncertainty_ns)
         now.look()
     record.clocks[way] = now

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.analysis.distribution import ValueCounts
-from pgdyno.workload.hammerdb.heard import HammerdbOutput
-from pgdyno.workload.hammerdb.profile import TransactionTimes, read_profile
+from pgdyno.kinds.hammerdb.output import HammerdbOutput
+from pgdyno.kinds.hammerdb.record import TransactionTimes, read_profile
 
 LINES = """\
 HammerDB CLI v6.0

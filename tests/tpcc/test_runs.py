@@ -9,12 +9,12 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import InputError, PgdynoError
+from pgdyno.kinds.registry import workload_of
+from pgdyno.kinds.tpcc.audit import TableGrowth
+from pgdyno.kinds.tpcc.kind import MIX, Tpcc
 from pgdyno.workload.fill import fill
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.kind.tpcc import MIX, Tpcc
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccTables
-from pgdyno.workload.tpcc_proofs import TableGrowth
 
 from ..drive.driven import PAUSE_MS, drive
 

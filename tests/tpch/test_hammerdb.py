@@ -13,11 +13,11 @@ import pytest
 from pgdyno.analysis.compare import summarise
 from pgdyno.base.errors import PgdynoError
 from pgdyno.cli.main import run as pgdyno
+from pgdyno.kinds.hammerdb.script import Login
+from pgdyno.kinds.tpch.queries import order_of
 from pgdyno.report.page import html
 from pgdyno.results import open_experiment
-from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.tpch.orders import order_of
 
 from ..support.hammerdb import as_left, stands_in
 from ..tpcc.hammerdb_standin import ASKED, FAULT
@@ -29,7 +29,7 @@ from .test_runs import rows, tpch, wrong
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.workload.kind.tpch import Tpch
+    from pgdyno.kinds.tpch.kind import Tpch
     from pgdyno.workload.outcome import Outcome
 
     from ..fill.filled import Database

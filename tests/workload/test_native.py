@@ -12,11 +12,11 @@ import pytest
 from pgdyno.base import engine as _engine
 from pgdyno.base.endpoint import local
 from pgdyno.base.errors import EXIT_FAILURE, InputError, PgdynoError
+from pgdyno.kinds.pgbench import ScriptFile
+from pgdyno.kinds.registry import workload_of
 from pgdyno.results import RunWriter
 from pgdyno.results.subject_clock import SubjectClock
-from pgdyno.workload import driver, histogram, native
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.scripts import ScriptFile
+from pgdyno.workload import histogram, native
 from pgdyno.workload.clock import now_ns
 
 from ..drive.driven import PAUSE_MS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pgdyno.base.endpoint import Endpoint
     from pgdyno.server.cluster import Cluster
-    from pgdyno.workload.kind.base import Workload
+    from pgdyno.workload.kind import Workload
 
 TPCB = workload_of(scale=2, clients=4, engine="native", seed=11, think_ms=PAUSE_MS)
 OWN = """
@@ -162,12 +162,12 @@ def test_a_script_of_the_users_runs_by_both_drivers(loaded: Cluster, tmp_path: P
 def test_a_malformed_script_is_refused_before_anything_is_done() -> None:
     spec = workload_of(kind="script", engine="native", files=({"name": "own.sql", "text": "SELECT 1;\n\\set x 1 +\n"},))
     with pytest.raises(InputError, match=r"own\.sql:2:"):
-        driver.require(spec)
+        spec.require()
 
 
 def test_a_sound_workload_is_not_refused() -> None:
     for entry in ({}, {"kind": "idle", "rate_per_s": 5}, {"script": "select-only", "rate_per_s": 5, "late_max_ms": 3}):
-        driver.require(workload_of(engine="native", **entry))
+        workload_of(engine="native", **entry).require()
 
 
 def test_idle_clients_need_no_tables_and_keep_their_schedule(cluster: Cluster, tmp_path: Path) -> None:

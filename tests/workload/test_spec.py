@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.base.errors import InputError
+from pgdyno.kinds.pgbench import SCRIPTS, parse_script
+from pgdyno.kinds.registry import workload_of
 from pgdyno.workload import native, pgbench
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.scripts import SCRIPTS, parse_script
 
 if TYPE_CHECKING:
     from pgdyno.base.endpoint import Endpoint

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..base import session
@@ -16,6 +17,7 @@ from ..server import remote
 
 if TYPE_CHECKING:
     import psycopg
+
 
 Service = Literal["server", "rds"]
 """Where settings are made: in the server by ALTER SYSTEM, or in a parameter group of RDS or Aurora."""
@@ -331,3 +333,31 @@ def _is_english(messages: str) -> bool:
 
 def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
+
+
+_FIRST_YEAR = 1996
+_LAST_YEAR = 2038
+
+
+def offsets(name: str) -> dict[str, int]:
+    """Seconds ahead of UTC by the names that a zone has in its seasons, the latest of each; ``name`` is as in ``log_timezone``."""
+    import zoneinfo
+
+    try:
+        zone = zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(
+            f"--log-timezone: there is no zone {name}",
+            remedy="give it as `SHOW log_timezone` prints it, as Asia/Kolkata",
+            code="capture.zone.unknown",
+            data={"zone": name},
+        ) from None
+    offsets: dict[str, int] = {}
+    at = datetime(_FIRST_YEAR, 1, 15, tzinfo=UTC)
+    while at.year < _LAST_YEAR:
+        there = at.astimezone(zone)
+        offset, letters = there.utcoffset(), there.tzname()
+        if offset is not None and letters is not None and letters[:1].isalpha():
+            offsets[letters] = int(offset.total_seconds())
+        at += timedelta(days=30)
+    return offsets

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno.workload.generated import GeneratedSet
-
 GZIP_SHARE = 0.46
 """What gzip leaves of generated files at most: 0.44 of imdb's at scale 0.01, 0.451 of tpch's at scale 1."""
 _ROUNDING = 1e-6

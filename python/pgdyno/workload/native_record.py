@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload import histogram
-from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.outcome import Outcome
 
 from ..results.record import Account, Check, ClockRecord, DriverRecord, Lateness, RunPhase
 from ..results.subject_clock import SubjectClock
+from .clients import Clients
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,0 +1,1 @@
+"""TPC-C: its tables, audit and proofs."""
