@@ -83,7 +83,7 @@ def test_four_drivers_begin_together(two: there.Hosts, tmp_path: Path, capsys: p
             result = native.document(clients, 0, 200, start)
             result["server"] = reached(server).endpoint.named("pgdyno drive")
             with Drivers(result, shares, tmp_path, hosts=hosts) as drivers:
-                before = [output.clock for output in drivers.said]
+                before = [output.clock for output in drivers.outputs]
                 drivers.begin()
                 output = drivers.follow(lambda _: None)
             assert output.lost is None

@@ -159,7 +159,7 @@ def test_a_wal_that_was_moved_is_looked_for_where_it_is(cluster: Cluster, tmp_pa
 
 
 def test_a_server_on_another_host_leaves_only_what_sql_shows(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "_AGE_TOLERANCE_S", -1.0)  # no process here is the session's
+    monkeypatch.setattr(sampler, "_AGE_TOLERANCE_S", -1.0)  # no process here is the session's
     view = look(cluster.dsn)
     assert (view.roles, view.devices) == ({}, {})
     assert not seen(view)["the server's processes"]

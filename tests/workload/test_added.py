@@ -74,7 +74,7 @@ def test_the_sum_of_two_thousand_loads_is_their_union(drivers: list[list[Latenci
 
 def the_sum_is_the_union(drivers: list[list[Latencies]], skipped: int) -> None:
     parts = [driver(seconds, skipped) for seconds in drivers]
-    result = native.said(parts)
+    result = native.merged(parts)
     union = driver([[_joined(drivers, at, script) for script in (0, 1)] for at in range(len(drivers[0]))])
     assert result.summary is not None
     assert union.summary is not None
@@ -103,7 +103,7 @@ def _joined(drivers: list[list[Latencies]], at: int, script: int) -> list[int]:
 @settings(max_examples=50)
 @given(loads())
 def test_the_tables_of_a_run_are_those_of_the_union(drivers: list[list[Latencies]]) -> None:
-    result = native.said([driver(seconds) for seconds in drivers])
+    result = native.merged([driver(seconds) for seconds in drivers])
     measured = len(drivers[0]) - 1
     span = native_record.ClientPhases(BOOT_NS, BOOT_NS + SECOND_NS, BOOT_NS + (1 + measured) * SECOND_NS)
     outcome = native_record.outcome(SPEC, result, span, SubjectClock())
@@ -128,7 +128,7 @@ def test_lateness_is_not_added_and_totals_are() -> None:
     }
     parts[2].summary = {**(parts[2].summary or {}), "errors": {"deadlock": 1, "23505": 4}, "connect_ns": 9_000_000}
     parts[2].ready["connect_ns"] = 9_000_000
-    result = native.said(parts)
+    result = native.merged(parts)
     assert result.summary is not None
     record = native_record.driver_record(SPEC, result, SubjectClock())
     assert (record.wake, record.lag) == (None, None), "percentiles of several drivers cannot be added"
@@ -153,7 +153,7 @@ def test_a_driver_without_a_summary_is_the_sum_of_its_seconds() -> None:
 def test_a_second_that_one_driver_did_not_tell_is_that_of_the_others() -> None:
     early, late = driver([[[5], []], [[7], []]]), driver([[[5], []], [[7], []]])
     del early.seconds[-1]
-    assert [second["succeeded"] for second in native.said([early, late]).seconds] == [2, 1]
+    assert [second["succeeded"] for second in native.merged([early, late]).seconds] == [2, 1]
 
 
 def test_drivers_of_different_workloads_are_not_added() -> None:
@@ -161,4 +161,4 @@ def test_drivers_of_different_workloads_are_not_added() -> None:
     changed: dict[str, Any] = parts[1].seconds[0]["scripts"][0]
     changed["name"] = "another"
     with pytest.raises(PgdynoError, match="different scripts"):
-        native.said(parts)
+        native.merged(parts)

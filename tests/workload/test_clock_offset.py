@@ -81,7 +81,7 @@ def test_a_driver_of_another_clock_begins_when_it_should_and_is_told_of_on_this_
 ) -> None:
     documents: list[dict[str, Any]] = []
     with DriverProcess(IDLE, tmp_path / "drive.err", prefix=elsewhere if days else ()) as driving:
-        clock = driving.said.clock
+        clock = driving.output.clock
         assert clock is not None
         assert abs(clock.ahead_ns - days * DAY_S * SECOND_NS) <= clock.uncertainty_ns
         assert days or clock.ahead_ns == 0, "processes of one machine have one clock"

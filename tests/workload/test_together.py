@@ -87,7 +87,7 @@ def test_all_drivers_connect_at_the_same_time(loaded: Cluster, tmp_path: Path, m
             noted.append("waited for")
             return super().connected()
 
-    monkeypatch.setattr(together, "DriverProcess", Noted)
+    monkeypatch.setattr(native, "DriverProcess", Noted)
     clients = clients_of(TPCB)
     assert clients is not None
     document = native.document(clients, 0, 1000) | {"server": loaded.endpoint.named("pgdyno drive")}

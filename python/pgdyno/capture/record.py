@@ -85,7 +85,7 @@ def _follow(
 ) -> Mapping[str, Any]:
     """What the engine says until it ends; the last is the summary."""
     summary: Mapping[str, Any] = {}
-    for document in _said(spawned):
+    for document in _lines(spawned):
         if "progress" in document:
             progress(document["progress"])
         if "full" in document:
@@ -97,7 +97,7 @@ def _follow(
     return summary
 
 
-def _said(spawned: engine.EngineProcess) -> Iterator[dict[str, Any]]:
+def _lines(spawned: engine.EngineProcess) -> Iterator[dict[str, Any]]:
     assert spawned.process.stdout is not None
     for line in spawned.process.stdout:
         yield json.loads(line)

@@ -373,7 +373,7 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, DriverOu
             document |= spec.order(enter_context.server, 1)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
         driving = stack.enter_context(DriverProcess(document, folder / "drive.err", command=spec.command))
-        shown = native.shown(native.span_of(driving.said.ready, warmup_ms, duration_ms), bar.show)
+        shown = native.shown(native.span_of(driving.output.ready, warmup_ms, duration_ms), bar.show)
         interrupted = False
         try:
             driving.follow(shown)
@@ -381,7 +381,7 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, DriverOu
             interrupted = True
             driving.stop()
             driving.follow(shown)
-        return spec, driving.said, interrupted
+        return spec, driving.output, interrupted
 
 
 @dataclass(frozen=True)

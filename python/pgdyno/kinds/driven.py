@@ -49,7 +49,6 @@ class DrivenKind(Clients):
 
     def runner(self, shared: Any = None) -> Runner:
         """The driver's."""
-        del shared
         return partial(RUNNERS[self.driver], spec=self)
 
     def require(self) -> None:

@@ -135,11 +135,9 @@ class OnPgbenchTables(FilledKind):
 
     @property
     def size_key(self) -> str:
-        """See :meth:`Workload.size_key`."""
         return "scale" if self.data_to_memory is None else "data_to_memory"
 
     def sized(self, memory_bytes: int) -> Self:
-        """See :meth:`Workload.sized`."""
         if self.data_to_memory is None:
             return self
         size_bytes = size_for_memory(memory_bytes, self.data_to_memory)
@@ -147,7 +145,6 @@ class OnPgbenchTables(FilledKind):
 
     @property
     def tablespaces(self) -> dict[str, str]:
-        """See :meth:`Workload.tablespaces`."""
         document = {"tablespace": self.tablespace, "index_tablespace": self.index_tablespace}
         return {key: name for key, name in document.items() if name is not None}
 
@@ -187,21 +184,16 @@ class Pgbench(OnPgbenchTables):
         return bool(self.history_writers)
 
     def native(self) -> dict[str, Any]:
-        """See :meth:`Clients.native`."""
         scripts = [{"builtin": name, "weight": weight} for name, weight in self.mix]
         return {"pgbench": {"scripts": scripts, "scale": self.scale}}
 
     def pgbench_words(self, folder: Path) -> list[str]:
-        """See :meth:`Clients.pgbench_words`."""
-        del folder
         return [word for name, weight in self.mix for word in ("-b", f"{name}@{weight}")]
 
     def needed_tables(self) -> PgbenchTables:
-        """See :meth:`Workload.needed_tables`."""
         return self.pgbench_tables()
 
     def baseline(self, server: Server, *, full: bool = False) -> Baseline:
-        """See :meth:`Workload.baseline`."""
         return _read(server, full=full)
 
     def proofs(

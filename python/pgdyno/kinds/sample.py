@@ -48,25 +48,24 @@ class SampleKind(OfCapture, DrivenKind):
     @property
     def sessions(self) -> int:
         """Each client has one for each role in each database, when it first needs it."""
-        return self.clients * max(1, len(self.asked.planned().places))
+        return self.clients * max(1, len(self.selection.planned().places))
 
     def order(self, server: Server, dilation: int) -> dict[str, Any]:
         """What is drawn, where it goes, and what the databases say of their keys."""
-        return self.asked.document() | {
-            "endpoints": self.asked.endpoints(server),
-            "keys": self.asked.keys_on(server, dilation),
+        return self.selection.document() | {
+            "endpoints": self.selection.endpoints(server),
+            "keys": self.selection.keys_on(server, dilation),
             "reading_s": READING_S,
         }
 
     def require(self) -> None:
         """That there is such a capture, with sessions that are asked for."""
-        self.asked.planned()
+        self.selection.planned()
 
     def runner(self, shared: Any = None) -> Runner:
         """The driver's, with the engine's own program for captures."""
         from pgdyno.workload import native
 
-        del shared
         return partial(native.run, spec=self)
 
     def refusals(self) -> Iterator[Refusal]:
@@ -84,18 +83,16 @@ class SampleKind(OfCapture, DrivenKind):
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
     ) -> tuple[Check, ...]:
         """Transactions had keys that this run was given, not those that production was given while it was captured."""
-        del server, baseline, full
         total = outcome.account_total
         return (keys_given(outcome.inputs, total.succeeded + total.rolled_back + total.failed),)
 
-    def told(self, server: Server, outcome: Outcome) -> Outcome:
+    def with_server_stats(self, server: Server, outcome: Outcome) -> Outcome:
         """With what its transactions were drawn from."""
-        del server
         return replace(outcome, sample=self.drawn_from(outcome.inputs))
 
     def drawn_from(self, inputs: Mapping[str, int]) -> SampleRecord:
         """What its transactions are drawn from, by what the engine counted."""
-        return SampleRecord(transactions=inputs["read"], left_out=inputs["left_out"], reading=self.asked.reading)
+        return SampleRecord(transactions=inputs["read"], left_out=inputs["left_out"], reading=self.selection.reading)
 
     def record(self) -> dict[str, Any]:
         """As it stands in ``run.json``: no value of the capture."""

@@ -50,7 +50,6 @@ class Script(OnOwnDatabase, OnPgbenchTables):
 
     @property
     def own_database(self) -> DatabaseTable | None:
-        """See :meth:`Workload.own_database`."""
         return self.database
 
     def data_set(self) -> DataSet:
@@ -59,7 +58,6 @@ class Script(OnOwnDatabase, OnPgbenchTables):
 
     def rehearse(self, server: Server) -> None:
         """Prepare each statement once, on a server with the user's database. :class:`InputError` names those that fail."""
-
         if self.database is not None:
             rehearse(self, server)
 
@@ -79,7 +77,6 @@ class Script(OnOwnDatabase, OnPgbenchTables):
         return any(_SLEEP.search(file.text) for file in self.files)
 
     def native(self) -> dict[str, Any]:
-        """See :meth:`Clients.native`."""
         scripts = [{"name": file.name, "text": file.text, "weight": file.weight} for file in self.files]
         return {"pgbench": {"scripts": scripts, "scale": self._scale, "variables": self.variables}}
 

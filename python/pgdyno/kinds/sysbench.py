@@ -84,7 +84,7 @@ class SysbenchOptions(BaseModel):
         """Each option that the test or its tables read, with its value."""
         return {name: getattr(self, name) for name in (*_USED.get(test, ()), *_OF_TABLES)}
 
-    def told(self, test: str) -> dict[str, int | bool]:
+    def values_for(self, test: str) -> dict[str, int | bool]:
         """The options for a driver: those that its script reads and that differ from sysbench's defaults."""
         values: dict[str, int | bool] = {name: getattr(self, name) for name in _USED.get(test, ())}
         fields: Any = type(self).model_fields
@@ -165,9 +165,8 @@ class Sysbench(FilledKind):
         return self.test not in _READ_ONLY
 
     def native(self) -> dict[str, Any]:
-        """See :meth:`Clients.native`."""
         sizes = {"tables": self.tables, "rows": self.rows}
-        return {"sysbench": {"test": self.test, "rand_type": self.keys, **sizes, **self.options.told(self.test)}}
+        return {"sysbench": {"test": self.test, "rand_type": self.keys, **sizes, **self.options.values_for(self.test)}}
 
     def data_set(self) -> SysbenchTables:
         """Those of ``sysbench prepare``."""
@@ -180,16 +179,13 @@ class Sysbench(FilledKind):
         )
 
     def needed_tables(self) -> SysbenchTables:
-        """See :meth:`Workload.needed_tables`."""
         return self.data_set()
 
     @property
     def size_key(self) -> str:
-        """See :meth:`Workload.size_key`."""
         return "rows" if self.data_to_memory is None else "data_to_memory"
 
     def sized(self, memory_bytes: int) -> Self:
-        """See :meth:`Workload.sized`."""
         if self.data_to_memory is None:
             return self
         size_bytes = size_for_memory(memory_bytes, self.data_to_memory)

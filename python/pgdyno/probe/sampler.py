@@ -278,7 +278,7 @@ class SqlSampler(ABC):
         """What is missing when the server does not answer at all."""
 
     @abstractmethod
-    def _brought(self) -> ProbeTables:
+    def _tables(self) -> ProbeTables:
         """The tables of all samples."""
 
     def _question(
@@ -357,7 +357,7 @@ class SqlSampler(ABC):
             self._thread = None
             self._ended_ns = now_ns()
         self._disconnect()
-        return self._brought() | self._cost_table()
+        return self._tables() | self._cost_table()
 
     def __enter__(self) -> Self:
         """Start."""

@@ -124,7 +124,7 @@ class CounterProbe(SqlSampler):
     def _parts(self) -> list[str]:
         return [f"sql.{table}" for table in self._sources]
 
-    def _brought(self) -> ProbeTables:
+    def _tables(self) -> ProbeTables:
         return ProbeTables(
             {f"probe/{table}": _table(source) for table, source in self._sources.items() if source.answers},
             self.ledger.gaps(),
@@ -271,7 +271,7 @@ class StatementsProbe(SqlSampler):
     def _parts(self) -> list[str]:
         return ["sql.statements"] if self._query is not None else []
 
-    def _brought(self) -> ProbeTables:
+    def _tables(self) -> ProbeTables:
         from ..results.tables import from_rows
 
         for row in self._rows:
@@ -317,7 +317,7 @@ class Blockers:
         """The server does not answer this in time, or not to this role."""
         self._given_up = True
 
-    def brought(self) -> ProbeTables:
+    def tables(self) -> ProbeTables:
         """The table; none where no session was blocked."""
         from ..results.tables import from_rows
 
@@ -415,7 +415,7 @@ class WaitEventProbe(SqlSampler):
     def _parts(self) -> list[str]:
         return ["wait_events"]
 
-    def _brought(self) -> ProbeTables:
+    def _tables(self) -> ProbeTables:
         import numpy as np
         import pyarrow as pa
 
@@ -426,7 +426,7 @@ class WaitEventProbe(SqlSampler):
             arrays[name] = names.take(pa.array(number))
         table = pa.table({**arrays, "count": pa.array(count)})
         tables = ProbeTables({"probe/wait_events": table} if table.num_rows else {}, self.ledger.gaps())
-        return tables | self._blockers.brought()
+        return tables | self._blockers.tables()
 
 
 def _text(value: bytes | None) -> str | None:

@@ -113,12 +113,10 @@ class Clients(Workload):
 
     def order(self, server: Server, dilation: int) -> dict[str, Any]:
         """The part of the order for pgdyno's own driver that depends on the server, in a world that is ``dilation`` times slower."""
-        del dilation
         return {"server": server.endpoint.named("pgdyno drive")}
 
     def pgbench_words(self, folder: Path) -> list[str]:
         """The work as arguments of pgbench; files that it reads are written into ``folder``."""
-        del folder
         return []
 
     @property
@@ -144,7 +142,6 @@ class Clients(Workload):
 
     def work_s(self, iops: float, dilation: int = 1, mib_per_s: float = math.inf) -> float:
         """When the volume has done the requests of all transactions."""
-        del dilation, mib_per_s
         return (self.transactions or 0) * self.clients * REQUESTS_PER_TRANSACTION / iops
 
     def dilated(self, dilation: int) -> Self:

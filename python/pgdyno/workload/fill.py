@@ -170,7 +170,7 @@ def load(
     try:
         if on_start is not None:
             on_start(process.pid)
-        messages = _heard(process, report)
+        messages = _follow(process, report)
         code = process.wait()
     finally:
         if process.poll() is None:
@@ -207,7 +207,7 @@ def step_seconds(line: str) -> dict[str, float]:
     return {name.strip(): float(seconds) for name, seconds in _SECONDS.findall(inside)}
 
 
-def _heard(process: subprocess.Popen[bytes], report: Progress) -> list[str]:
+def _follow(process: subprocess.Popen[bytes], report: Progress) -> list[str]:
     """What pgbench says until it ends; of its lines of progress the last."""
     assert process.stdout is not None
     messages: list[str] = []

@@ -95,12 +95,10 @@ class Workload(KeyTable, ABC):
         """What can be run and is rarely meant, said before the first run. ``parameters`` are those that the server is to have beside
         its defaults; None of a server that is there already.
         """
-        del parameters
         return iter(())
 
     def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
         """What is wrong with how long it takes, or in a world that is ``dilation`` times slower."""
-        del dilation
         return iter(())
 
     def refusals_on_existing(self) -> Iterator[Refusal]:
@@ -120,7 +118,6 @@ class Workload(KeyTable, ABC):
 
     def connecting(self, server: Server, environment: Mapping[str, str]) -> Self:
         """The same with a driver that can connect to an existing server. :class:`InputError` about the engine if there is none."""
-        del server, environment
         return self
 
     # Tables
@@ -149,7 +146,6 @@ class Workload(KeyTable, ABC):
 
     def left_by_runs(self, server: Server) -> str:
         """What earlier runs left in tables that are there, in a sentence; empty if nothing, or if it makes no difference."""
-        del server
         return ""
 
     def roles(self, own: str) -> tuple[str, ...]:
@@ -179,7 +175,6 @@ class Workload(KeyTable, ABC):
 
     def sized(self, memory_bytes: int) -> Self:
         """The same with as much data as is asked for on an instance with this memory."""
-        del memory_bytes
         return self
 
     @property
@@ -199,7 +194,6 @@ class Workload(KeyTable, ABC):
 
     def shared(self, seed: int, progress: Progress, made: dict[Hashable, Any], ending: ExitStack) -> Any:
         """What all its runs need beside their tables, such as files. ``made`` is shared by all arms; ``ending`` removes it."""
-        del seed, progress, made, ending
 
     # Runs
 
@@ -259,24 +253,20 @@ class Workload(KeyTable, ABC):
 
     def work_s(self, iops: float, dilation: int = 1, mib_per_s: float = math.inf) -> float:
         """Estimate: when counted transactions are done, in seconds of a world that is ``dilation`` times slower, on a volume of ``iops`` and ``mib_per_s``."""
-        del iops, dilation, mib_per_s
         return self.phases_s[1]
 
     def adds_bytes(self, dilation: int = 1) -> int:
         """Estimate: how much larger a run makes its tables at most, in a world that is ``dilation`` times slower."""
-        del dilation
         return 0
 
     # What came of it
 
-    def told(self, server: Server, outcome: Outcome) -> Outcome:
+    def with_server_stats(self, server: Server, outcome: Outcome) -> Outcome:
         """The outcome with what the server says of it, once the driver has ended. The role of ``server`` is a superuser if pgdyno started it."""
-        del server
         return outcome
 
     def baseline(self, server: Server, *, full: bool = False) -> Any:
         """State of tables that were used before, for :meth:`proofs`."""
-        del server, full
 
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
@@ -285,7 +275,6 @@ class Workload(KeyTable, ABC):
 
         Without ``baseline`` the tables were just made. ``full`` counts all rows, by a scan through the volume.
         """
-        del server, outcome, baseline, full
         return ()
 
     @abstractmethod

@@ -39,7 +39,7 @@ _UNTOLD = {"count": 0}
 """Lateness of several drivers: see the module."""
 
 
-def said(parts: Sequence[DriverOutput]) -> DriverOutput:
+def merged(parts: Sequence[DriverOutput]) -> DriverOutput:
     """What one driver would have said; each part has its summary, and all began at the same instant."""
     readies = [part.ready for part in parts]
     ready = readies[0] | {
@@ -168,7 +168,7 @@ class MergedOutput:
 
     parts: Mapping[str, DriverOutput]
     """By the name of the driver."""
-    said: DriverOutput
+    output: DriverOutput
     """As one driver would have said it."""
     shares: Sequence[DriverShare]
     lost: LostDriver | None = None
@@ -190,7 +190,7 @@ class MergedOutput:
     def _lasted(self, clock: SubjectClock) -> Check:
         detail = f"{len(self.parts)} drivers, each until the end"
         if self.lost is not None:
-            after_ns = self.lost.at_ns - int(self.said.ready["begin_ns"])
+            after_ns = self.lost.at_ns - int(self.output.ready["begin_ns"])
             after_s = after_ns / clock.dilation / SECOND_NS
             detail = f"{self.lost.share.name} was lost {after_s:.1f} s after the load began: {self.lost.error.message}"
         return Check(name="drivers_lasted", ok=self.lost is None, detail=detail)
@@ -238,12 +238,12 @@ class Drivers:
     @property
     def ready(self) -> Line:
         """What the first one said when it was ready; all begin at the same instant."""
-        return self._drivings[0].said.ready
+        return self._drivings[0].output.ready
 
     @property
-    def said(self) -> list[DriverOutput]:
+    def outputs(self) -> list[DriverOutput]:
         """What each said."""
-        return [driving.said for driving in self._drivings]
+        return [driving.output for driving in self._drivings]
 
     def begin(self, lead_ms: int = LEAD_MS) -> None:
         """Give all one instant to begin at, which is to come."""
@@ -251,20 +251,20 @@ class Drivers:
         for driver in self._drivings:
             driver.begin_at(begin_ns)
 
-    def follow(self, output: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> MergedOutput:
-        """Until all have ended: ``heard`` gets the counts of each second that all have told, ``alarms`` ring in their order.
+    def follow(self, on_line: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> MergedOutput:
+        """Until all have ended: ``on_line`` gets the counts of each second that all have told, ``alarms`` ring in their order.
 
         A driver that is lost ends the others. That is an error before it has told a second of the measure phase, and later a
         failed check.
         """
-        seconds = _Seconds(len(self._drivings), output)
-        broken = follow(self._drivings, lambda _, line: seconds.hear(line), alarms)
+        seconds = _Seconds(len(self._drivings), on_line)
+        broken = follow(self._drivings, lambda _, line: seconds.add(line), alarms)
         lost = self._lost(broken)
         parts = {
             share.name: output if output.summary is not None else replace(output, summary=summary_of(output))
-            for share, output in zip(self._shares, self.said, strict=True)
+            for share, output in zip(self._shares, self.outputs, strict=True)
         }
-        return MergedOutput(parts, said(list(parts.values())), self._shares, lost, self._hosts)
+        return MergedOutput(parts, merged(list(parts.values())), self._shares, lost, self._hosts)
 
     def _lost(self, broken: Sequence[DriverProcess]) -> LostDriver | None:
         """The first that was lost; one that a refused statement ended has its summary, which says so."""
@@ -275,7 +275,7 @@ class Drivers:
         early = [
             share.name
             for share, driving in zip(self._shares, self._drivings, strict=True)
-            if driving.said.summary is None and all(second["warmup"] for second in driving.said.seconds)
+            if driving.output.summary is None and all(second["warmup"] for second in driving.output.seconds)
         ]
         if early:
             raise PgdynoError(
@@ -298,18 +298,18 @@ class Drivers:
 class _Seconds:
     """Counts of seconds, handed on when every driver has told of the second."""
 
-    def __init__(self, drivers: int, output: Callable[[Line], None]) -> None:
+    def __init__(self, drivers: int, on_line: Callable[[Line], None]) -> None:
         self._drivers = drivers
-        self._heard = output
+        self._on_line = on_line
         self._waiting: dict[int, list[Line]] = {}
 
-    def hear(self, line: Line) -> None:
+    def add(self, line: Line) -> None:
         waiting = self._waiting.setdefault(line["begin_ns"], [])
         waiting.append(line)
         if len(waiting) == self._drivers:
             del self._waiting[line["begin_ns"]]
             counts = {name: sum(other[name] for other in waiting) for name in ("succeeded", "failed")}
-            self._heard({name: line[name] for name in ("begin_ns", "end_ns", "warmup")} | counts)
+            self._on_line({name: line[name] for name in ("begin_ns", "end_ns", "warmup")} | counts)
 
 
 TAIL_MS = 500
@@ -341,13 +341,13 @@ def run(server: Server, request: RunRequest, spec: Clients) -> Outcome:
             drivers.begin()
             span = span_of(drivers.ready, warmup_ms, measure_ms)
             output = drivers.follow(shown(span, request.progress, clock.dilation), _edges(span, request))
-        _keep(drivers.said, out_dir / "drive.jsonl")
-        driver_output = output.said
+        _keep(drivers.outputs, out_dir / "drive.jsonl")
+        driver_output = output.output
     else:
         log, command = out_dir / "drive.err", spec.command
         with DriverProcess(values, log, command=command, prefix=request.prefix, dilation=clock.dilation) as driving:
             request.on_start(driving.pid)
-            span = span_of(driving.said.ready, warmup_ms, measure_ms)
+            span = span_of(driving.output.ready, warmup_ms, measure_ms)
             driver_output = driving.follow(shown(span, request.progress, clock.dilation), _edges(span, request))
         _keep([driver_output], out_dir / "drive.jsonl")
     ending = native_record.ending(driver_output)
@@ -397,14 +397,14 @@ def span_of(ready: Line, warmup_ms: int, measure_ms: int) -> ClientPhases:
 def shown(span: ClientPhases, progress: Progress, dilation: int = 1) -> Callable[[dict[str, Any]], None]:
     """What tells ``progress`` how far it is when the driver has told a second; TPS in the subject's time."""
 
-    def heard(line: dict[str, Any]) -> None:
+    def on_line(line: dict[str, Any]) -> None:
         share = (line["end_ns"] - span.bench_ns) / (span.end_ns - span.bench_ns)
         seconds = max(1, line["end_ns"] - line["begin_ns"]) / SECOND_NS
         tps = line["succeeded"] / seconds * dilation
         failed = f", {line['failed']:,} failed" if line["failed"] else ""
         progress(min(1.0, share), f"{'warm up' if line['warmup'] else 'measure'}: {tps:,.0f} tps{failed}")
 
-    return heard
+    return on_line
 
 
 def _keep(parts: Iterable[DriverOutput], path: Path) -> None:

@@ -271,7 +271,7 @@ class PgbenchMonitor:
                     text = os.read(stream, 65536)
                     if not text:
                         break
-                    self._hear(text)
+                    self._read(text)
                 self._turn()
         self.process.wait()
         self.exited_ns = now_ns()
@@ -307,7 +307,7 @@ class PgbenchMonitor:
                 " fixed number of transactions may need a longer workload.duration",
             )
 
-    def _hear(self, text: bytes) -> None:
+    def _read(self, text: bytes) -> None:
         *lines, self._rest = (self._rest + text).split(b"\n")
         for line in lines:
             result = line.decode(errors="replace").strip()

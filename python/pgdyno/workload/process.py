@@ -96,7 +96,7 @@ class DriverProcess:
         )
         self.give_up_ns = now_ns() + self._lasts_ns
         """When it is killed."""
-        self.said = DriverOutput({})
+        self.output = DriverOutput({})
         self.ended = False
         """Whether it has closed its output."""
         self.ended_ns = 0
@@ -111,7 +111,7 @@ class DriverProcess:
 
         It has begun then, unless its ``begin`` waits for :meth:`begin_at`.
         """
-        self.said = DriverOutput(self._engine.wait_ready().ready)
+        self.output = DriverOutput(self._engine.wait_ready().ready)
         self.give_up_ns = now_ns() + self._lasts_ns
         if self._is_told:
             self._look_at_clock()
@@ -135,19 +135,19 @@ class DriverProcess:
         with contextlib.suppress(BrokenPipeError):
             pipe.write(json.dumps({"begin_ns": begin_ns + self._ahead_ns}).encode() + b"\n")
             pipe.flush()
-        self.said.ready["begin_ns"] = begin_ns
+        self.output.ready["begin_ns"] = begin_ns
         self.give_up_ns = begin_ns + self._lasts_ns
 
-    def follow(self, output: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> DriverOutput:
+    def follow(self, on_line: Callable[[Line], None], alarms: Sequence[Alarm] = ()) -> DriverOutput:
         """Until the driver has ended: ``heard`` gets each second, ``alarms`` ring in their order.
 
         May be called again after an interruption. Raises what the driver ended with when it has no summary. One that a refused
         statement ended has one, which says so in ``ended_by``.
         """
-        follow([self], lambda _, line: output(line), alarms)
+        follow([self], lambda _, line: on_line(line), alarms)
         if self.lost is not None:
             raise self.lost
-        return self.said
+        return self.output
 
     def stop(self) -> None:
         """Let it end soon: no transaction is started any more, and it prints its summary."""
@@ -165,7 +165,7 @@ class DriverProcess:
         self._engine.process.kill()
         self.give_up_ns += int(_EXIT_S * SECOND_NS)
 
-    def hear(self, output: Callable[[Line], None]) -> bool:
+    def read(self, on_line: Callable[[Line], None]) -> bool:
         """Take what it says; False at the end, when it has ended or ends now."""
         text = os.read(self.stream, 1 << 20)
         if not text:
@@ -175,17 +175,17 @@ class DriverProcess:
         for line in lines:
             document = json.loads(line)
             if "second" in document:
-                self.said.seconds.append(self._here(document["second"]))
-                output(document["second"])
+                self.output.seconds.append(self._here(document["second"]))
+                on_line(document["second"])
             elif "summary" in document:
-                self.said.summary = self._here(document["summary"])
+                self.output.summary = self._here(document["summary"])
                 self._look_again()
         return True
 
     @property
     def broke_off(self) -> bool:
         """Whether it ended before its time, by what happened to it or by a statement that the server refused."""
-        summary = self.said.summary
+        summary = self.output.summary
         return self.lost is not None or (summary is not None and summary["ended_by"] is not None)
 
     def __enter__(self) -> Self:
@@ -229,15 +229,15 @@ class DriverProcess:
             what = f"the driver did not say within {_ANSWER_S:g} s what its clock shows"
             raise EngineError(what, remedy="run `pgdyno doctor`") from None
         self._ahead_ns = estimate.taken_ns
-        self.said.clock = ClockRecord(ahead_ns=estimate.taken_ns, uncertainty_ns=estimate.uncertainty_ns)
+        self.output.clock = ClockRecord(ahead_ns=estimate.taken_ns, uncertainty_ns=estimate.uncertainty_ns)
 
     def _look_again(self) -> None:
         """The same after the run; then it may end. One that was stopped does not answer any more."""
-        if (before := self.said.clock) is None:
+        if (before := self.output.clock) is None:
             return
         with contextlib.suppress(_NoAnswer, HostError):
             after = clock.estimate(self._ask_clock)
-            self.said.clock = ClockRecord(
+            self.output.clock = ClockRecord(
                 ahead_ns=before.ahead_ns,
                 uncertainty_ns=max(before.uncertainty_ns, after.uncertainty_ns),
                 drift_ns=after.ahead_ns - before.ahead_ns,
@@ -269,7 +269,7 @@ class DriverProcess:
         return int(shown["monotonic_ns"])
 
     def _end(self) -> None:
-        process, summary = self._engine.process, self.said.summary
+        process, summary = self._engine.process, self.output.summary
         self.ended, self.ended_ns = True, now_ns()
         try:
             code = process.wait(_EXIT_S)
@@ -284,7 +284,7 @@ class DriverProcess:
 
 
 def follow(
-    drivings: Sequence[DriverProcess], output: Callable[[DriverProcess, Line], None], alarms: Sequence[Alarm] = ()
+    drivings: Sequence[DriverProcess], on_line: Callable[[DriverProcess, Line], None], alarms: Sequence[Alarm] = ()
 ) -> list[DriverProcess]:
     """Until all have ended: ``heard`` gets each second of each, ``alarms`` ring in their order.
 
@@ -300,7 +300,7 @@ def follow(
             due_ns = min([*(item.give_up_ns for item in at_work), *(alarm.at_ns for alarm in waiting[:1])])
             for key, _ in selector.select(max(0.0, (due_ns - now_ns()) / SECOND_NS)):
                 driving = key.data
-                if driving.hear(lambda line, item=driving: output(item, line)):
+                if driving.read(lambda line, item=driving: on_line(item, line)):
                     continue
                 selector.unregister(key.fd)
                 if driving.broke_off:

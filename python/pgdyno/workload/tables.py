@@ -97,7 +97,6 @@ class PgbenchTables:
 
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
         """What is wrong with tables just loaded: there is nothing to ask but the counts, which the loader compares."""
-        del connection
         return ()
 
 
@@ -147,7 +146,6 @@ class SysbenchTables:
 
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
         """As :meth:`PgbenchTables.broken`."""
-        del connection
         return ()
 
 
@@ -263,7 +261,6 @@ class TpchTables:
 
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
         """Nothing is left to ask: keys and references were checked by the server, and the loader compares the counts."""
-        del connection
         return ()
 
 

@@ -67,7 +67,7 @@ def _measured(
     run.progress(1.0, "check")
     with run.watch.stage("check"):
         workload = resolved.arm.workload
-        outcome = workload.told(subject.server, outcome)
+        outcome = workload.with_server_stats(subject.server, outcome)
         checks = workload.proofs(subject.server, outcome, subject.baseline, full=workload.full_check)
     if (died := subject.server_died()) is not None:
         raise died

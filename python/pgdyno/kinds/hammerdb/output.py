@@ -202,7 +202,6 @@ class QueriesOutput:
 
     def share(self, t_ns: int) -> float:
         """How far it is, by the number of queries."""
-        del t_ns
         return min(1.0, sum(query.end_ns > 0 for query in self.queries) / max(1, self.planned))
 
     def take(self, line: str, t_ns: int) -> None:

@@ -112,10 +112,10 @@ class HammerdbMonitor:
     """Hears HammerDB, keeps what it says without the password, and calls when what is measured begins and ends."""
 
     def __init__(self, request: RunRequest, login: Login, parser: LineParser) -> None:
-        self._heard, self._request, self._login = parser, request, login
+        self._output, self._request, self._login = parser, request, login
         self._rest = b""
         self._kept: list[str] = []
-        self._told_ns = 0
+        self._shown_ns = 0
 
     def until_the_end(self, process: subprocess.Popen[bytes], give_up_ns: Callable[[], int]) -> bool:
         """Return when it has ended, or closed its output: whether it did by ``give_up_ns``, which is asked each second."""
@@ -131,28 +131,28 @@ class HammerdbMonitor:
                     text = os.read(stream, 1 << 16)
                     if not text:
                         break
-                    self._hear(text, log)
+                    self._read(text, log)
                 self._tell()
                 ended = now_ns() < give_up_ns()
-        self._heard.closed_ns = now_ns()
-        if self._heard.begin_ns and not self._heard.end_ns:
+        self._output.closed_ns = now_ns()
+        if self._output.begin_ns and not self._output.end_ns:
             self._request.on_measure_end()
         return ended
 
     @property
     def last_words(self) -> str:
         """The last lines that it printed."""
-        return " / ".join(self._heard.wrong[-_SHOWN:] or self._kept[-_SHOWN:]) or "it said nothing"
+        return " / ".join(self._output.wrong[-_SHOWN:] or self._kept[-_SHOWN:]) or "it said nothing"
 
-    def _hear(self, text: bytes, log: TextIO) -> None:
+    def _read(self, text: bytes, log: TextIO) -> None:
         *lines, self._rest = (self._rest + text).split(b"\n")
         for raw in lines:
             line = raw.decode(errors="replace").rstrip("\r")
-            began, ended = self._heard.begin_ns, self._heard.end_ns
-            self._heard.take(line, now_ns())
-            if self._heard.begin_ns and not began:
+            began, ended = self._output.begin_ns, self._output.end_ns
+            self._output.take(line, now_ns())
+            if self._output.begin_ns and not began:
                 self._request.on_measure_begin()
-            if self._heard.end_ns and not ended:
+            if self._output.end_ns and not ended:
                 self._request.on_measure_end()
             if kept := self._login.hidden(line):
                 log.write(f"{kept}\n")
@@ -161,10 +161,10 @@ class HammerdbMonitor:
     def _tell(self) -> None:
         """About once a second how far it is."""
         at_ns = now_ns()
-        if not self._heard.words or at_ns - self._told_ns < SECOND_NS:
+        if not self._output.words or at_ns - self._shown_ns < SECOND_NS:
             return
-        self._told_ns = at_ns
-        self._request.progress(self._heard.share(at_ns), self._heard.words)
+        self._shown_ns = at_ns
+        self._request.progress(self._output.share(at_ns), self._output.words)
 
 
 _GRACE_S: Final = 120.0

@@ -47,7 +47,6 @@ class LoadKind(Workload):
 
     @property
     def size_key(self) -> str:
-        """See :meth:`Workload.size_key`."""
         return "bulk"
 
     @property
@@ -70,7 +69,6 @@ class LoadKind(Workload):
 
     def shared(self, seed: int, progress: Progress, made: dict[Hashable, Any], ending: ExitStack) -> Any:
         """The files of each table; those that are generated are made once."""
-
         bulk = self.bulk
         if bulk.generate is None:
             return tuple(Files(table, tuple(paths)) for table, paths in bulk.sources().items())
@@ -92,7 +90,6 @@ class LoadKind(Workload):
             yield Refusal("bulk", why)
 
     def refusals_on_existing(self) -> Iterator[Refusal]:
-        """See :meth:`Workload.refusals_on_existing`."""
         yield Refusal(
             "kind",
             "each run of a load begins with empty tables, which an existing server cannot provide",
@@ -103,7 +100,6 @@ class LoadKind(Workload):
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
     ) -> tuple[Check, ...]:
         """Every table has the rows that the loader says came in."""
-        del baseline
         assert outcome.bulk_load is not None
         counts = {table.table: table.rows for table in outcome.bulk_load.tables}
         if not full and sum(counts.values()) > ROWS_COUNTED_MAX:

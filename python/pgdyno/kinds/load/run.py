@@ -230,10 +230,10 @@ class BulkLoadRunner:
         """The input of the process."""
         return {
             "parallel": self.bulk.order == "parallel",
-            "loads": [self._asked(file, server.dsn) for file in self.files],
+            "loads": [self._document(file, server.dsn) for file in self.files],
         }
 
-    def _asked(self, files: Files, dsn: str) -> dict[str, Any]:
+    def _document(self, files: Files, dsn: str) -> dict[str, Any]:
         """The fields of :class:`pgdyno.loader.Asked` for one table. What is not said is as in `pgdyno load`."""
         bulk = self.bulk
         document: dict[str, Any] = {

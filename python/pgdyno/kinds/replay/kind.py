@@ -57,7 +57,7 @@ class OfCapture(OnOwnDatabase):
     """Whether runs are valid although the capture lacks more than 1 % of the statements that its log had: passwords, entries that are cut, lines that are missing. They are in the account all the same."""
 
     @property
-    def asked(self) -> ReplaySelection:
+    def selection(self) -> ReplaySelection:
         """What of the capture is sent."""
         return ReplaySelection(
             capture=self.capture,
@@ -71,7 +71,6 @@ class OfCapture(OnOwnDatabase):
 
     @property
     def own_database(self) -> DatabaseTable | None:
-        """See :meth:`Workload.own_database`."""
         return self.database
 
     def data_set(self) -> DataSet:
@@ -81,23 +80,22 @@ class OfCapture(OnOwnDatabase):
 
     def versions(self) -> dict[str, str]:
         """The contents of the capture and of the database's source."""
-        return super().versions() | {f"capture {self.capture}": self.asked.digest()}
+        return super().versions() | {f"capture {self.capture}": self.selection.digest()}
 
     def rehearse(self, server: Server) -> None:
         """Connect as every role to its database. :class:`InputError` names those that cannot, and what their statements could reach."""
         from .outside import rehearse
 
-        rehearse(self.asked, server, self.allow_outside)
+        rehearse(self.selection, server, self.allow_outside)
 
     def disarm(self, server: Server) -> None:
-        """See :meth:`Workload.disarm`."""
         import psycopg
         from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
         from .outside import disarm
 
         own = conninfo_to_dict(server.dsn)
-        places = self.asked.destinations(str(own["user"]), str(own["dbname"]))
+        places = self.selection.destinations(str(own["user"]), str(own["dbname"]))
         for name in sorted({database for _, _, database in places}):
             with psycopg.connect(make_conninfo(server.dsn, dbname=name), autocommit=True) as connection:
                 disarm(connection, self.allow_outside)
@@ -114,12 +112,11 @@ class OfCapture(OnOwnDatabase):
 
     def roles(self, own: str) -> tuple[str, ...]:
         """Those of the capture, as they are named here."""
-        return tuple(dict.fromkeys(user for _, user, _ in self.asked.destinations(own, "")))
+        return tuple(dict.fromkeys(user for _, user, _ in self.selection.destinations(own, "")))
 
     @property
     def clock_unix_us(self) -> int | None:
-        """See :meth:`Workload.clock_unix_us`."""
-        return self.asked.planned().begin_unix_us if self.clock == "capture" else None
+        return self.selection.planned().begin_unix_us if self.clock == "capture" else None
 
     @property
     def server_settings(self) -> dict[str, str]:
@@ -133,7 +130,6 @@ class OfCapture(OnOwnDatabase):
 
     @property
     def consent(self) -> str:
-        """See :meth:`Workload.consent`."""
         return f"the statements of {self.capture}, those that write too,"
 
     def warnings(self, parameters: Mapping[str, str] | None = None) -> Iterator[str]:
@@ -145,13 +141,11 @@ class OfCapture(OnOwnDatabase):
                 yield f"the host's clock is {abs(days):,.0f} days {where} the capture's: statements with now() may find other rows"
 
     def refusals_on_own(self) -> Iterator[Refusal]:
-        """See :meth:`Workload.refusals_on_own`."""
         if self.database is None:
             why = f'kind = "{self.kind}" needs [workload.database]: the database as it was when the capture began'
             yield Refusal("database", why, 'name its dump: database.from = "FILE"')
 
     def refusals_on_existing(self) -> Iterator[Refusal]:
-        """See :meth:`Workload.refusals_on_existing`."""
         yield from super().refusals_on_existing()
         if self.database is not None:
             yield self.database.refusal_on_existing()
@@ -179,7 +173,7 @@ class OfCapture(OnOwnDatabase):
             key: value for key in _PART if (value := getattr(self, key)) not in (None, ()) and value is not False
         }
         database = {} if self.database is None else {"database": self.database.record()}
-        return {"capture": self.capture.rpartition("/")[2], "digest": self.asked.digest()} | document | database
+        return {"capture": self.capture.rpartition("/")[2], "digest": self.selection.digest()} | document | database
 
 
 @functools.cache
@@ -213,12 +207,12 @@ class ReplayKind(OfCapture):
     """The longest time that a run may take. What is not sent then is counted, and the run is invalid."""
 
     @property
-    def asked(self) -> ReplaySelection:
+    def selection(self) -> ReplaySelection:
         """What of the capture is sent, and how."""
         made = None
         if self.copied == "made" and self.stats is not None:
             made = production(self.stats).work(set())
-        return replace(super().asked, speed=self.speed, pace=self.pace, wait_max_s=self.wait_max_s, made=made)
+        return replace(super().selection, speed=self.speed, pace=self.pace, wait_max_s=self.wait_max_s, made=made)
 
     def versions(self) -> dict[str, str]:
         """The contents of the capture and of the database's source."""
@@ -232,9 +226,9 @@ class ReplayKind(OfCapture):
         if self.stats is None:
             return None
         whole = self.from_s is None and self.until_s is None
-        return compared(self.stats, self.asked.destinations(user, database), whole=whole)
+        return compared(self.stats, self.selection.destinations(user, database), whole=whole)
 
-    def told(self, server: Server, outcome: Outcome) -> Outcome:
+    def with_server_stats(self, server: Server, outcome: Outcome) -> Outcome:
         """With what its statements did beside production's."""
         from psycopg.conninfo import conninfo_to_dict
 
@@ -255,7 +249,7 @@ class ReplayKind(OfCapture):
     @property
     def sessions(self) -> int:
         """The most that are open at a time."""
-        return self.asked.planned().lanes
+        return self.selection.planned().lanes
 
     @property
     def server_settings(self) -> dict[str, str]:
@@ -274,7 +268,7 @@ class ReplayKind(OfCapture):
         self.compared("", "")
         if self.recorded_on is not None:
             canonical(self.recorded_on)
-        if (due_s := self.asked.due_s) > self.limit_s:
+        if (due_s := self.selection.due_s) > self.limit_s:
             raise InputError(
                 f"the capture takes {duration_words(due_s)} at speed {self.speed:g}, and a run may take"
                 f" {duration_words(self.limit_s)}",
@@ -285,9 +279,8 @@ class ReplayKind(OfCapture):
         """The engine's replay."""
         from .run import ReplayRunner
 
-        del shared
         # A server of one's own may be the captured one; a restored clone is judged with the run.
-        return ReplayRunner(self.asked, self.seed, NEWER if self.database is None else None)
+        return ReplayRunner(self.selection, self.seed, NEWER if self.database is None else None)
 
     @property
     def phases_s(self) -> tuple[float, float]:
@@ -307,10 +300,9 @@ class ReplayKind(OfCapture):
     @property
     def due_s(self) -> float:
         """As long as in production, if nothing is late."""
-        return self.asked.due_s
+        return self.selection.due_s
 
     def refusals(self) -> Iterator[Refusal]:
-        """See :meth:`Workload.refusals`."""
         yield from self._of_capture()
         if self.copied == "made" and self.stats is None:
             why = 'copy = "made" needs stats: how many rows a COPY has is in production\'s counters alone'

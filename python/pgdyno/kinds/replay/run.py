@@ -233,7 +233,7 @@ Line = dict[str, Any]
 class ReplayRunner:
     """Replays a part of a capture; it is a :class:`pgdyno.workload.outcome.Runner`."""
 
-    asked: ReplaySelection
+    selection: ReplaySelection
     seed: int = 0
     """Of what is drawn: made rows."""
     newer: Mapping[str, Any] | None = None
@@ -244,13 +244,13 @@ class ReplayRunner:
         clock, output = request.clock, ReplayOutput()
         limit_s = clock.host_s(request.duration_s)
         request.out_dir.mkdir(parents=True, exist_ok=True)
-        order = self.asked.document() | {
-            "endpoints": self.asked.endpoints(server),
-            "speed": self.asked.speed / clock.dilation,
+        order = self.selection.document() | {
+            "endpoints": self.selection.endpoints(server),
+            "speed": self.selection.speed / clock.dilation,
             "second_ms": 1000 * clock.dilation,
             "limit_s": limit_s,
-            "keys": self.asked.keys_on(server, clock.dilation),
-            "copies": self.asked.copies_on(server),
+            "keys": self.selection.keys_on(server, clock.dilation),
+            "copies": self.selection.copies_on(server),
             "seed": self.seed,
             "newer": self.newer,
         }
@@ -270,7 +270,7 @@ class ReplayRunner:
             request.on_measure_end()
             if output.summary is None:
                 raise engine.failure()
-        return output.outcome(self.asked, begin_ns, clock)
+        return output.outcome(self.selection, begin_ns, clock)
 
     @staticmethod
     @contextlib.contextmanager

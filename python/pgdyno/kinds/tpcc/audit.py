@@ -47,7 +47,7 @@ class AuditShare:
     """One line of the audit: how many of how many, and how many it should be."""
 
     what: str
-    found: int
+    count: int
     of: int
     expected: float
     window: float = 0.0
@@ -57,13 +57,13 @@ class AuditShare:
     def passes(self) -> bool:
         """Whether it is within the window, or within four standard errors. Nothing drawn, nothing wrong."""
         if self.of == 0:
-            return self.found == 0
+            return self.count == 0
         error = math.sqrt(self.expected * (1 - self.expected) / self.of)
-        return abs(self.found / self.of - self.expected) <= max(self.window, STANDARD_ERRORS * error)
+        return abs(self.count / self.of - self.expected) <= max(self.window, STANDARD_ERRORS * error)
 
     def __str__(self) -> str:
         """``by name in Payment 60.1 % of 5,000``."""
-        share = f"{self.found / self.of:.2%}".replace("%", " %") if self.of else "none"
+        share = f"{self.count / self.of:.2%}".replace("%", " %") if self.of else "none"
         return f"{self.what} {share} of {self.of:,}"
 
     @property
@@ -157,9 +157,9 @@ class InputCounts:
             "remote lines", self.ordered.lines_remote, self.ordered.lines, elsewhere, 0.0005 if elsewhere else 0.0
         )
         if self.inputs is not None:
-            yield from self._told(self.inputs, remote=remote)
+            yield from self._input_shares(self.inputs, remote=remote)
 
-    def _told(self, counts: Mapping[str, int], *, remote: float) -> Iterator[AuditShare]:
+    def _input_shares(self, counts: Mapping[str, int], *, remote: float) -> Iterator[AuditShare]:
         """Those of what clients asked for; ``remote`` is 0 where there is no other warehouse."""
         spec = self.profile == "spec"
         yield AuditShare(

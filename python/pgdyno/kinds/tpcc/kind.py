@@ -96,7 +96,6 @@ class Tpcc(FilledKind):
         return True
 
     def native(self) -> dict[str, Any]:
-        """See :meth:`Clients.native`."""
         keys = ("profile", "warehouses", "routines", "all_warehouses", "keying", "names_match")
         return {"tpcc": {key: getattr(self, key) for key in keys} | {"schema": self.tables_schema}}
 
@@ -105,23 +104,20 @@ class Tpcc(FilledKind):
         return TpccTables(self.warehouses, self.profile, self.routines, self.tables_schema)
 
     def needed_tables(self) -> TpccTables:
-        """See :meth:`Workload.needed_tables`."""
         return self.data_set()
 
     @property
     def size_key(self) -> str:
-        """See :meth:`Workload.size_key`."""
         return "warehouses" if self.data_to_memory is None else "data_to_memory"
 
     def sized(self, memory_bytes: int) -> Self:
-        """See :meth:`Workload.sized`."""
         if self.data_to_memory is None:
             return self
         number = warehouses_for(size_for_memory(memory_bytes, self.data_to_memory))
         return self.model_copy(update={"warehouses": min(number, WAREHOUSES_MAX)})
 
     def left_by_runs(self, server: Server) -> str:
-        """See :meth:`Workload.left_by_runs`: orders beyond those of the load."""
+        """Orders beyond those of the load."""
         orders = audit.orders_of_runs(server, self.tables_schema)
         if not orders:
             return ""
@@ -131,7 +127,7 @@ class Tpcc(FilledKind):
         )
 
     def adds_bytes(self, dilation: int = 1) -> int:
-        """See :meth:`Workload.adds_bytes`: the orders with their lines, at the rate that was asked for or that the cores can do."""
+        """The orders with their lines, at the rate that was asked for or that the cores can do."""
         cores = len(os.sched_getaffinity(0))
         per_s = cores * _CORE_PER_S_MAX * dilation if self.rate_per_s is None else self.rate_per_s
         new_orders_per_s = per_s * _NEW_ORDERS
@@ -140,8 +136,6 @@ class Tpcc(FilledKind):
         return round(new_orders_per_s * sum(self.phases_s) * _NEW_ORDER_BYTES)
 
     def baseline(self, server: Server, *, full: bool = False) -> TableGrowth:
-        """See :meth:`Workload.baseline`."""
-        del full
         return TableGrowth.of(server, self.tables_schema)
 
     def proofs(
@@ -153,7 +147,6 @@ class Tpcc(FilledKind):
         )
 
     def refusals_on_own(self) -> Iterator[Refusal]:
-        """See :meth:`Workload.refusals_on_own`."""
         yield from super().refusals_on_own()
         if self.tables_schema == PUBLIC:
             why = "what HammerDB has built is on an existing server; an emulated one has tables of pgdyno"
@@ -172,7 +165,6 @@ class Tpcc(FilledKind):
 
     def warnings(self, parameters: Mapping[str, str] | None = None) -> Iterator[str]:
         """Clients that lock each other's rows measure no volume."""
-        del parameters
         if self.clients > self.warehouses and not self.all_warehouses:
             many = "warehouse" if self.warehouses == 1 else "warehouses"
             yield (
@@ -181,7 +173,7 @@ class Tpcc(FilledKind):
             )
 
     def record(self) -> dict[str, Any]:
-        """See :meth:`Workload.record`. HammerDB has a thread for each client, and tries once."""
+        """HammerDB has a thread for each client, and tries once."""
         own = {"threads": self.clients, "tries_max": 1} if self.driver == "hammerdb" else {}
         return super().record() | own
 

@@ -135,7 +135,7 @@ class Tpch(WithTables, Workload):
         )
 
     def left_by_runs(self, server: Server) -> str:
-        """See :meth:`Workload.left_by_runs`: orders that the refresh functions of earlier runs changed."""
+        """Orders that the refresh functions of earlier runs changed."""
         functions = RefreshFunctions(self.profile, self.scale_factor, 1, self.tables_schema)
         if not orders_of_set(self.scale_factor) or functions.are_fresh(server):
             return ""
@@ -148,10 +148,9 @@ class Tpch(WithTables, Workload):
         """Nothing beside Python is needed. Of HammerDB it is seen where the server is known."""
 
     def connecting(self, server: Server, environment: Mapping[str, str]) -> Self:
-        """See :meth:`Workload.connecting`: HammerDB has to be there, and able to pass on the log-in."""
+        """HammerDB has to be there, and able to pass on the log-in."""
         from ..hammerdb.runner import require
 
-        del environment
         if self.engine == "hammerdb":
             require(server)
         return self
@@ -161,16 +160,13 @@ class Tpch(WithTables, Workload):
         return TpchTables(self.scale_factor, self.profile, self.tables_schema)
 
     def needed_tables(self) -> TpchTables:
-        """See :meth:`Workload.needed_tables`."""
         return self.data_set()
 
     @property
     def size_key(self) -> str:
-        """See :meth:`Workload.size_key`."""
         return "scale_factor" if self.data_to_memory is None else "data_to_memory"
 
     def sized(self, memory_bytes: int) -> Self:
-        """See :meth:`Workload.sized`."""
         if self.data_to_memory is None:
             return self
         value = scale_factor_for(size_for_memory(memory_bytes, self.data_to_memory), self.profile)
@@ -190,14 +186,12 @@ class Tpch(WithTables, Workload):
             )
 
     def refusals_on_own(self) -> Iterator[Refusal]:
-        """See :meth:`Workload.refusals_on_own`."""
         yield from super().refusals_on_own()
         if self.tables_schema == PUBLIC:
             why = "what HammerDB has built is on an existing server; an emulated one has tables of pgdyno"
             yield Refusal("schema", why, 'omit the key, or use kind = "real"')
 
     def refusals(self) -> Iterator[Refusal]:
-        """See :meth:`Workload.refusals`."""
         yield from self._of_manner()
         yield from self._of_size("scale_factor")
         thousandths = self.scale_factor / SCALE_LEAST
@@ -256,7 +250,6 @@ class Tpch(WithTables, Workload):
         from ..hammerdb.runner import HammerdbQueriesRunner
         from .run import QueryStreamsRunner
 
-        del shared
         return HammerdbQueriesRunner(self.streams) if self.engine == "hammerdb" else QueryStreamsRunner(self.streams)
 
     def proofs(
@@ -265,7 +258,6 @@ class Tpch(WithTables, Workload):
         """That no stream left its view there, and that what was refreshed is in the tables."""
         from .refresh import left_views
 
-        del baseline, full
         left = [] if self.tables_schema == PUBLIC else left_views(server)
         detail = f"left in the schema: {', '.join(left)}" if left else "no view of a stream is left"
         views = Check(name="tpch_views", ok=not left, detail=detail)

@@ -173,7 +173,7 @@ class Stream:
         stop: threading.Event,
         refresher: Refresher | None,
     ) -> None:
-        self.asked, self.connection, self._tell, self._stop = document, connection, tell, stop
+        self.document, self.connection, self._tell, self._stop = document, connection, tell, stop
         self._refresher = refresher
         self._temp_bytes = 0
         self._works = False
@@ -183,7 +183,7 @@ class Stream:
         """All of its steps; ends early when it has to, or when the session is lost."""
         self._works = True
         try:
-            for step in self.asked["steps"]:
+            for step in self.document["steps"]:
                 if self._stop.is_set() or self.connection.closed:
                     break
                 if "refresh" in step:
@@ -193,7 +193,7 @@ class Stream:
                     self._query(step, counts_spill=counts_spill)
         finally:
             self._works = False
-            for statement in self.asked["after"]:
+            for statement in self.document["after"]:
                 for _ in range(_DROP_TRIES):
                     with contextlib.suppress(psycopg.Error):
                         self._execute(statement)
@@ -231,7 +231,7 @@ class Stream:
             end_ns = now_ns()
             values |= {"error": _words(error), "cancelled": self._stop.is_set()}
         self._tell(
-            {"query": {"stream": self.asked["stream"], **document, "begin_ns": begin_ns, "end_ns": end_ns, **values}}
+            {"query": {"stream": self.document["stream"], **document, "begin_ns": begin_ns, "end_ns": end_ns, **values}}
         )
 
     def _execute(self, statement: str) -> PGresult:
@@ -301,7 +301,7 @@ def drive(document: Mapping[str, Any], tell: Tell, stop: threading.Event, go: Ca
         threading.Thread(target=_stop_with_who_asked, args=(stop,), name="pgdyno-asked", daemon=True).start()
         threads = [
             threading.Thread(
-                target=stream.run, kwargs={"counts_spill": not spill}, name=f"stream-{stream.asked['stream']}"
+                target=stream.run, kwargs={"counts_spill": not spill}, name=f"stream-{stream.document['stream']}"
             )
             for stream in streams
         ]

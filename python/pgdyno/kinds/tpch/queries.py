@@ -305,7 +305,7 @@ class _Draw:
     def between(self, low: int, high: int) -> int:
         return self._random.randint(low, high)
 
-    def one(self, of: Sequence[str]) -> str:
+    def choose(self, of: Sequence[str]) -> str:
         return of[self.between(0, len(of) - 1)]
 
     def several(self, of: Sequence[str], count: int) -> list[str]:
@@ -322,7 +322,7 @@ class _Draw:
         return f"{self.between(1993, 1997)}-01-01"
 
     def nation(self) -> str:
-        return self.one(tuple(REGION_OF))
+        return self.choose(tuple(REGION_OF))
 
     def brand(self) -> str:
         return f"Brand#{self.between(1, 5)}{self.between(1, 5)}"
@@ -339,7 +339,7 @@ def _quoted(values: Sequence[str]) -> str:
 def _market_share(draw: _Draw) -> Parameters:
     nation = draw.nation()
     region = "AFRICA" if draw.hammerdb and nation == "EGYPT" else REGION_OF[nation]
-    kind = f"{draw.one(_KINDS)} {draw.one(_FINISHES)} {draw.one(_METALS)}"
+    kind = f"{draw.choose(_KINDS)} {draw.choose(_FINISHES)} {draw.choose(_METALS)}"
     return {"nation": nation, "region": region, "type": kind}
 
 
@@ -350,7 +350,7 @@ def _of_pairs(names: tuple[str, str], of: Sequence[str]) -> Callable[[_Draw], Pa
 def _stock(draw: _Draw) -> Parameters:
     return {
         "brand": draw.brand(),
-        "type": f"{draw.one(_KINDS)} {draw.one(_FINISHES)}",
+        "type": f"{draw.choose(_KINDS)} {draw.choose(_FINISHES)}",
         "sizes": ", ".join(draw.several([str(size) for size in range(1, 51)], 8)),
     }
 
@@ -364,10 +364,14 @@ def _discounted(draw: _Draw) -> Parameters:
 
 _DRAWN: dict[int, Callable[[_Draw], Parameters]] = {
     1: lambda draw: {"days": str(draw.between(60, 120))},
-    2: lambda draw: {"size": str(draw.between(1, 50)), "type": draw.one(_METALS), "region": draw.one(tuple(_NATIONS))},
-    3: lambda draw: {"segment": draw.one(_SEGMENTS), "date": f"1995-03-{draw.between(1, 31):02}"},
+    2: lambda draw: {
+        "size": str(draw.between(1, 50)),
+        "type": draw.choose(_METALS),
+        "region": draw.choose(tuple(_NATIONS)),
+    },
+    3: lambda draw: {"segment": draw.choose(_SEGMENTS), "date": f"1995-03-{draw.between(1, 31):02}"},
     4: lambda draw: {"date": draw.month(0, 57, later=True)},
-    5: lambda draw: {"region": draw.one(tuple(_NATIONS)), "date": draw.year()},
+    5: lambda draw: {"region": draw.choose(tuple(_NATIONS)), "date": draw.year()},
     6: lambda draw: {
         "date": draw.year(),
         "discount": f"0.0{draw.between(2, 9)}",
@@ -375,18 +379,18 @@ _DRAWN: dict[int, Callable[[_Draw], Parameters]] = {
     },
     7: _of_pairs(("nation1", "nation2"), tuple(REGION_OF)),
     8: _market_share,
-    9: lambda draw: {"colour": draw.one(COLOURS)},
+    9: lambda draw: {"colour": draw.choose(COLOURS)},
     10: lambda draw: {"date": draw.month(1, 24)},
     11: lambda draw: {"nation": draw.nation(), "fraction": _fraction(draw.scale_factor)},
     12: lambda draw: dict(zip(("mode1", "mode2"), draw.several(_MODES, 2), strict=True)) | {"date": draw.year()},
-    13: lambda draw: {"word1": draw.one(_FIRST_WORDS), "word2": draw.one(_SECOND_WORDS)},
+    13: lambda draw: {"word1": draw.choose(_FIRST_WORDS), "word2": draw.choose(_SECOND_WORDS)},
     14: lambda draw: {"date": draw.month(0, 59, later=True)},
     15: lambda draw: {"date": draw.month(0, 57, later=True)},
     16: _stock,
-    17: lambda draw: {"brand": draw.brand(), "container": f"{draw.one(_SIZES)} {draw.one(_BOXES)}"},
+    17: lambda draw: {"brand": draw.brand(), "container": f"{draw.choose(_SIZES)} {draw.choose(_BOXES)}"},
     18: lambda draw: {"quantity": str(draw.between(312, 315))},
     19: _discounted,
-    20: lambda draw: {"colour": draw.one(COLOURS), "date": draw.year(), "nation": draw.nation()},
+    20: lambda draw: {"colour": draw.choose(COLOURS), "date": draw.year(), "nation": draw.nation()},
     21: lambda draw: {"nation": draw.nation()},
     22: lambda draw: {"codes": _quoted(draw.several([str(code) for code in range(10, 35)], 7))},
 }

@@ -63,13 +63,13 @@ def check(server: Server, tables: TpchTables, progress: Callable[[str], None] = 
         connection.execute(f"SET LOCAL search_path = {tables.schema}".encode())
         for query in QUERIES:
             progress(f"compare the answer of Q{query} with dbgen's")
-            if fault := difference(query, brought(connection, query), expected[query]):
+            if fault := difference(query, rows_of(connection, query), expected[query]):
                 wrong.append(fault)
     detail = "; ".join(wrong) or f"the {len(QUERIES)} queries of the validation bring dbgen's answers"
     return Check(name="tpch_answers", ok=not wrong, detail=detail)
 
 
-def brought(connection: psycopg.Connection[Any], query: int) -> list[Row]:
+def rows_of(connection: psycopg.Connection[Any], query: int) -> list[Row]:
     """What a query with the parameters of its validation brings, as answers have it."""
     statements = step(query, queries.validation(query), _STREAM, limited=True)
     for statement in statements["before"]:
