@@ -1,1 +1,1 @@
-"""Kinds of workload. Each is one file: its keys, its tables, its runner, its proofs, its record."""
+"""Kinds of workload, one module or folder each: keys, tables, runner, proofs and record."""

@@ -1,4 +1,4 @@
-"""Which program drives a workload: pgdyno's own, pgbench or HammerDB. All come to the same tables."""
+"""Clients driven by pgdyno's own driver, pgbench or HammerDB, which all fill the same result tables."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class DrivenKind(Clients):
 
 
 def _reaches(server: Server) -> bool:
-    """Whether the engine can do what the connection string asks for."""
+    """True if the engine can do what the connection string asks for."""
     try:
         return server.endpoint is not None
     except InputError:

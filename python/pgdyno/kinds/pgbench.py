@@ -1,4 +1,4 @@
-"""Scripts: pgbench's built-in ones in a mix, and files of the user's in pgbench's language."""
+"""Kind `pgbench`: built-in scripts on its tables, with proofs of the counted work; and script files in pgbench's language."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class Pgbench(OnPgbenchTables):
 
     @property
     def writes(self) -> bool:
-        """Whether one of its scripts does."""
+        """True if one of its scripts does."""
         return bool(self.history_writers)
 
     def native(self) -> dict[str, Any]:

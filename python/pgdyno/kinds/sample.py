@@ -27,7 +27,7 @@ _OF_LOOP = ("clients", "threads", "rate_per_s", "arrivals", "think_ms", "late_ma
 
 
 def keys_given(inputs: Mapping[str, int], sent: int) -> Check:
-    """Whether transactions had keys of this run, by what the engine counted of all that were sent."""
+    """True if transactions had keys of this run, by what the engine counted of all that were sent."""
     not_given, again = inputs["keys_not_given"], inputs["drawn_again"]
     return Check(
         name="keys_given",
@@ -51,7 +51,7 @@ class SampleKind(OfCapture, DrivenKind):
         return self.clients * max(1, len(self.selection.planned().places))
 
     def order(self, server: Server, dilation: int) -> dict[str, Any]:
-        """What is drawn, where it goes, and what the databases say of their keys."""
+        """Transactions to draw, their destinations, and the keys of the databases."""
         return self.selection.document() | {
             "endpoints": self.selection.endpoints(server),
             "keys": self.selection.keys_on(server, dilation),
@@ -59,7 +59,7 @@ class SampleKind(OfCapture, DrivenKind):
         }
 
     def require(self) -> None:
-        """That there is such a capture, with sessions that are asked for."""
+        """Check that the capture exists and has sessions of the selection."""
         self.selection.planned()
 
     def runner(self, shared: Any = None) -> Runner:
@@ -91,7 +91,7 @@ class SampleKind(OfCapture, DrivenKind):
         return replace(outcome, sample=self.drawn_from(outcome.inputs))
 
     def drawn_from(self, inputs: Mapping[str, int]) -> SampleRecord:
-        """What its transactions are drawn from, by what the engine counted."""
+        """Transactions that the sample draws from, as the engine counted them."""
         return SampleRecord(transactions=inputs["read"], left_out=inputs["left_out"], reading=self.selection.reading)
 
     def record(self) -> dict[str, Any]:

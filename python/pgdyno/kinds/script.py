@@ -68,12 +68,12 @@ class Script(OnOwnDatabase, OnPgbenchTables):
 
     @property
     def writes(self) -> bool:
-        """That is not known."""
+        """Unknown, so assume that scripts write."""
         return True
 
     @property
     def sleeps(self) -> bool:
-        """Whether a script waits by itself."""
+        """True if a script waits by itself."""
         return any(_SLEEP.search(file.text) for file in self.files)
 
     def native(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ _QUOTED_CHARACTERS = 80
 _TABLE_MADE = re.compile(r"\bcreate\s+(?:\w+\s+)*?table\s+(?:if\s+not\s+exists\s+)?\"?(\w+)", re.IGNORECASE)
 _UNKNOWN_TABLE = "42P01"
 _UNTYPED = frozenset({"42P18", "42725", "42804", "42883", "22P02", "42601"})
-"""What a parameter without a value may lead to, where the simple protocol sends the value itself: no type, no single function,
+"""Errors that a parameter without a value may cause, where the simple protocol sends the value itself: no type, no single function,
 and a syntax error at a place that takes a constant alone."""
 
 
@@ -177,7 +177,7 @@ def rehearse(spec: Clients, server: Server) -> None:
 def _refused(
     connection: psycopg.Connection[Any], document: dict[str, Any], spec: Clients, made: set[str]
 ) -> str | None:
-    """What the server says against a statement; None where it takes it."""
+    """Error of the server about a statement; None if it accepts it."""
     from psycopg import pq
 
     result = connection.pgconn.prepare(b"", document["text"].encode())

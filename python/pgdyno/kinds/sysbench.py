@@ -1,4 +1,4 @@
-"""Options of sysbench's tests, by the names and with the defaults of 1.0.20. The original and pgdyno's own driver take the same."""
+"""Kind `sysbench`: its OLTP tests with the statements, options and defaults of sysbench 1.0.20. After a run the rows are counted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _USED: dict[str, tuple[str, ...]] = {
     "select_random_points": ("random_points",),
     "select_random_ranges": ("number_of_ranges", "delta"),
 }
-"""Which options the script of a test reads; of the tests that are not here, none."""
+"""Options that the script of a test reads; a test that is not listed reads none."""
 _WITH_SEQUENCE = frozenset({"legacy", "oltp_insert"})
 """The script of 0.5 makes tables with a sequence, and PostgreSQL's side of ``oltp_insert`` draws its ids from one."""
 
@@ -76,9 +76,9 @@ class SysbenchOptions(BaseModel):
     delta: Annotated[int, Field(ge=0, le=2**31 - 1)] = 5
     """Length of such a range beyond its first value."""
     auto_inc: bool = True
-    """Whether the tables' ids have a sequence; those of `legacy` and `oltp_insert` always have."""
+    """True if the tables' ids have a sequence; those of `legacy` and `oltp_insert` always have."""
     create_secondary: bool = True
-    """Whether the tables have an index on `k`."""
+    """True if the tables have an index on `k`."""
 
     def in_use(self, test: str) -> dict[str, int | bool]:
         """Each option that the test or its tables read, with its value."""
@@ -91,7 +91,7 @@ class SysbenchOptions(BaseModel):
         return {name: value for name, value in values.items() if value != fields[name].default}
 
     def refusal(self, test: str) -> str | None:
-        """Why these options do not go with a test; None for options that do."""
+        """Reason why a test does not take these options; None if it does."""
         passed_over = sorted(self.model_fields_set - self.in_use(test).keys())
         if passed_over:
             takes = ", ".join(self.in_use(test))

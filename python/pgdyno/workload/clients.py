@@ -39,9 +39,9 @@ class Clients(Workload):
     command: ClassVar[tuple[str, ...]] = ("drive",)
     """The engine's program that is pgdyno's own driver of this kind."""
     counts_queries: ClassVar[bool] = False
-    """Whether statements are counted beside transactions, as sysbench does."""
+    """True if statements are counted beside transactions, as sysbench does."""
     counts_types: ClassVar[bool] = False
-    """Whether succeeded transactions are recorded by type, because the headline or a proof needs one of them."""
+    """True if succeeded transactions are recorded by type, because the headline or a proof needs one of them."""
 
     engine: Engine | None = None
     """The driver: `native` is pgdyno's own, `pgbench` the original program, `hammerdb` an installed HammerDB for kind `tpcc`. Default: `native`, unless `transactions` are counted."""
@@ -84,7 +84,7 @@ class Clients(Workload):
 
     @property
     def closed(self) -> bool:
-        """Whether clients wait for completions."""
+        """True if clients wait for completions."""
         return self.rate_per_s is None
 
     @property
@@ -137,7 +137,7 @@ class Clients(Workload):
 
     @property
     def counted(self) -> bool:
-        """Whether each client ends after a number of transactions."""
+        """True if each client ends after a number of transactions."""
         return self.transactions is not None
 
     def work_s(self, iops: float, dilation: int = 1, mib_per_s: float = math.inf) -> float:
@@ -189,7 +189,7 @@ class Clients(Workload):
         return self.model_dump(mode="json", include=set(own))
 
     def _of_kind(self) -> Iterator[Refusal]:
-        """What the keys of the kind itself must not say."""
+        """Refusals of the kind's own keys."""
         return iter(())
 
     def _of_loop(self) -> Iterator[Refusal]:

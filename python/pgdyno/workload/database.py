@@ -76,12 +76,12 @@ class DatabaseSource:
 
     @property
     def measured(self) -> bool:
-        """Whether the size is known; of a dump it is estimated."""
+        """True if the size is known; of a dump it is estimated."""
         return self.form in PHYSICAL or self.form in ("server", "kept")
 
     @property
     def size_bytes(self) -> int:
-        """What the restored database will take on its volumes, about."""
+        """Estimate: bytes of the restored database on its volumes."""
         if self.kept is not None:
             return self.kept.size_bytes
         if self.form == "server":
@@ -124,7 +124,7 @@ def source_of(text: str) -> DatabaseSource:
 
 
 def is_connection(text: str) -> bool:
-    """Whether it is written as a connection string."""
+    """True if it is written as a connection string."""
     return "=" in text or text.startswith(("postgres://", "postgresql://"))
 
 
@@ -326,7 +326,7 @@ class DatabaseTable(KeyTable):
 
     @property
     def source(self) -> DatabaseSource:
-        """What ``from`` is. :class:`InputError` when it is nothing."""
+        """Source that ``from`` names. :class:`InputError` if there is none."""
         return source_of(self.from_)
 
     @property
@@ -335,7 +335,7 @@ class DatabaseTable(KeyTable):
         return public_dsn(self.from_) if is_connection(self.from_) else self.from_
 
     def refusals(self) -> Iterator[Refusal]:
-        """What is wrong with its keys, before anything is read."""
+        """Refusals of its keys, before anything is read."""
         if self.name is not None and self.name in ("template0", "template1"):
             yield Refusal("database.name", f"{self.name} is a template of PostgreSQL; choose another name")
         if self.is_kept:
@@ -345,7 +345,7 @@ class DatabaseTable(KeyTable):
 
     @property
     def is_kept(self) -> bool:
-        """Whether ``from`` names a kept database. A source that is not found is reported when its data set is asked for."""
+        """True if ``from`` names a kept database. A source that is not found is reported when its data set is asked for."""
         try:
             return not is_connection(self.from_) and self.source.kept is not None
         except InputError:
@@ -425,12 +425,12 @@ class OwnDatabase:
 
     @property
     def source(self) -> DatabaseSource:
-        """What it is restored from."""
+        """Source of the restored database."""
         return self.table.source
 
     @property
     def size_bytes(self) -> int:
-        """What it takes on its volumes: measured, or estimated from a dump."""
+        """Bytes on its volumes: measured, or estimated from a dump."""
         return self.source.size_bytes
 
     def document(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Fills a database by pgdyno's own engine: parallel COPY, tables equal to those of the originals.
+"""Filling of a database with a workload's tables: by pgdyno's own engine with parallel COPY, or by ``pgbench -i``.
 
 ``pgdyno-engine fill`` makes each table in the transaction of its COPY, with FREEZE. When it fails, or is interrupted,
 it removes what it has made.
@@ -82,7 +82,7 @@ def default_connections() -> int:
 
 
 def described(line: Mapping[str, Any]) -> str:
-    """What a line of progress tells, for a progress bar: rows while they are copied, else what is under way."""
+    """Text of a progress line: rows while they are copied, otherwise the present step."""
     names = list(line["under_way"])
     if "copy" in names or not names:
         rate = f", {line['rows_per_s']:,.0f}/s" if line["rows_per_s"] else ""
@@ -170,7 +170,7 @@ def load(
     try:
         if on_start is not None:
             on_start(process.pid)
-        messages = _follow(process, report)
+        messages = _pgbench_lines(process, report)
         code = process.wait()
     finally:
         if process.poll() is None:
@@ -207,8 +207,8 @@ def step_seconds(line: str) -> dict[str, float]:
     return {name.strip(): float(seconds) for name, seconds in _SECONDS.findall(inside)}
 
 
-def _follow(process: subprocess.Popen[bytes], report: Progress) -> list[str]:
-    """What pgbench says until it ends; of its lines of progress the last."""
+def _pgbench_lines(process: subprocess.Popen[bytes], report: Progress) -> list[str]:
+    """Output of pgbench until it ends, with the last of its progress lines."""
     assert process.stdout is not None
     messages: list[str] = []
     for line in _lines(process.stdout):

@@ -1,4 +1,4 @@
-"""A data set that ``pgdyno generate`` makes as files: its tables, how large they are, and how they are loaded."""
+"""Data sets that ``pgdyno generate`` makes as files, imdb and tpch: their tables, sizes and definitions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 GZIP_SHARE = 0.46
-"""What gzip leaves of generated files at most: 0.44 of imdb's at scale 0.01, 0.451 of tpch's at scale 1."""
+"""Largest share that gzip leaves of generated files: 0.44 of imdb's at scale 0.01, 0.451 of tpch's at scale 1."""
 _ROUNDING = 1e-6
 """How far from a multiple of the step a number may be that was meant to be one."""
 
 
 @dataclass(frozen=True)
 class GeneratedSet:
-    """What a load has to know of it."""
+    """Facts of a data set that a load needs."""
 
     name: str
     """As ``pgdyno generate`` calls it."""
@@ -29,7 +29,7 @@ class GeneratedSet:
     scale_step: float | None = None
     """The least scale, of which all others are multiples. None: any above 0."""
     seeded: bool = True
-    """Whether its values derive from a seed."""
+    """True if its values derive from a seed."""
     engine_options: tuple[str, ...] = ()
     """Options that make the files such that COPY takes them."""
     memory_bytes: int = 0
@@ -49,13 +49,13 @@ class GeneratedSet:
     def arguments(
         self, scale: float, out: Path, files: Iterable[str] = (), *, seed: int | None = None, gzip: bool = False
     ) -> list[str]:
-        """What ``pgdyno-engine generate`` is asked for. A ``seed`` is left out where no value derives from one."""
+        """Arguments of ``pgdyno-engine generate``. A ``seed`` is left out where no value derives from one."""
         texts = [f"--scale={scale!r}", f"--out={out}", *(f"--file={name}" for name in files)]
         texts += [f"--seed={seed}"] if self.seeded else []
         return texts + (["--gzip"] if gzip else [])
 
     def refusal(self, scale: float) -> str | None:
-        """Why there is no such scale; None where there is."""
+        """Reason why there is no such scale; None if there is."""
         if scale > self.scale_most:
             return f"scale = {scale:g}: {self.name} is made at up to {self.scale_most:g}"
         steps = 1 if self.scale_step is None else scale / self.scale_step
@@ -191,7 +191,7 @@ def _tpch_columns(table: str, orderkey: str) -> str:
 
 
 def repeats_suppliers(scale: float) -> bool:
-    """Whether some part has one supplier twice at that scale, as clause 4.2.3 has it; also in crates/dataset/src/tpch/scale.rs."""
+    """True if some part has one supplier twice at that scale, as clause 4.2.3 has it; also in crates/dataset/src/tpch/scale.rs."""
     suppliers = round(10_000 * scale)
     return any(step * (suppliers // 4 + lap) % suppliers == 0 for lap in range(20) for step in (1, 2, 3))
 

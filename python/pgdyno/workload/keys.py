@@ -1,4 +1,4 @@
-"""Tables of keys in an experiment file, and refusals of a key."""
+"""Keys of an experiment file: tables of keys, refusals, and quantities with units (``"512MiB"``, ``"90s"``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Refusal(NamedTuple):
 
 
 def at_key(key: str, message: str) -> PydanticCustomError:
-    """What a check of a whole table raises about one of its keys."""
+    """Error that a check of a whole table raises about one of its keys."""
     return PydanticCustomError("at_key", "{message}", {"key": key, "message": message})
 
 

@@ -1,4 +1,4 @@
-"""What a kind of workload answers. Experiments, worlds and drivers ask it here, and never for its name."""
+"""Base of the kinds of workload: what experiments, worlds and drivers ask of every kind, so that none of them asks for its name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LoadTable(KeyTable):
 
 
 class Workload(KeyTable, ABC):
-    """What PostgreSQL is asked to do, and for how long.
+    """Work for PostgreSQL, and its duration.
 
     `kind` is `pgbench` by default. The other keys depend on it.
     """
@@ -55,16 +55,16 @@ class Workload(KeyTable, ABC):
     blamed: ClassVar[str] = "kind"
     """The key that a refusal of its driver is about."""
     without: ClassVar[str] = ""
-    """Why it lacks keys that most kinds have."""
+    """Reason why it lacks keys that most kinds have."""
     forks: ClassVar[bool] = False
-    """Whether the driver starts processes of its own, whose CPU is counted with it."""
+    """True if the driver starts processes of its own, whose CPU is counted with it."""
     asks_server: ClassVar[bool] = True
-    """Whether it sends statements to a server."""
+    """True if it sends statements to a server."""
     uses_up: ClassVar[bool] = False
-    """Whether a run leaves tables with which another run would not do the same work."""
+    """True if a run leaves tables with which another run would not do the same work."""
 
     kind: str
-    """What is run."""
+    """Kind of work."""
     driver_cpus: str | None = None
     """CPUs of this host for the driver. Default: all."""
     full_check: bool = False
@@ -92,21 +92,21 @@ class Workload(KeyTable, ABC):
         """
 
     def warnings(self, parameters: Mapping[str, str] | None = None) -> Iterator[str]:
-        """What can be run and is rarely meant, said before the first run. ``parameters`` are those that the server is to have beside
+        """Warnings before the first run about a workload that can run but is rarely intended. ``parameters`` are those that the server is to have beside
         its defaults; None of a server that is there already.
         """
         return iter(())
 
     def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
-        """What is wrong with how long it takes, or in a world that is ``dilation`` times slower."""
+        """Refusals that depend on duration or dilation."""
         return iter(())
 
     def refusals_on_existing(self) -> Iterator[Refusal]:
-        """What cannot be done on an existing server."""
+        """Refusals on an existing server."""
         return iter(())
 
     def refusals_on_own(self) -> Iterator[Refusal]:
-        """What cannot be done on a server that pgdyno starts."""
+        """Refusals on a server that pgdyno starts."""
         return iter(())
 
     @abstractmethod
@@ -127,7 +127,7 @@ class Workload(KeyTable, ABC):
         """The tables that it begins with."""
 
     def needed_tables(self) -> Tables | None:
-        """The tables that an existing server must have; None where that is not known, or is found out by the run."""
+        """Tables that an existing server must have; None if that is unknown or only the run finds out."""
         return None
 
     @property
@@ -141,11 +141,11 @@ class Workload(KeyTable, ABC):
         return None
 
     def versions(self) -> dict[str, str]:
-        """What a resumed experiment must find as it was, beside the programs: name -> version."""
+        """Inputs that must be unchanged when an experiment is resumed, besides the programs: name -> version."""
         return {}
 
     def left_by_runs(self, server: Server) -> str:
-        """What earlier runs left in tables that are there, in a sentence; empty if nothing, or if it makes no difference."""
+        """Sentence about rows that earlier runs left in existing tables; empty if they make no difference."""
         return ""
 
     def roles(self, own: str) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ class Workload(KeyTable, ABC):
 
     @property
     def clock_unix_us(self) -> int | None:
-        """What the clock of a server that is started for it shows at the start, microseconds since 1970; None: the host's time."""
+        """Clock of a server started for it, at the start, microseconds since 1970; None: the host's time."""
         return None
 
     def rehearse(self, server: Server) -> None:
@@ -179,12 +179,12 @@ class Workload(KeyTable, ABC):
 
     @property
     def making(self) -> LoadTable:
-        """How its tables are made."""
+        """Options of making its tables."""
         return LoadTable()
 
     @property
     def made_by_engine(self) -> bool:
-        """Whether pgdyno's own loader makes its tables, and not ``pgbench -i``."""
+        """True if pgdyno's own loader makes its tables, and not ``pgbench -i``."""
         return True
 
     @property
@@ -193,18 +193,18 @@ class Workload(KeyTable, ABC):
         return {}
 
     def shared(self, seed: int, progress: Progress, made: dict[Hashable, Any], ending: ExitStack) -> Any:
-        """What all its runs need beside their tables, such as files. ``made`` is shared by all arms; ``ending`` removes it."""
+        """Inputs that all its runs share besides their tables, such as files. ``made`` is shared by all arms; ``ending`` removes it."""
 
     # Runs
 
     @property
     @abstractmethod
     def driver(self) -> str:
-        """What drives it: ``native``, ``pgbench``, ``loader``."""
+        """Driver: ``native``, ``pgbench``, ``loader``."""
 
     @property
     def by_engine(self) -> bool:
-        """Whether pgdyno's engine connects to the server: to drive, or to make the tables."""
+        """True if pgdyno's engine connects to the server: to drive, or to make the tables."""
         return True
 
     @property
@@ -214,22 +214,22 @@ class Workload(KeyTable, ABC):
 
     @property
     def prepares(self) -> bool:
-        """Whether it needs prepared statements that outlive a transaction."""
+        """True if it needs prepared statements that outlive a transaction."""
         return False
 
     @property
     @abstractmethod
     def writes(self) -> bool:
-        """Whether it may change rows; of a user's script that is not known."""
+        """True if it may change rows; of a user's script that is not known."""
 
     @property
     def consent(self) -> str:
-        """What it would send to an existing server only after its user has agreed; empty where naming the server is enough."""
+        """Work that an existing server gets only with the user's consent; empty if naming the server is enough."""
         return ""
 
     @abstractmethod
     def runner(self, shared: Any = None) -> Runner:
-        """What runs it, with what :meth:`shared` made."""
+        """Runner of it, with the inputs of :meth:`shared`."""
 
     @property
     def phases_s(self) -> tuple[float, float]:
@@ -243,12 +243,12 @@ class Workload(KeyTable, ABC):
 
     @property
     def counted(self) -> bool:
-        """Whether it may end before its time, because its transactions are counted."""
+        """True if it may end before its time, because its transactions are counted."""
         return False
 
     @property
     def due_s(self) -> float | None:
-        """How long a run takes if nothing is late, in the subject's seconds; None where that is not decided before the run."""
+        """Seconds of a run if nothing is late, in the subject's time; None if that is not decided before the run."""
         return None
 
     def work_s(self, iops: float, dilation: int = 1, mib_per_s: float = math.inf) -> float:
@@ -262,7 +262,7 @@ class Workload(KeyTable, ABC):
     # What came of it
 
     def with_server_stats(self, server: Server, outcome: Outcome) -> Outcome:
-        """The outcome with what the server says of it, once the driver has ended. The role of ``server`` is a superuser if pgdyno started it."""
+        """The outcome with the server's own statistics, once the driver has ended. The role of ``server`` is a superuser if pgdyno started it."""
         return outcome
 
     def baseline(self, server: Server, *, full: bool = False) -> Any:
@@ -286,12 +286,12 @@ class WithTables(Workload):
     """Keys of the kinds whose tables are filled before the first run."""
 
     manners: ClassVar[tuple[LoadManner, ...]] = ("copy",)
-    """In which its tables can be filled."""
+    """Ways in which its tables can be filled."""
 
     data_to_memory: Annotated[float, Field(gt=0)] | None = None
     """Size of the data with their indexes as a multiple of the instance's memory, instead of `scale`, `rows`, `warehouses` or `scale_factor`, so that the same share is cached as on a larger machine."""
     load: LoadTable = Field(default_factory=LoadTable)
-    """How the data set is filled."""
+    """Options of filling the data set."""
 
     @property
     def making(self) -> LoadTable:
@@ -307,7 +307,7 @@ class WithTables(Workload):
             yield Refusal("load.limited", f"it needs emulated volumes; {fixed}", remove)
 
     def _of_manner(self) -> Iterator[Refusal]:
-        """How its tables are filled."""
+        """Refusals of how its tables are filled."""
         if self.load.manner not in self.manners:
             yield Refusal("load.manner", f'"{self.load.manner}" is for the kinds tpcc and tpch', "omit the key")
         elif self.load.manner == "hammerdb" and self.load.split:
@@ -327,11 +327,11 @@ class OnOwnDatabase(WithTables):
 
     @property
     def size_key(self) -> str:
-        """See :meth:`Workload.size_key`."""
+        """``database.from`` if the user's own database is used."""
         return super().size_key if self.own_database is None else "database.from"
 
     def sized(self, memory_bytes: int) -> Self:
-        """See :meth:`Workload.sized`."""
+        """The size of the user's own database is fixed."""
         return super().sized(memory_bytes) if self.own_database is None else self
 
     @property
@@ -346,7 +346,7 @@ class OnOwnDatabase(WithTables):
         return {} if self.own_database is None else self.own_database.versions()
 
     def _of_restored(self, database: DatabaseTable) -> Iterator[Refusal]:
-        """What does not go with a database of the user's instead of tables that are filled."""
+        """Refusals of keys of filled tables, if the user's own database is used."""
         for key in ("connections", "split", "foreign_keys"):
             if key in self.load.model_fields_set:
                 yield Refusal(

@@ -1,4 +1,4 @@
-"""Runs pgdyno's own driver, ``pgdyno-engine drive``: together with a run's probes, or alone."""
+"""Runs of pgdyno's own driver, ``pgdyno-engine drive``: one process, or several whose figures are added up."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _UNTOLD = {"count": 0}
 
 
 def merged(parts: Sequence[DriverOutput]) -> DriverOutput:
-    """What one driver would have said; each part has its summary, and all began at the same instant."""
+    """Output of one driver with the whole load; each part has its summary, and all began at the same instant."""
     readies = [part.ready for part in parts]
     ready = readies[0] | {
         "clients": sum(ready["clients"] for ready in readies),
@@ -109,7 +109,7 @@ def _summary(summaries: Sequence[Line]) -> Line:
 
 
 def _first(summaries: Sequence[Line], name: str) -> Any:
-    """What the first of them says that says something."""
+    """First of them that is not None."""
     return next((summary[name] for summary in summaries if summary[name] is not None), None)
 
 
@@ -149,7 +149,7 @@ def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 LEAD_MS = 250
 """Between giving the instant and the instant: a driver needs less than a millisecond, on a busy machine some tens of them."""
 _PROBES_S = 120.0
-"""What lies between the last driver's connections and the instant: the probes begin."""
+"""Seconds from the last driver's connections to the instant: the probes begin."""
 
 
 @dataclass(frozen=True)
@@ -164,17 +164,17 @@ class LostDriver:
 
 @dataclass(frozen=True)
 class MergedOutput:
-    """What all drivers said."""
+    """Output of all drivers."""
 
     parts: Mapping[str, DriverOutput]
     """By the name of the driver."""
     output: DriverOutput
-    """As one driver would have said it."""
+    """Merged as the output of one driver."""
     shares: Sequence[DriverShare]
     lost: LostDriver | None = None
     """The first one; then the figures are not used."""
     hosts: Mapping[str, DriverHostRecord] = field(default_factory=dict)
-    """Where each ran, by its name; empty where that was here."""
+    """Host of each driver, by its name; empty on this host."""
 
     def outcome(self, whole: Outcome, spec: Clients, clock: SubjectClock) -> Outcome:
         """The run, from what the figures of all come to: with each driver by its name, and whether all lasted."""
@@ -237,12 +237,12 @@ class Drivers:
 
     @property
     def ready(self) -> Line:
-        """What the first one said when it was ready; all begin at the same instant."""
+        """Line of the first driver when it was ready; all begin at the same instant."""
         return self._drivings[0].output.ready
 
     @property
     def outputs(self) -> list[DriverOutput]:
-        """What each said."""
+        """Output of each driver."""
         return [driving.output for driving in self._drivings]
 
     def begin(self, lead_ms: int = LEAD_MS) -> None:
@@ -395,7 +395,7 @@ def span_of(ready: Line, warmup_ms: int, measure_ms: int) -> ClientPhases:
 
 
 def shown(span: ClientPhases, progress: Progress, dilation: int = 1) -> Callable[[dict[str, Any]], None]:
-    """What tells ``progress`` how far it is when the driver has told a second; TPS in the subject's time."""
+    """Callback that shows ``progress`` for each second of the driver; TPS in the subject's time."""
 
     def on_line(line: dict[str, Any]) -> None:
         share = (line["end_ns"] - span.bench_ns) / (span.end_ns - span.bench_ns)

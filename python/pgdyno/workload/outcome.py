@@ -1,4 +1,4 @@
-"""What a run of any driver comes to: the same tables, accounts and checks, so that engines can be compared."""
+"""Outcome of a run, the same for every driver: tables, accounts and checks; and of filling tables. Shares of several drivers."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ class LoadStep:
     end_ns: int
     """CLOCK_MONOTONIC, as in all records."""
     rows: int
-    """That were copied."""
+    """Rows copied."""
 
 
 @dataclass(frozen=True)
 class LoadMoment:
-    """How far it was."""
+    """Progress of a load at an instant."""
 
     t_ns: int
     rows: int
-    """That had been sent."""
+    """Rows sent so far."""
     bytes: int
     """Bytes of those rows, as sent to COPY."""
 
 
 @dataclass(frozen=True)
 class LoadOutcome:
-    """What loading took, and what is there now."""
+    """Times and rows of a load."""
 
     seconds: dict[str, float]
     """By step, in which at least one session was at it; of pgbench by its own words: ``client-side generate``,
@@ -99,10 +99,10 @@ class RemoteHost(Protocol):
         """Start a driver there; it is not ready yet. Its standard error goes to ``log``, here."""
 
     def clock_ns(self) -> int:
-        """What CLOCK_MONOTONIC shows there, for every program. :class:`~pgdyno.base.errors.HostError` where it does not answer."""
+        """CLOCK_MONOTONIC of that host, for every program. :class:`~pgdyno.base.errors.HostError` where it does not answer."""
 
     def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
-        """What the host is, and how far it is from the server that the driver's document names."""
+        """Facts of the host, and its round trip to the server that the driver's document names."""
 
 
 WHOLE = (1,)
@@ -111,10 +111,10 @@ WHOLE = (1,)
 
 @dataclass(frozen=True)
 class DriverShare:
-    """What one of several drivers has of a load."""
+    """Share of a load for one of several drivers."""
 
     name: str
-    """What it is called in records and findings: ``driver 2``, or its host's name."""
+    """Name in records and findings: ``driver 2``, or its host's name."""
     clients: int
     clients_before: int
     """Clients of the drivers before it: its own are numbered from there."""
@@ -167,7 +167,7 @@ def divided(count: int, weights: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """Outcome of a run."""
 
     phases: tuple[RunPhase, ...]
     """warmup and measure."""
@@ -200,21 +200,21 @@ class Outcome:
     drivers: Mapping[str, DriverRecord] = field(default_factory=dict)
     """Each of several drivers that shared the load, by its name; ``driver`` is all together. Empty for one."""
     inputs: Mapping[str, int] = field(default_factory=dict)
-    """What clients asked for since the driver began, where a workload counts it: ``payments_by_name``."""
+    """Inputs that clients drew since the driver began, if a workload counts it: ``payments_by_name``."""
     bulk_load: BulkLoadRecord | None = None
-    """What was loaded; None of other workloads."""
+    """Outcome of a load; None for other kinds."""
     moments: pa.Table | None = None
     """``workload/bulk_load`` of a load."""
     streams: StreamsRecord | None = None
-    """What streams of queries came to; None of other workloads."""
+    """Outcome of streams of queries; None for other kinds."""
     query_rows: pa.Table | None = None
     """``workload/query`` of streams of queries."""
     replay: ReplayRecord | None = None
-    """What a replay came to; None of other workloads."""
+    """Outcome of a replay; None for other kinds."""
     replay_seconds: pa.Table | None = None
     """``workload/replay`` of a replay."""
     sample: SampleRecord | None = None
-    """What the transactions of a sample were drawn from; None of other workloads."""
+    """Transactions that a sample was drawn from; None for other kinds."""
 
     @property
     def tps(self) -> float:
@@ -246,7 +246,7 @@ def _ignore(*_: object) -> None:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """How long a driver runs, where it runs, and which callbacks it calls."""
+    """Duration, place and callbacks of a driver's run."""
 
     duration_s: float
     """Length of the measure phase, in the time of ``clock``, as all times here and those of the outcome."""
@@ -266,7 +266,7 @@ class RunRequest:
     progress: Progress = _ignore
     """Called about once a second."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """What libpq needs beside the connection string."""
+    """Environment of libpq in addition to the connection string."""
     prefix: Sequence[str] = ()
     """A command that runs the driver: ``taskset -c 1``."""
 

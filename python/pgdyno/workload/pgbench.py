@@ -61,7 +61,7 @@ class TransactionLog:
     """Tries after the first one, all transactions together."""
 
     def __len__(self) -> int:
-        """How many transactions there are."""
+        """Number of transactions."""
         return len(self.end_ns)
 
     def on(self, clock: SubjectClock) -> TransactionLog:
@@ -211,7 +211,7 @@ def throughput_table(log: TransactionLog, edges: np.ndarray[Any, Any], scripts: 
 
 
 _GRACE_S = 60.0
-"""How long pgbench may take to end after its time is up: a transaction may wait for a slow volume."""
+"""Seconds that pgbench may take to end after its time is up: a transaction may wait for a slow volume."""
 _EDGE_S = 0.1
 """Measuring ends at least this long before pgbench stops, so that the load is whole until then."""
 _PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+|NaN) ms")
@@ -219,7 +219,7 @@ _PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+|NaN) ms
 
 @dataclass
 class RunTimeline:
-    """When things happened, in nanoseconds of CLOCK_MONOTONIC."""
+    """Instants of a run, in nanoseconds of CLOCK_MONOTONIC."""
 
     started_ns: int
     stops_ns: int
@@ -341,7 +341,7 @@ _CONNECT_MAX_S = 30.0
 
 
 def refusal(server: Server, env: Mapping[str, str] | None = None) -> str | None:
-    """Why the server's pgbench cannot connect to it although pgdyno's libpq can; None if it can.
+    """Reason why the server's pgbench cannot connect to it although pgdyno's libpq can; None if it can.
 
     It is tried, with a script that asks for nothing: the program may be built without TLS, or its libpq be too old for a
     keyword.

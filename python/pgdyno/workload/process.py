@@ -1,4 +1,4 @@
-"""Drivers at work: processes of ``pgdyno-engine drive``, which are started, get an instant to begin at, are read, and are ended."""
+"""Processes that do a run's work, ``pgdyno-engine drive`` and helpers in Python: started, given an instant to begin, read, and ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..results.record import ClockRecord
 from .outcome import RemoteHost
 
 LOGIN_S = 6.0
-"""What the log-in of a client takes at most: six round trips (TCP, TLS, SCRAM) of a second each (``client.rtt_ms``).
+"""Longest log-in of a client: six round trips (TCP, TLS, SCRAM) of a second each (``client.rtt_ms``).
 They come one after the other."""
 LOST_S = 1.0
 """When a driver is lost, the others may end their transactions for this time; then they are killed. Their figures are not used, and
@@ -48,7 +48,7 @@ class Alarm:
 
 
 def start_s(document: Mapping[str, Any], dilation: int = 1) -> float:
-    """How long a driver takes at most until all its clients are connected; a round trip is ``dilation`` times as long as it is said to be.
+    """Longest time of a driver until all its clients are connected; a round trip is ``dilation`` times as long as it is said to be.
 
     One that reads a capture first takes ``reading_s`` more.
     """
@@ -98,7 +98,7 @@ class DriverProcess:
         """When it is killed."""
         self.output = DriverOutput({})
         self.ended = False
-        """Whether it has closed its output."""
+        """True if it has closed its output."""
         self.ended_ns = 0
         """When that was; CLOCK_MONOTONIC."""
         self.lost: PgdynoError | None = None
@@ -184,7 +184,7 @@ class DriverProcess:
 
     @property
     def broke_off(self) -> bool:
-        """Whether it ended before its time, by what happened to it or by a statement that the server refused."""
+        """True if it ended before its time, by what happened to it or by a statement that the server refused."""
         summary = self.output.summary
         return self.lost is not None or (summary is not None and summary["ended_by"] is not None)
 
@@ -246,7 +246,7 @@ class DriverProcess:
             self._engine.close_stdin()
 
     def _clock(self) -> int:
-        """What the CLOCK_MONOTONIC of a driver of this machine shows, which may be in a time namespace."""
+        """CLOCK_MONOTONIC of a driver on this machine, which may be in a time namespace."""
         pipe, self._asked = self._engine.process.stdin, self._asked + 1
         assert pipe is not None
         try:
@@ -325,14 +325,14 @@ _START_S = 60.0
 
 @dataclass(frozen=True)
 class Words:
-    """What its errors call it."""
+    """Name in its errors."""
 
     process: str
     """``the loader``."""
     work: str
     """``the load``."""
     late_remedy: str
-    """What to do when the work takes too long."""
+    """Remedy when the work takes too long."""
 
 
 class HelperProcess:
@@ -397,7 +397,7 @@ class HelperProcess:
         yield from self._lines(limit_s)
 
     def failure(self, limit_s: float) -> PgdynoError:
-        """Why it ended before its time."""
+        """Reason why it ended early."""
         if self._error is not None:
             return PgdynoError(self._error["message"], remedy=self._error["remedy"])
         if self._late.is_set():

@@ -1,4 +1,4 @@
-"""What a workload needs of a server."""
+"""Server as workloads see it, environment of its pgbench, and counts of its rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Binaries(Protocol):
-    """Where PostgreSQL's programs are."""
+    """Directory of PostgreSQL's programs."""
 
     @property
     def bin_dir(self) -> Any:
@@ -33,7 +33,7 @@ class Server(Protocol):
 
     @property
     def endpoint(self) -> Endpoint:
-        """How the engine reaches it. :class:`InputError` if the engine cannot do what the connection string asks for."""
+        """Endpoint for the engine. :class:`InputError` if the engine cannot do what the connection string asks for."""
 
     @property
     def binaries(self) -> Binaries:

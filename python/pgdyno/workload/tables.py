@@ -1,4 +1,4 @@
-"""The tables that a workload begins with: how many rows they have, and what they take on a volume."""
+"""Tables that a workload begins with: their rows, their size on a volume, their checks, and the schema that HammerDB builds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _KEY_ENTRIES_PER_PAGE = 366
 _SECONDARY_BYTES_PER_ROW = 10
 """The index on ``k``: equal values share an entry. Measured at 100,000 rows: 10 bytes (special) to 20 (uniform)."""
 _TABLE_BYTES_LEAST = 64 << 10
-"""What a table takes however few its rows are: maps of free space and visibility, the indexes' first pages."""
+"""Bytes of a table without rows: maps of free space and visibility, the indexes' first pages."""
 STORED_PER_INPUT_BYTE = 2.6
 """Bytes of tables and indexes for each byte of a file: 1.28 of the heap and 1.3 of three indexes that are kept (measured, rows of
 98 bytes); room that is asked for must suffice with indexes."""
@@ -96,7 +96,7 @@ class PgbenchTables:
         return f"scale {self.scale}"
 
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
-        """What is wrong with tables just loaded: there is nothing to ask but the counts, which the loader compares."""
+        """Faults of tables just loaded: nothing beyond the counts, which the loader compares."""
         return ()
 
 
@@ -108,15 +108,15 @@ class SysbenchTables:
     filling_bytes: ClassVar[int] = 0
 
     count: int
-    """How many tables."""
+    """Number of tables."""
     rows_each: int
     """Rows of each."""
     auto_inc: bool = True
-    """Whether ids have a sequence; always so in the legacy script."""
+    """True if ids have a sequence; always so in the legacy script."""
     secondary_index: bool = True
-    """Whether there is an index on ``k``."""
+    """True if there is an index on ``k``."""
     keys: Keys = "special"
-    """How ``k`` is drawn: sysbench's ``--rand-type``."""
+    """Distribution of ``k``: sysbench's ``--rand-type``."""
 
     @property
     def rows(self) -> dict[str, int]:
@@ -174,7 +174,7 @@ class TpccTables:
 
     @property
     def built(self) -> bool:
-        """Whether HammerDB has built them."""
+        """True if HammerDB has built them."""
         return self.schema == PUBLIC
 
     @property
@@ -190,7 +190,7 @@ class TpccTables:
 
     @property
     def comment(self) -> str:
-        """What the schema's comment says, by which tables are recognised that are there already."""
+        """Comment of the schema, by which existing tables are recognised."""
         return f"pgdyno: derived from TPC-C; profile {self.profile}, {self.warehouses} warehouses, {self.routines}"
 
     def document(self) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class TpchTables:
 
     @property
     def built(self) -> bool:
-        """Whether HammerDB has built them."""
+        """True if HammerDB has built them."""
         return self.schema == PUBLIC
 
     @property
@@ -248,7 +248,7 @@ class TpchTables:
 
     @property
     def comment(self) -> str:
-        """What the schema's comment says, by which tables are recognised that are there already."""
+        """Comment of the schema, by which existing tables are recognised."""
         return f"pgdyno: derived from TPC-H; profile {self.profile}, scale factor {self.scale_factor:.6g}"
 
     def document(self) -> dict[str, Any]:
@@ -278,7 +278,7 @@ class BulkTables:
 
     @property
     def size_bytes(self) -> int:
-        """What they will take when they are loaded, with their indexes, about."""
+        """Estimate: bytes on the volume after the load, with indexes."""
         return round(self.input_bytes * STORED_PER_INPUT_BYTE)
 
     def __str__(self) -> str:
@@ -289,7 +289,7 @@ class BulkTables:
 SchemaTables = TpccTables | TpchTables
 """Tables in a schema of their own, which says in its comment what they are."""
 Tables = PgbenchTables | SysbenchTables | SchemaTables
-"""What is filled before a run."""
+"""Tables that are filled before a run."""
 
 
 def scale_for(size_bytes: float, fillfactor: int = 100) -> int:

@@ -1,4 +1,4 @@
-"""What HammerDB says while it runs: the lines of its virtual users, of its monitor and of its transaction counter (4.12 to 6.0)."""
+"""Output of HammerDB (4.12 to 6.0): lines of its virtual users, its monitor and its transaction counter, for TPROC-C and TPROC-H."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class HammerdbOutput:
     """All that a run has said so far; instants are CLOCK_MONOTONIC of the host, when a line arrived."""
 
     hide: Callable[[str], str] = str
-    """What takes secrets out of lines that are repeated."""
+    """Function that takes secrets out of repeated lines."""
     planned_s: float = 0.0
-    """How long it is to take from the ramp-up on."""
+    """Planned seconds from the ramp-up on."""
     version: str | None = None
     bench_ns: int = 0
     """When its users had been let go; 0 until then."""
@@ -57,7 +57,7 @@ class HammerdbOutput:
     finished: Counter[str] = field(default_factory=Counter)
     """Users, the monitor among them, by SUCCESS and FAILED."""
     wrong: list[str] = field(default_factory=list)
-    """What ended users early, or made it run something else than it was asked for."""
+    """Lines about users that ended early, or about a run other than the one ordered."""
     failed: Counter[str] = field(default_factory=Counter)
     """Transactions that the server refused, by type."""
     failed_measured: Counter[str] = field(default_factory=Counter)
@@ -65,12 +65,12 @@ class HammerdbOutput:
 
     @property
     def whole(self) -> bool:
-        """Whether it came to a result."""
+        """True if it came to a result."""
         return self.nopm is not None and self.begin_ns > 0 and self.end_ns > 0
 
     @property
     def words(self) -> str:
-        """What it does, by its transaction counter; empty before its users were let go."""
+        """Phase and rate of its transaction counter; empty before its users began."""
         if not self.bench_ns:
             return ""
         tpm = f"{self.counters[-1][1]:,} TPM of the server" if self.counters else "starting"
@@ -154,7 +154,7 @@ class RefreshTiming:
 
 @dataclass(frozen=True)
 class Mean:
-    """What HammerDB says at the end of a set of queries."""
+    """Geometric mean that HammerDB prints at the end of a set of queries."""
 
     user: int
     query_set: int
@@ -168,9 +168,9 @@ class QueriesOutput:
     """All that a run has said so far; instants are CLOCK_MONOTONIC of the host, when a line arrived."""
 
     hide: Callable[[str], str] = str
-    """What takes secrets out of lines that are repeated."""
+    """Function that takes secrets out of repeated lines."""
     planned: int = 0
-    """How many queries its users are to ask."""
+    """Queries that its users are to send."""
     users: int = 1
     version: str | None = None
     begin_ns: int = 0
@@ -185,7 +185,7 @@ class QueriesOutput:
     finished: Counter[str] = field(default_factory=Counter)
     """Users by SUCCESS and FAILED."""
     wrong: list[str] = field(default_factory=list)
-    """What ended users early, or made it run something else than it was asked for."""
+    """Lines about users that ended early, or about a run other than the one ordered."""
     _sets: Counter[int] = field(default_factory=Counter)
     """User -> sets of queries that it completed."""
     _asking: dict[int, RunningQuery] = field(default_factory=dict)
@@ -193,7 +193,7 @@ class QueriesOutput:
 
     @property
     def words(self) -> str:
-        """What it does; empty before it began."""
+        """Queries that are done, and the last one; empty before it began."""
         if not self.begin_ns:
             return ""
         done = [query for query in self.queries if query.end_ns]
@@ -201,7 +201,7 @@ class QueriesOutput:
         return f"{len(done):,} of {self.planned:,} queries{last}"
 
     def share(self, t_ns: int) -> float:
-        """How far it is, by the number of queries."""
+        """Progress, in queries."""
         return min(1.0, sum(query.end_ns > 0 for query in self.queries) / max(1, self.planned))
 
     def take(self, line: str, t_ns: int) -> None:

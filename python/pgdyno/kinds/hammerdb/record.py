@@ -1,4 +1,4 @@
-"""HammerDB's time profile: calls, percentiles and sums of each type of transaction, from the first to the last of a run.
+"""Outcome of a run that HammerDB drove, from its output and its time profile: the tables that every driver fills.
 
 It keeps no distribution, and its ramp-up is in all of its figures. What is made of it here has its percentiles and its sum
 exactly, and nothing in between.
@@ -94,13 +94,13 @@ class Profile:
     """The summary over all users."""
 
     users: int
-    """That reported their times."""
+    """Users that reported their times."""
     times: Mapping[str, TransactionTimes]
     """By type of transaction."""
 
     @property
     def complete(self) -> bool:
-        """Whether each type is there."""
+        """True if each type is there."""
         return set(self.times) == set(PROCEDURES.values())
 
 
@@ -154,7 +154,7 @@ SECOND_NS: Final = 1_000_000_000
 LATE_MAX: Final = 0.02
 """Share of the measured minutes by which they may be longer: HammerDB divides by whole minutes, so its figures are off by as much."""
 _LATE_S: Final = 0.5
-"""What may come of it in any case: lines arrive a little later than they were written."""
+"""Seconds that are allowed in any case: lines arrive a little later than they were written."""
 _NAMES: Final = tuple(name for name, _ in MIX)
 
 

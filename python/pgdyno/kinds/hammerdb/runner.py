@@ -1,4 +1,4 @@
-"""HammerDB as a process: started with a private script in its own folder, heard line by line, and ended with its sessions."""
+"""Process of an installed HammerDB, for TPROC-C and TPROC-H: started with a private script in its own folder, read line by line, ended with its sessions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application
 
 
 class LineParser(Protocol):
-    """What is made of the lines of a run; instants are CLOCK_MONOTONIC of the host."""
+    """Parser of a run's lines; instants are CLOCK_MONOTONIC of the host."""
 
     begin_ns: int
     """When it began to measure; 0 until then."""
@@ -47,14 +47,14 @@ class LineParser(Protocol):
     closed_ns: int
     """When its output ended, or it was ended."""
     wrong: list[str]
-    """What ended users early, or made it run something else than it was asked for."""
+    """Lines about users that ended early, or about a run other than the one ordered."""
 
     @property
     def words(self) -> str:
-        """What it does at the moment; empty before it began."""
+        """Present phase; empty before it began."""
 
     def share(self, t_ns: int) -> float:
-        """How far it is, from 0 to 1."""
+        """Progress, from 0 to 1."""
 
     def take(self, line: str, t_ns: int) -> None:
         """One line, without its end."""

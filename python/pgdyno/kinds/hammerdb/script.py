@@ -1,4 +1,4 @@
-"""The script that HammerDB's command line gets: its settings, then the order to run.
+"""Script for HammerDB's command line, for TPROC-C and TPROC-H: settings, then the order to run.
 
 It has the password, which HammerDB reads from nowhere else. So it is private, lies in a folder that is removed whatever happens,
 and removes itself as soon as it has been read. Keys: ``config/postgresql.xml`` of HammerDB 4.12 and 6.0.
@@ -24,13 +24,13 @@ _COUNTER_S: Final = 1
 _DELAY_MS: Final = 500
 """From the start of a user to that of the next: its default."""
 _SAYABLE = re.compile(r"""[^\s"'\\\[\]{}$;#]*""")
-"""What reaches the server as it is: HammerDB puts the words into Tcl, then into a list, and that into a connection string."""
+"""Characters that reach the server unchanged: HammerDB puts the words into Tcl, then into a list, and that into a connection string."""
 
 _SETS_PASSWORD = re.compile(r"pg_(tpch_)?(superuser)?pass\b")
 
 
 class ScriptOptions(Protocol):
-    """What HammerDB takes of a workload of kind `tpcc`."""
+    """Options of a `tpcc` workload that HammerDB takes."""
 
     @property
     def clients(self) -> int:
@@ -46,16 +46,16 @@ class ScriptOptions(Protocol):
 
     @property
     def all_warehouses(self) -> bool:
-        """Whether each user draws a warehouse for each transaction."""
+        """True if each user draws a warehouse for each transaction."""
 
     @property
     def keying(self) -> bool:
-        """Whether users key in and think."""
+        """True if users key in and think."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """Where HammerDB's sessions connect, and as whom."""
+    """Login of HammerDB's sessions."""
 
     host: str
     port: int

@@ -33,7 +33,7 @@ class LoadKind(Workload):
     kind: Literal["load"] = "load"
     """A load that is measured."""
     bulk: BulkTable = Field(default_factory=lambda: BulkTable.model_validate({}))
-    """What is loaded, and how."""
+    """Files to load, and options of the load."""
 
     @property
     def driver(self) -> str:
@@ -55,7 +55,7 @@ class LoadKind(Workload):
         return self.bulk.input_bytes() / _BYTES_PER_S
 
     def require(self) -> None:
-        """That there are such files."""
+        """Check that the files exist."""
         self.bulk.sources()
 
     def data_set(self) -> BulkTables:

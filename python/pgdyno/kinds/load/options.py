@@ -1,4 +1,4 @@
-"""The table ``[workload.bulk]``: which files a load brings into empty tables, and how. That load is what is measured."""
+"""The table ``[workload.bulk]``: the files that a measured load brings into empty tables, and its options."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class BulkTable(BaseModel):
     scale: Annotated[float, Field(gt=0, le=1000)] = 0.01
     """Size of generated files: 1 is 204 million rows, 9.5 GB, of `imdb` (up to 10), and 8.7 million rows, 1.1 GB, of `tpch` (0.001 to 1000)."""
     gzip: bool = False
-    """Whether generated files are compressed."""
+    """Compress generated files."""
     tables: tuple[str, ...] = ()
-    """Which tables of generated files are loaded, for example `title_principals` or `lineitem`. Default: all."""
+    """Tables of generated files to load, for example `title_principals` or `lineitem`. Default: all."""
     definitions: Annotated[SqlFile | None, WithJsonSchema({"type": ["string", "object"]})] = None
     """An SQL file, relative to the experiment file, that creates the tables with their keys and indexes before the load. Default: files of `imdb` go into tables of text columns, those of `tpch` into tables with the types of the specification, others into tables by their header and a sample."""
     order: Order = "one-after-another"
@@ -72,16 +72,16 @@ class BulkTable(BaseModel):
     chunk_bytes: Bytes | None = Field(None, alias="chunk")
     """Bytes of a file for one COPY and one commit. Default: that of `pgdyno load`."""
     tuned: bool = True
-    """What makes `pgdyno load` fast: commits do not wait for the disk, autovacuum is off for the tables, indexes are handled as `indexes` says. `false`: plain COPY."""
+    """Use the settings that make `pgdyno load` fast: commits do not wait for the disk, autovacuum is off for the tables, indexes are handled as `indexes` says. `false`: plain COPY."""
     indexes: Literal["auto", "keep", "rebuild"] = "auto"
-    """Whether indexes are dropped and rebuilt: if that is faster, never, or always."""
+    """Drop indexes and rebuild them: if that is faster, never, or always."""
     vacuum: bool = True
     """VACUUM and ANALYZE each table after loading, as `pgdyno load` does; this is part of the measurement."""
     timeout_s: Annotated[Seconds, Field(gt=0)] = Field("1h", alias="timeout", validate_default=True)
-    """How long a load may take before it is cancelled with an error."""
+    """Longest time that a load may take before it is cancelled with an error."""
 
     def refusal(self) -> str | None:
-        """Why the keys do not go together; None for a load that can be made."""
+        """Reason why the keys cannot be combined; None if they can."""
         return next(self._refusals(), None)
 
     def _refusals(self) -> Iterator[str]:

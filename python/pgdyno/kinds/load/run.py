@@ -1,4 +1,4 @@
-"""What the loader's process has said, and the outcome that it makes."""
+"""Runner of a load: it starts the loader's process, reads its lines and makes the run's outcome of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _TableProgress:
 
 
 class LoaderOutput:
-    """What the loader's process has said."""
+    """Output of the loader's process."""
 
     def __init__(self, files: Sequence[Files]) -> None:
         self._files = {file.table: file for file in files}
@@ -58,7 +58,7 @@ class LoaderOutput:
 
     @property
     def share(self) -> float:
-        """How far it is, by the bytes of the files."""
+        """Progress, in bytes of the files."""
         whole = max(1, sum(self._sizes.values()))
         return sum(self._shares[table] * size for table, size in self._sizes.items()) / whole
 
@@ -86,7 +86,7 @@ class LoaderOutput:
         self.words = f"{rows:,} rows, {table}, limit: {event['limit']}"
 
     def outcome(self, bulk: BulkTable, begin_ns: int, end_ns: int, clock: SubjectClock) -> Outcome:
-        """What the run came to, in the time of ``clock``."""
+        """Outcome of the run, in the time of ``clock``."""
         done = {table: course.loaded for table, course in self._courses.items()}
         rows = sum(int(loaded["rows_loaded"]) for loaded in done.values())
         account = record.Account(scheduled=rows, skipped=0, succeeded=rows, failed=0)
@@ -154,7 +154,7 @@ class LoaderOutput:
         ]
 
     def _checks(self) -> Iterator[record.Check]:
-        """That every row of a file that was made here came in; the loader itself has held its ledger against the files."""
+        """Check that every row of a generated file was loaded; the loader itself compares its ledger to the files."""
         known = {table: file.rows for table, file in self._files.items() if file.rows is not None}
         loaded = {table: int(course.loaded["rows_loaded"]) for table, course in self._courses.items()}
         wrong = [f"{table}: {loaded[table]:,} of {rows:,}" for table, rows in known.items() if loaded[table] != rows]
@@ -230,10 +230,10 @@ class BulkLoadRunner:
         """The input of the process."""
         return {
             "parallel": self.bulk.order == "parallel",
-            "loads": [self._document(file, server.dsn) for file in self.files],
+            "loads": [self._loader_options(file, server.dsn) for file in self.files],
         }
 
-    def _document(self, files: Files, dsn: str) -> dict[str, Any]:
+    def _loader_options(self, files: Files, dsn: str) -> dict[str, Any]:
         """The fields of :class:`pgdyno.loader.Asked` for one table. What is not said is as in `pgdyno load`."""
         bulk = self.bulk
         document: dict[str, Any] = {

@@ -1,1 +1,1 @@
-"""Replays: which part of a capture is sent, where each session goes, and the process that sends it."""
+"""Kind `replay`: the selection from a capture, the destinations of its sessions, and the process that sends it."""

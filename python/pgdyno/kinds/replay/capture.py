@@ -1,4 +1,4 @@
-"""What pg_stat_statements has counted of each statement, and what of it is between two times."""
+"""Statements of a capture: counts of pg_stat_statements, and rows of COPY FROM STDIN, which no log has."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _comment_end(text: str, at: int) -> int:
 
 
 def shape_of(text: str) -> str:
-    """What statements of several servers are compared by: a parameter, a constant and a list of them are one ``?``.
+    """Key by which statements of several servers are compared: a parameter, a constant and a list of them are one ``?``.
 
     PostgreSQL 18 writes a list of constants as ``$1 /*, ... */``, and others write all of them.
     """
@@ -177,7 +177,7 @@ def shape_of(text: str) -> str:
 
 @dataclass(frozen=True)
 class Counts:
-    """What a statement did."""
+    """Work of a statement."""
 
     calls: int
     rows: int
@@ -238,7 +238,7 @@ def _counts(document: Mapping[str, Any]) -> Counts:
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 Copied = Literal["left_out", "made"]
-"""What becomes of a COPY whose rows are not in the capture."""
+"""Treatment of a COPY whose rows are not in the capture."""
 VALUES_MAX = 200
 """Values of a column that are read from its table where it has no statistics, as json has none."""
 BESIDE = 1_000_000

@@ -1,4 +1,4 @@
-"""Kinds that send what an application asked its server, from a capture, to a copy of its database."""
+"""Kind `replay`, and the base of kinds that send statements of a capture to a copy of its database."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class OfCapture(OnOwnDatabase):
     clock: Clock = "capture"
     """`capture`: the server's clock is set to the time at which the captured part began, so that `now()` finds what it found in production; `now`: it has the host's time."""
     allow_outside: tuple[Name, ...] = ()
-    """What the statements may reach outside their databases, by the names that the refusal prints, for example `extension:dblink`. Default: nothing, and a database with a way out is refused; a restored one loses its foreign servers first."""
+    """Ways out of their databases that statements may use, named as in the refusal, for example `extension:dblink`. Default: nothing, and a database with a way out is refused; a restored one loses its foreign servers first."""
 
     accept_losses: bool = False
-    """Whether runs are valid although the capture lacks more than 1 % of the statements that its log had: passwords, entries that are cut, lines that are missing. They are in the account all the same."""
+    """Accept runs although the capture lacks more than 1 % of the statements that its log had: passwords, entries that are cut, lines that are missing. They are in the account all the same."""
 
     @property
     def selection(self) -> ReplaySelection:
-        """What of the capture is sent."""
+        """Selection of the capture to send."""
         return ReplaySelection(
             capture=self.capture,
             users=self.users,
@@ -107,7 +107,7 @@ class OfCapture(OnOwnDatabase):
 
     @property
     def writes(self) -> bool:
-        """That is the application's."""
+        """Unknown, so assume that the application writes."""
         return True
 
     def roles(self, own: str) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class OfCapture(OnOwnDatabase):
             yield Refusal("clock", "only a server that pgdyno starts can have another time", "remove the key")
 
     def _of_capture(self) -> Iterator[Refusal]:
-        """What is missing, or does not go together."""
+        """Refusals of keys that are missing or cannot be combined."""
         if (wrong := wrong_name(self.allow_outside)) is not None:
             yield Refusal("allow_outside", f"{wrong} names nothing that a replay could reach", NAMES)
         yield from self._of_manner()
@@ -194,21 +194,21 @@ class ReplayKind(OfCapture):
     stats: tuple[Name, Name] | None = None
     """Two files of `pgdyno capture stats`, from before the capture and after it: each statement's calls, rows, WAL and blocks are compared with production's. Default: they are not compared."""
     copied: Copied = Field("left_out", alias="copy")
-    """What becomes of COPY FROM STDIN from a log, which has no rows: `left_out`; or `made`: by the statistics of the table's columns, as many rows as production counted (needs stats). Rows of a recording are sent as they were."""
+    """COPY FROM STDIN from a log, which has no rows: `left_out`, or `made`: as many rows as production counted, with values from the statistics of the table's columns (needs stats). Rows of a recording are sent as they were."""
     speed: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
-    """How many captured seconds are sent in one."""
+    """Playback speed: 2 replays twice as fast."""
     pace: Pace = "due"
     """`due`: a statement is sent at its time, or when the one before it in its session is answered if that is later; `gaps`: as long after that answer as the application waited, so that a slow volume stretches the time."""
     recorded_on: Name | None = None
     """The volume that production had when it was captured, for example `gp3:iops=3000`: the arm with this volume is the measure of how far to trust the others, and is reported first."""
     wait_max_s: Annotated[Seconds, Field(ge=0)] = Field("10s", alias="wait_max", validate_default=True)
-    """How long a statement waits for the transaction of another session that makes its key; `0s`: not at all."""
+    """Longest time that a statement waits for the transaction of another session that makes its key; `0s`: not at all."""
     limit_s: Annotated[Seconds, Field(ge=1)] = Field("1h", alias="duration", validate_default=True)
     """The longest time that a run may take. What is not sent then is counted, and the run is invalid."""
 
     @property
     def selection(self) -> ReplaySelection:
-        """What of the capture is sent, and how."""
+        """Selection of the capture, with pace and keys."""
         made = None
         if self.copied == "made" and self.stats is not None:
             made = production(self.stats).work(set())
@@ -222,7 +222,7 @@ class ReplayKind(OfCapture):
         return result
 
     def compared(self, user: str, database: str) -> ProductionWork | None:
-        """What its statements are compared with, on a server with this role and database; None where nothing is."""
+        """Production's statements to compare with, on a server with this role and database; None without stats."""
         if self.stats is None:
             return None
         whole = self.from_s is None and self.until_s is None
@@ -261,7 +261,7 @@ class ReplayKind(OfCapture):
         return super().server_settings | counting
 
     def require(self) -> None:
-        """That there is such a capture, with sessions that are asked for, and that its time is not longer than a run may take.
+        """Check that the capture exists, has sessions of the selection, and is not longer than a run may take.
 
         Production's counters are of its database, and its volume is one.
         """
@@ -309,7 +309,7 @@ class ReplayKind(OfCapture):
             yield Refusal("copy", why, "name two files of `pgdyno capture stats`, or omit copy")
 
     def refusals_on_existing(self) -> Iterator[Refusal]:
-        """What a server has counted is its own before the run."""
+        """Counters of the server before the run."""
         yield from super().refusals_on_existing()
         if self.stats is not None:
             why = "what an existing server has counted is not of this run alone"

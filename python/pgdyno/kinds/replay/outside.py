@@ -1,4 +1,4 @@
-"""What the statements of a capture could reach outside their database: other servers, files and programs of the server's host.
+"""Ways out of a database: other servers, files and programs of the server's host that the statements of a capture could reach.
 
 No list of words can say that of a statement: a trigger, a view or text that a DO block puts together names nothing. So the database is asked, before
 the first statement, what its foreign tables, its functions and the roles of the sessions would let any statement do. What is
@@ -195,9 +195,9 @@ class Exit:
     """A way out of the database."""
 
     name: str
-    """By which it is allowed: ``extension:dblink``."""
+    """Name by which the user allows it: ``extension:dblink``."""
     why: str
-    """What it is, in a few words."""
+    """Description in a few words."""
     objects: tuple[str, ...] = ()
     """Tables, or functions, that lead there."""
 
@@ -341,7 +341,7 @@ def _words(way: dict[str, Any]) -> str:
 
 
 def _of_role(role: str, base: Sequence[tuple[Any, ...]]) -> Iterator[Exit]:
-    """What the role itself may do, or one that it may become."""
+    """Rights of the role itself, and of roles that it may become."""
     supers = [name for _, name, is_super, _ in base if is_super]
     others = [name for _, name, _, makes_roles in base if name in _ROLES or makes_roles]
     if role in supers:

@@ -1,4 +1,4 @@
-"""What statements did in production while they were captured: by the two documents of ``pgdyno capture stats``."""
+"""Production's statements while they were captured, from the two documents of ``pgdyno capture stats``; and their comparison with a replay's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Production:
 
     @property
     def server(self) -> Mapping[str, Any] | None:
-        """Which database of which server they are of (:mod:`pgdyno.kinds.replay.production`); None if they do not say it."""
+        """Identity of their database and server; None if the documents lack it."""
         server: Mapping[str, Any] | None = self.after.get("server")
         return server
 
@@ -68,7 +68,7 @@ class Production:
 
 
 def production(paths: tuple[str, str]) -> Production:
-    """What two files say. :class:`InputError` when they are not two of one database in their order."""
+    """Statements between two files. :class:`InputError` when they are not two of one database in their order."""
     before, after = (_read(path, file_stamp(path)) for path in paths)
     if before["database"] != after["database"]:
         raise InputError(
@@ -116,7 +116,7 @@ _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"
 
 @dataclass(frozen=True)
 class ProductionWork:
-    """What production's statements are compared with."""
+    """Statements of a replay that production's are compared with."""
 
     production: Mapping[str, Counts]
     """Shape -> what the statements of the roles that are replayed did."""
@@ -125,7 +125,7 @@ class ProductionWork:
     roles: frozenset[str]
     """Here; empty: all."""
     whole: bool
-    """Whether all of the capture is sent."""
+    """True if all of the capture is sent."""
 
     def with_rows(
         self, before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]], left_out: Iterable[str]
@@ -136,7 +136,7 @@ class ProductionWork:
 
 
 def compared(stats: tuple[str, str], destinations: Sequence[tuple[Place, str, str]], *, whole: bool) -> ProductionWork:
-    """What the two documents of ``capture stats`` say of sessions that go to ``destinations``: places, roles here, databases here.
+    """Statements of sessions that go to ``destinations``: places, roles here, databases here.
 
     :class:`InputError` when they are of another database than those.
     """
@@ -184,7 +184,7 @@ _NAMES = ("system_identifier", "timeline", "started_us", "address", "database_oi
 
 
 def identity(connection: Connection) -> dict[str, Any] | None:
-    """Which database of which server a session is in; None where it may not be asked, as on some managed services."""
+    """Identity of a session's database and server; None if the role may not read it, as on some managed services."""
     import psycopg
 
     with contextlib.suppress(psycopg.Error), connection.transaction():
@@ -195,7 +195,7 @@ def identity(connection: Connection) -> dict[str, Any] | None:
 
 
 def is_same(document: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """Whether both are the same database, not a copy of it."""
+    """True if both are the same database, not a copy of it."""
     if document is None or other is None:
         return False
     same = {name: document[name] is not None and document[name] == other[name] for name in _NAMES}
@@ -230,7 +230,7 @@ def require_other(
 
 
 def _addresses(connection: Connection) -> Iterable[str]:
-    """How a relay would name the server of a session."""
+    """Name that a relay gives to a session's server."""
     info = connection.info
     if info.host.startswith("/"):
         return {f"{info.host}/.s.PGSQL.{info.port}"}

@@ -1,4 +1,4 @@
-"""What the engine says of a replay, as the record of a run. No value of the capture is in it."""
+"""Runner of replays: it starts the engine that sends a capture, and makes the run's outcome of its lines. No value of the capture is in the record."""
 
 from __future__ import annotations
 
@@ -169,9 +169,9 @@ def _sum(counts: Sequence[Counts]) -> Counts:
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 LONG_S = 5.0
-"""What an application's own locks hardly ever take; the others' may last for hours."""
+"""Seconds that an application's own locks hardly ever last; those of other sessions may last for hours."""
 LOOK_S = 2.0
-"""How often it is looked at: the server locks its table of locks for that."""
+"""Seconds from look to look: the server locks its table of locks for each."""
 _PRESENT = "SELECT pid FROM pg_catalog.pg_stat_activity WHERE pid IS NOT NULL"
 _WAITS = """
 SELECT DISTINCT blocker.pid, waiting.pid,
@@ -186,7 +186,7 @@ WHERE NOT waiting.granted AND waiting.waitstart < pg_catalog.clock_timestamp() -
 
 
 class Waits:
-    """What keeps the sessions waiting that began after this was made: sessions that were there before, and prepared transactions."""
+    """Blockers of sessions that began after this was made: older sessions, and prepared transactions."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -294,7 +294,7 @@ def _looking(server: Server) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _lines(engine: _engine.EngineProcess, patience_s: float) -> Iterator[Line]:
-    """What it says, line by line, until it ends. :class:`EngineError` when it does not end in time."""
+    """Lines of its output, until it ends. :class:`EngineError` when it does not end in time."""
     assert engine.process.stdout is not None
     pipe, rest, deadline = engine.process.stdout.fileno(), b"", time.monotonic() + patience_s
     while True:
@@ -318,14 +318,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class ReplayOutput:
-    """What the engine has said."""
+    """Output of the engine."""
 
     def __init__(self) -> None:
         self.seconds: list[Line] = []
         self.summary: Line | None = None
         self.words = "replay"
         self.note = ""
-        """What keeps its statements waiting that is not theirs."""
+        """Locks of others that its statements wait for."""
 
     def take(self, line: Mapping[str, Any]) -> None:
         """One line of it."""
@@ -341,7 +341,7 @@ class ReplayOutput:
             self.summary = dict(line["summary"])
 
     def outcome(self, selection: ReplaySelection, begin_ns: int, clock: SubjectClock) -> Outcome:
-        """What the run came to, in the time of ``clock``."""
+        """Outcome of the run, in the time of ``clock``."""
         assert self.summary is not None
         result = record_of(self.summary, selection.speed, clock.dilation, accept_losses=selection.accept_losses)
         phase = record.RunPhase(

@@ -1,4 +1,4 @@
-"""What a database says of the keys that it gives: columns with a sequence, an identity or a new uuid; its sequences; its functions."""
+"""Selection from a capture: its sessions by role, database and time, their pace and destinations, and the keys that the databases give."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _NEXTVAL = re.compile(r"nextval\('([^']+)'::regclass\)")
 
 
 def catalogue(connection: psycopg.Connection[Any], sessions: int) -> dict[str, Any]:
-    """What one database says of keys, as the engine takes it. A sequence that the role may not read counts as unused.
+    """Keys of one database, as the engine takes them. A sequence that the role may not read counts as unused.
 
     Where a sequence has a cache, each of ``sessions`` may still have had values below its last one, and values are not given in their
     order.
@@ -183,9 +183,9 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 Keys = Literal["learned", "captured"]
-"""Whether this run's keys are sent in the places of those that the server gave in production."""
+"""Treatment of keys that the server gave in production: replaced by this run's, or sent as captured."""
 Clock = Literal["capture", "now"]
-"""What time the server has: that of production when the captured part began, and on from there, or the host's."""
+"""Clock of the server: production's time, from the begin of the captured part on, or the host's."""
 Pace = Literal["due", "gaps"]
 """A statement is sent at its time, or so long after the answer before it as the application waited."""
 LIMIT_TIMES = 10.0
@@ -210,7 +210,7 @@ class Place:
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """What a replay would be, by the index of its capture."""
+    """Plan of a replay, from the index of its capture."""
 
     captured_s: float
     """Time of the whole capture."""
@@ -223,7 +223,7 @@ class ReplayPlan:
     """The most sessions that are open at a time."""
     places: tuple[Place, ...]
     reading: ReadingRecord
-    """What the capture lacks of its source."""
+    """Parts of the source that the capture lacks."""
     recorded_at: str
     """Address of the server that a recording is of; empty of a log, which does not say it."""
 
@@ -244,12 +244,12 @@ class ReplaySelection:
     wait_max_s: float = WAIT_MAX_S
     """How long a statement waits for the transaction of another session that makes its key; 0: not at all."""
     made: Mapping[str, Counts] | None = None
-    """What production counted of each statement, where rows of COPY that are not in the capture are made; None: such a COPY is left out."""
+    """Production's counts of each statement, where rows of COPY that are not in the capture are made; None: such a COPY is left out."""
     accept_losses: bool = False
-    """Whether what the capture lacks is no reason against its replay."""
+    """True if what the capture lacks is no reason against its replay."""
 
     def planned(self) -> ReplayPlan:
-        """What it would be. :class:`InputError` when the capture cannot be read, or nothing in it is asked for."""
+        """Plan of the replay. :class:`InputError` when the capture cannot be read, or nothing in it is asked for."""
         every = _planned(self.capture, file_stamp(self.capture), None, None, None)
         users, databases = names_of(self.users), names_of(self.databases)
         require_known(users, {place.user for place in every.places}, "user")
@@ -269,21 +269,21 @@ class ReplaySelection:
 
     @property
     def reading(self) -> ReadingRecord:
-        """What the capture lacks of its source, and whether that is accepted."""
+        """Parts of the source that the capture lacks, with the user's acceptance."""
         return self.planned().reading.model_copy(update={"accepted": self.accept_losses})
 
     @property
     def due_s(self) -> float:
-        """How long it takes if nothing is late."""
+        """Seconds that it takes if nothing is late."""
         return self.planned().part_s / self.speed
 
     @property
     def limit_s(self) -> float:
-        """When it is ended."""
+        """Seconds after which it is ended."""
         return self.due_s * LIMIT_TIMES + LIMIT_BESIDE_S
 
     def endpoints(self, server: Server) -> list[dict[str, Any]]:
-        """Where the engine sends each role's sessions."""
+        """Endpoints of each role's sessions."""
         own = server.endpoint
         return [
             {
@@ -320,7 +320,7 @@ class ReplaySelection:
         return {"capture": self.capture, "pace": self.pace, "from_s": self.from_s, "until_s": self.until_s}
 
     def keys_on(self, server: Server, dilation: int = 1) -> dict[str, Any] | None:
-        """What the databases of ``server`` say of their keys, asked by the role of its connection string."""
+        """Keys of the databases of ``server``, read by the role of its connection string."""
         import psycopg
         from psycopg.conninfo import make_conninfo
 
@@ -392,7 +392,7 @@ def require_known(named: Mapping[str, str], there: set[str], what: str) -> None:
 
 
 def file_stamp(path: str) -> tuple[int, int]:
-    """What changes when the file is another one. A file that is not there is reported by who reads it."""
+    """Stamp that changes with the file. A file that is not there is reported by who reads it."""
     try:
         stat = Path(path).stat()
     except OSError:

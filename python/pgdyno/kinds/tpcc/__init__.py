@@ -1,1 +1,1 @@
-"""TPC-C: its tables, audit and proofs."""
+"""Kind `tpcc`: transactions derived from TPC-C, and the audit that proves a run."""

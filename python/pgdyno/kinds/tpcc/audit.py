@@ -1,4 +1,4 @@
-"""The input audit of TPC-C (5.11, 9.2.2.5): whether what was asked for had the shares that it should have.
+"""Audit of a TPC-C run: shares of its inputs (5.11, 9.2.2.5), growth of the tables, consistency conditions and mix.
 
 The specification's windows are for runs of two hours. A share of n draws passes within its window, or within four standard errors
 of what is expected, whichever is wider: an honest run fails one line of the audit in 16,000.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 STANDARD_ERRORS = 4.0
-"""By which a share may be off."""
+"""Standard errors by which a share may be off."""
 MIX: Final = (("new_order", 10), ("payment", 10), ("delivery", 1), ("stock_level", 1), ("order_status", 1))
 """The types of transaction with their weights in a deck of 23."""
 _DECK = sum(weight for _, weight in MIX)
@@ -55,7 +55,7 @@ class AuditShare:
 
     @property
     def passes(self) -> bool:
-        """Whether it is within the window, or within four standard errors. Nothing drawn, nothing wrong."""
+        """True if it is within the window, or within four standard errors. Nothing drawn, nothing wrong."""
         if self.of == 0:
             return self.count == 0
         error = math.sqrt(self.expected * (1 - self.expected) / self.of)
@@ -74,7 +74,7 @@ class AuditShare:
 
 @dataclass(frozen=True)
 class OrderCounts:
-    """What the tables say of the orders of a run."""
+    """Counts of a run's orders, from the tables."""
 
     sizes: Mapping[int, int]
     """Lines of an order -> how many orders have that many."""
@@ -130,14 +130,14 @@ class OrderCounts:
 
 @dataclass(frozen=True)
 class InputCounts:
-    """What a run counted of its inputs."""
+    """Counts of a run's inputs."""
 
     profile: TpccProfile
     warehouses: int
     inputs: Mapping[str, int] | None
-    """What clients asked for; None of a driver that does not tell."""
+    """Inputs that clients drew; None if the driver does not report them."""
     new_orders: int
-    """That succeeded."""
+    """Succeeded transactions by type."""
     rolled_back: int
     """On purpose."""
     ordered: OrderCounts
@@ -213,7 +213,7 @@ _ADDED = "SELECT sum(d_next_o_id - %s) FROM {S}.district"
 
 @dataclass(frozen=True)
 class TableGrowth:
-    """What of the tables grows or shrinks in a run."""
+    """Counts of the tables that change in a run."""
 
     next_orders: tuple[int, ...]
     """The number of the next order of each district, by warehouse and district."""

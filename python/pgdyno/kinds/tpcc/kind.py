@@ -32,7 +32,7 @@ from .audit import MIX, TableGrowth
 
 WAREHOUSES_MAX = 100_000
 _NEW_ORDER_BYTES = 1_300
-"""What an order with its lines adds: 1.0 KB of rows and 0.3 KB of index entries, from their widths; tests/tpcc compares it."""
+"""Bytes that an order with its lines adds: 1.0 KB of rows and 0.3 KB of index entries, from their widths; tests/tpcc compares it."""
 _NEW_ORDERS = 10 / 23
 """Their share of the mix."""
 _CORE_PER_S_MAX = 3_000
@@ -58,7 +58,7 @@ class Tpcc(FilledKind):
     warehouses: Annotated[int, Field(ge=1, le=WAREHOUSES_MAX)] = 10
     """Number of warehouses, about 100 MB each."""
     routines: TpccRoutines = "functions"
-    """Where the statements of a transaction are: `functions` of the server, `procedures` of the profile `hammerdb` (either is one
+    """Place of a transaction's statements: `functions` of the server, `procedures` of the profile `hammerdb` (either is one
     statement), or `statements`, which clients of the profile `spec` send one by one."""
     all_warehouses: bool = False
     """Each client draws one of its share of the warehouses for every transaction, so that all are in use. Default: a client has one."""
@@ -141,7 +141,7 @@ class Tpcc(FilledKind):
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
     ) -> tuple[Check, ...]:
-        """What the tables grew by, the conditions, the mix and the inputs: :mod:`pgdyno.kinds.tpcc.audit`."""
+        """Checks of the tables' growth, the conditions, the mix and the inputs: :mod:`pgdyno.kinds.tpcc.audit`."""
         return audit.proofs(
             self.data_set(), self.seed, server, outcome, baseline or TableGrowth.loaded(self.warehouses), full=full
         )
@@ -204,7 +204,7 @@ class Tpcc(FilledKind):
             yield Refusal("load", "foreign_keys are for pgbench's tables; profile spec always has its own")
 
     def _of_hammerdb(self) -> Iterator[Refusal]:
-        """What HammerDB does not do, or does in its own way."""
+        """Refusals of keys that HammerDB does not support or treats in its own way."""
         if self.tables_schema != PUBLIC:
             why = "HammerDB drives the tables and routines that it has built, which are in the schema public"
             yield Refusal("engine", why, f'build them with HammerDB and write schema = "public", or {_NATIVE}')

@@ -1,1 +1,1 @@
-"""What is derived from TPC-H: files, tables, queries in streams."""
+"""Kind `tpch`: streams of queries and refresh functions derived from TPC-H."""

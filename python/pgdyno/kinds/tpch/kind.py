@@ -57,7 +57,7 @@ class Tpch(WithTables, Workload):
     clients: Annotated[int, Field(ge=1, le=1000)] = 1
     """Number of streams, each with a connection. One asks in the order of the power run, several each in an order of its own."""
     query_sets: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """How often a stream asks all queries, each time with other parameters."""
+    """Sets of all queries that a stream runs, each with other parameters."""
     degree: Annotated[int, Field(ge=0, le=1024)] | None = None
     """Parallel workers of a query: `max_parallel_workers_per_gather`. Default: 2 for profile `hammerdb`, the server's setting for `spec`."""
     queries: tuple[Annotated[int, Field(ge=QUERIES.start, le=QUERIES.stop - 1)], ...] = tuple(QUERIES)
@@ -71,7 +71,7 @@ class Tpch(WithTables, Workload):
     limit_s: Annotated[Seconds, Field(ge=1)] = Field("1h", alias="duration", validate_default=True)
     """The longest time that a run may take. A query that takes longer is cancelled, and the run is invalid."""
     engine: Literal["native", "hammerdb"] = "native"
-    """What asks: `native` is a process of pgdyno, `hammerdb` an installed HammerDB, for the tables that it has built."""
+    """Driver: `native` is a process of pgdyno, `hammerdb` an installed HammerDB, for the tables that it has built."""
 
     @property
     def driver(self) -> str:
@@ -95,7 +95,7 @@ class Tpch(WithTables, Workload):
 
     @property
     def streams(self) -> Streams:
-        """What is asked."""
+        """Streams to run."""
         degree = 2 if self.degree is None and self.profile == "hammerdb" else self.degree
         return Streams(
             self.profile,
@@ -218,7 +218,7 @@ class Tpch(WithTables, Workload):
         yield from super().refusals_in_time(dilation)
 
     def _of_hammerdb(self) -> Iterator[Refusal]:
-        """What HammerDB does not do, or does in its own way."""
+        """Refusals of keys that HammerDB does not support or treats in its own way."""
         if self.tables_schema != PUBLIC:
             why = "HammerDB asks the tables that it has built, which are in the schema public"
             yield Refusal("engine", why, f'build them with HammerDB and write schema = "public", or {_NATIVE}')
@@ -255,7 +255,7 @@ class Tpch(WithTables, Workload):
     def proofs(
         self, server: Server, outcome: Outcome, baseline: Any = None, *, full: bool = False
     ) -> tuple[Check, ...]:
-        """That no stream left its view there, and that what was refreshed is in the tables."""
+        """Check that no stream left its view behind, and that refreshed orders are in the tables."""
         from .refresh import left_views
 
         left = [] if self.tables_schema == PUBLIC else left_views(server)
@@ -267,7 +267,7 @@ class Tpch(WithTables, Workload):
         return views, functions.check(server, outcome.streams.refresh)
 
     def record(self) -> dict[str, Any]:
-        """What of it was in use."""
+        """Keys in use."""
         own = {"profile", "scale_factor", "clients", "query_sets", "queries", "refresh"}
         own |= set() if self.data_to_memory is None else {"data_to_memory"}
         first = {"kind": self.kind, "seed": self.seed, "degree": self.streams.degree}

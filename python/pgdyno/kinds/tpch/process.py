@@ -1,4 +1,4 @@
-"""The refresh functions in the process that drives streams: rows in memory, and a report of each function."""
+"""Process that drives streams of queries and refresh functions: ``python -m pgdyno.kinds.tpch.process``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Row = tuple[str, ...]
 Statement = tuple[str, str, Row]
-"""What rows it counts (``orders``, ``lines``), its text, its values."""
+"""Kind of rows it counts (``orders``, ``lines``), its text, its values."""
 _STATUS = 2
 """Place of an order's status in its row."""
 

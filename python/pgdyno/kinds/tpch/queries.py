@@ -1,4 +1,4 @@
-"""The 22 queries derived from TPC-H (3.0, clause 2.4), with ``{names}`` where their parameters go.
+"""The 22 queries derived from TPC-H (3.0, clause 2.4): texts with ``{names}`` for their parameters, the parameters of each stream, and their order.
 
 They ask what the specification's ask, in words of their own. Question 15 asks a view, ``{view}``, which each stream makes for
 itself. What a profile limits, it limits at the end of the text.
@@ -501,7 +501,7 @@ class Streams:
 
     @property
     def planned(self) -> int:
-        """How many queries they ask."""
+        """Queries that they run."""
         return len(self.queries) * self.query_sets * self.clients
 
     @property
@@ -513,7 +513,7 @@ class Streams:
 
     @property
     def _temporary(self) -> bool:
-        """Whether views are temporary ones: in a schema of others nothing is made."""
+        """True if views are temporary ones: in a schema of others nothing is made."""
         return self.schema == PUBLIC
 
     def document(self, dsn: str, limit_s: float, folder: Path | None = None) -> dict[str, Any]:

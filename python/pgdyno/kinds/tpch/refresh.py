@@ -53,7 +53,7 @@ class RefreshFunctions:
                 pass
 
     def document(self, folder: Path) -> dict[str, Any]:
-        """What a process that refreshes gets."""
+        """Order for a process that refreshes."""
         hammerdb = self.profile == "hammerdb"
         return {
             "folder": str(folder),
@@ -80,7 +80,7 @@ class RefreshFunctions:
         return [_key(index) for index in range((number - 1) * count + 1, number * count + 1)]
 
     def are_fresh(self, server: Server) -> bool:
-        """Whether the tables have the orders that the sets delete, and none of those that they insert."""
+        """True if the tables have the orders that the sets delete, and none of those that they insert."""
         with counting(server) as connection:
             inserted, _ = _count(connection, self.schema, self._keys(self.inserted))
             deleted, _ = _count(connection, self.schema, keys := self._keys(self.deleted))
@@ -90,7 +90,7 @@ class RefreshFunctions:
         return [key for number in range(1, self.sets + 1) for key in of_set(number)]
 
     def check(self, server: Server, done: Sequence[RefreshRecord]) -> Check:
-        """That both functions of all sets ended, that what was inserted is there, and what was deleted is not."""
+        """Check that both functions of all sets ended, that inserted orders exist, and that deleted ones do not."""
         wrong = [f"{record.function} of set {record.refresh_set}: {record.error}" for record in done if record.error]
         if len(done) < 2 * self.sets:
             wrong.append(f"{2 * self.sets - len(done):,} of {2 * self.sets:,} refresh functions were not run")

@@ -1,4 +1,4 @@
-"""The outcome of a run of streams of queries, from the rows of ``workload/query``: the same for each driver."""
+"""Runner of streams of queries, and the outcome from the rows of ``workload/query``, the same for each driver."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def outcome(
 
 
 def checks_of(rows: Sequence[Row], planned: int, streams: Sequence[int], *, late: bool) -> Iterator[record.Check]:
-    """That all queries brought their rows, and in time; and what each stream came to."""
+    """Check that all queries returned their rows in time, for each stream."""
     wrong = [f"query {row['query']} of stream {row['stream']}: {row['error']}" for row in rows if row["error"]]
     missing = planned - len(rows)
     if missing:
@@ -88,7 +88,7 @@ def geometric_mean(seconds: Sequence[float]) -> float:
 
 
 def seconds_of(row: Mapping[str, Any]) -> float:
-    """How long a query took."""
+    """Seconds that a query took."""
     return float(row["t_end_ns"] - row["t_begin_ns"]) / 1e9
 
 
@@ -208,7 +208,7 @@ class QueryStreamsRunner:
 
 
 class StreamOutput:
-    """What the process has said."""
+    """Output of the process."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
@@ -221,7 +221,7 @@ class StreamOutput:
 
     @property
     def share(self) -> float:
-        """How far it is, by the number of queries."""
+        """Progress, in queries."""
         return len(self.queries) / max(1, self._streams.planned)
 
     def take(self, line: Mapping[str, Any]) -> None:
@@ -239,7 +239,7 @@ class StreamOutput:
             self.end = dict(line)
 
     def outcome(self, begin_ns: int, clock: SubjectClock) -> Outcome:
-        """What the run came to, in the time of ``clock``."""
+        """Outcome of the run, in the time of ``clock``."""
         assert self.end is not None
         phase = record.RunPhase(
             name="measure", begin_ns=clock.instant_ns(begin_ns), end_ns=clock.instant_ns(int(self.end["t_ns"]))

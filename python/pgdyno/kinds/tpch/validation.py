@@ -1,4 +1,4 @@
-"""Whether tables of scale factor 1 bring dbgen's own answers to the 22 queries with the parameters of their validation.
+"""Validation of tables of scale factor 1: the 22 queries must return dbgen's own answers.
 
 The answers are those of the crate that makes the rows; there are none of other scales. Amounts are exact to the cent.
 """
@@ -36,7 +36,7 @@ Row = tuple[Any, ...]
 
 
 def has_answers(tables: object) -> bool:
-    """Whether dbgen's answers to queries on these tables are known: HammerDB's builds have other rows."""
+    """True if dbgen's answers to queries on these tables are known: HammerDB's builds have other rows."""
     return isinstance(tables, TpchTables) and tables.scale_factor == SCALE_FACTOR and not tables.built
 
 
@@ -70,7 +70,7 @@ def check(server: Server, tables: TpchTables, progress: Callable[[str], None] = 
 
 
 def rows_of(connection: psycopg.Connection[Any], query: int) -> list[Row]:
-    """What a query with the parameters of its validation brings, as answers have it."""
+    """Rows of a query with the parameters of its validation, written as in the answers."""
     statements = step(query, queries.validation(query), _STREAM, limited=True)
     for statement in statements["before"]:
         connection.execute(statement.encode())
@@ -123,7 +123,7 @@ def _value(text: str) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    """What a server brings, in the same way."""
+    """Value of a server, written in the same way."""
     if isinstance(value, str):
         return _value(value)
     if isinstance(value, (int, float, Decimal)):
