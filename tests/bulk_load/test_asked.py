@@ -78,11 +78,11 @@ def test_a_pattern_without_a_file_is_refused_before_anything_is_changed(tmp_path
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('["people.csv", "part-*.csv.gz@visits"]', "[]", "say what is loaded"),
+        ('["people.csv", "part-*.csv.gz@visits"]', "[]", "name the files to load"),
         ('"people.csv", ', '"people.csv", "p*.csv@people", ', "people appears twice"),
         ('"people.csv", ', '"p*.csv", ', "does not say which table is meant"),
         ('"people.csv", ', '"people.csv@No Name", ', "is not a table name"),
-        ("files =", 'generate = "imdb"\nfiles =', "say what is loaded"),
+        ("files =", 'generate = "imdb"\nfiles =', "name the files to load"),
         (OWN, 'generate = "tpch"\nscale = 0.0015', "tpch is made at multiples of 0.001"),
         (OWN, 'generate = "tpch"\nscale = 0.0004', "tpch is made at multiples of 0.001"),
         (OWN, 'generate = "imdb"\nscale = 10.5', "imdb is made at up to 10"),

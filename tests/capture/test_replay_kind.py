@@ -158,7 +158,7 @@ def test_the_first_statement_is_due_when_the_sessions_that_were_open_have_logged
     [
         ({"users": ("nobody",)}, "has no statement of the user nobody"),
         ({"databases": ("nowhere",)}, "has no statement of the database nowhere"),
-        ({"from_s": 86_400.0}, "no session of it is asked for"),
+        ({"from_s": 86_400.0}, "no session matches the selection"),
         ({"capture": "/nowhere.capture"}, "/nowhere.capture"),
     ],
 )

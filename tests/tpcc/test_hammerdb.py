@@ -221,7 +221,7 @@ def test_one_that_is_not_installed_is_said_with_the_remedy(
     [
         ('warmup = "90s"', "workload.warmup: HammerDB runs for whole minutes"),
         ('duration = "30s"', "workload.duration: HammerDB runs for whole minutes"),
-        ('profile = "spec"', "workload.schema: what HammerDB has built is driven by the profile hammerdb"),
+        ('profile = "spec"', "workload.schema: tables built by HammerDB need the profile hammerdb"),
         ("names_match = true", "workload.names_match: HammerDB's functions get no names"),
         ("rate_per_s = 10", "workload.rate_per_s: HammerDB's users run a closed loop"),
         ("think_ms = 10", "workload.think_ms: clients of hammerdb do not think"),

@@ -1,4 +1,4 @@
-"""Which settings let a server log what a capture needs, how they are undone exactly, and what logging will cost.
+"""Plan of a capture: settings that make a server log its statements, their exact undo, the cost of logging, and the time zone of the log.
 
 The server is asked and not changed. What counts is the server's own setting: the session that asks may have another one, of its role or its database.
 """
@@ -308,7 +308,7 @@ def _unseen(changes: Sequence[SettingChange]) -> Iterator[str]:
     """Which settings cannot be changed by ALTER SYSTEM, or not be seen."""
     for change in changes:
         if change.before.fixed:
-            yield f"{change.name} = {change.before.value} is set by {change.before.fixed}, which goes first: change it there"
+            yield f"{change.name} = {change.before.value} is set by {change.before.fixed}, which takes precedence: change it there"
         if change.before.hidden:
             yield (
                 f"the server's own {change.name} is not seen by this session, as {change.before.hidden}: connect as a superuser, or as another"
@@ -319,11 +319,11 @@ def _unseen(changes: Sequence[SettingChange]) -> Iterator[str]:
 def _notes(own: Sequence[Sequence[Any]], service: Service, share: float, *, hidden: bool) -> Iterator[str]:
     for role, base, setting in own:
         whose = " ".join(word for word in (f"role {role}" if role else "", f"database {base}" if base else "") if word)
-        yield f"{whose} has {setting} of its own, which stays: its sessions log by it"
+        yield f"{whose} has its own {setting}, which stays in effect for its sessions"
     if hidden and service == "server":
-        yield "this role does not see where settings come from (pg_read_all_settings): RESET may undo an older ALTER SYSTEM"
+        yield "this role cannot see where settings come from (pg_read_all_settings): RESET may undo an older ALTER SYSTEM"
     if share < 1:
-        yield "a sampled capture is not whole: it shows the mixture of transactions and cannot be compared with the database"
+        yield "a sampled capture is incomplete: it shows the mixture of transactions and cannot be compared with the database"
 
 
 def _is_english(messages: str) -> bool:
@@ -348,7 +348,7 @@ def offsets(name: str) -> dict[str, int]:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise InputError(
             f"--log-timezone: there is no zone {name}",
-            remedy="give it as `SHOW log_timezone` prints it, as Asia/Kolkata",
+            remedy="write it as `SHOW log_timezone` prints it, for example Asia/Kolkata",
             code="capture.zone.unknown",
             data={"zone": name},
         ) from None

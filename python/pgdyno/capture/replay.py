@@ -103,7 +103,7 @@ def replay(
     """
     if copied == "made" and stats is None:
         raise InputError(
-            "--copy made needs --stats: how many rows a COPY has is in production's counters alone",
+            "--copy made needs --stats: only production's counters tell how many rows a COPY has",
             remedy="name two files of `pgdyno capture stats`, or omit --copy",
         )
     made = production(stats).work(set()) if copied == "made" and stats is not None else None

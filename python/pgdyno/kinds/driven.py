@@ -40,7 +40,7 @@ def require_descriptors(clients: Clients, *, distant: bool = False) -> None:
         if limit != resource.RLIM_INFINITY and limit < needed:
             raise InputError(
                 f"{clients.clients:,} clients need {needed:,} open files in {what}, and {limit:,} are allowed",
-                remedy=f"ask for {(limit - DESCRIPTORS_BESIDE) // each:,} clients at most, or allow more: `ulimit -n {needed}`",
+                remedy=f"use at most {(limit - DESCRIPTORS_BESIDE) // each:,} clients, or raise the limit: `ulimit -n {needed}`",
             )
 
 

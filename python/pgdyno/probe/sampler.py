@@ -1,4 +1,4 @@
-"""What the SQL probes share: a connection of their own, asked in a thread on a grid of absolute instants."""
+"""Base of the SQL probes: a dedicated connection that a thread queries on a grid of absolute instants, and proof that the server is on this host."""
 
 from __future__ import annotations
 
@@ -506,7 +506,7 @@ def no_session(error: Exception, what: str) -> PgdynoError:
     if is_full(str(error)):
         return HostError(
             f"the server has no connection left, and a watch needs three: {reason(error)}",
-            remedy="end sessions that are not needed, put a connection pooler before the server, or connect as a superuser or as a member"
+            remedy="end sessions that are not needed, put a connection pooler in front of the server, or connect as a superuser or as a member"
             " of pg_use_reserved_connections, for whom some are kept",
             code="server.connections.taken",
         )

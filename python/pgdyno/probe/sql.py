@@ -1,4 +1,4 @@
-"""Everything that is sampled of a server by SQL: its counters once a second, its sessions several times a second."""
+"""SQL probes of a server: counters once a second, sessions and wait events several times a second, blockers, and statements at both ends."""
 
 from __future__ import annotations
 

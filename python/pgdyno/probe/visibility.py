@@ -1,4 +1,4 @@
-"""What can be sampled of an existing server from here, and what cannot be, with the reason.
+"""Visibility of an existing server from this host: what can be sampled, and the reason for what cannot.
 
 The answer depends on three things: whether the server's processes are on this host, whether this user may look into
 them, and what its role may see in the server. Nothing is changed, on the host or in the server.

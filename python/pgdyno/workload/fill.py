@@ -244,6 +244,6 @@ def _count_rows(server: Server, tables: PgbenchTables) -> dict[str, int]:
             wanted = ROWS_PER_SCALE.get(table, 0) * tables.scale
             if rows[table] != wanted:
                 raise PgdynoError(
-                    f"{table} has {rows[table]:,} rows after loading, not {wanted:,}", remedy="load again"
+                    f"{table} has {rows[table]:,} rows after loading, not {wanted:,}", remedy="fill the tables again"
                 )
     return rows

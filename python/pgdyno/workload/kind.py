@@ -313,7 +313,7 @@ class WithTables(Workload):
         elif self.load.manner == "hammerdb" and self.load.split:
             yield Refusal("load.split", "its sessions share the rows anyway", "omit the key")
         if self.load.times > 1 and not self.load.limited:
-            yield Refusal("load.times", "a load without limits says nothing of a volume", "set load.limited = true")
+            yield Refusal("load.times", "a load without limits shows nothing about a volume", "set load.limited = true")
 
     def _of_size(self, key: str) -> Iterator[Refusal]:
         """The size is said once: by ``key``, or by the memory."""

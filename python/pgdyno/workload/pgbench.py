@@ -541,6 +541,6 @@ def _printed_number(printed: str, pattern: str) -> float | None:
 def _failure(code: int | None, messages: list[str]) -> PgdynoError:
     texts = [line for line in messages if line and not line.startswith("progress:")]
     return PgdynoError(
-        f"pgbench failed (exit code {code}): {' / '.join(texts[-3:]) or 'it said nothing'}",
-        remedy="pgbench's messages and the server's log say more",
+        f"pgbench failed (exit code {code}): {' / '.join(texts[-3:]) or '(no output)'}",
+        remedy="see pgbench's messages and the server's log",
     )

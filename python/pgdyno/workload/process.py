@@ -404,7 +404,7 @@ class HelperProcess:
             return PgdynoError(
                 f"{self._words.work} was not done within {limit_s:,.0f} s", remedy=self._words.late_remedy
             )
-        text = self._log.read_text(errors="replace")[-1000:].strip() or "it said nothing"
+        text = self._log.read_text(errors="replace")[-1000:].strip() or "(no output)"
         return EngineError(f"{self._words.process} ended early: {text}", remedy="look at the server's log")
 
     def _lines(self, limit_s: float) -> Generator[dict[str, Any]]:

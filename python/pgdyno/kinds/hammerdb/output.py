@@ -216,7 +216,7 @@ class QueriesOutput:
     def _take_of_user(self, user: int, text: str, t_ns: int) -> None:
         if match := _ASKS.search(text):
             if (before := self._asking.get(user)) is not None:
-                before.end_ns, before.error = t_ns, before.error or "its end was not said"
+                before.end_ns, before.error = t_ns, before.error or "no line reported its end"
             query = RunningQuery(user, self._sets[user] + 1, int(match[2]), int(match[1]), t_ns)
             self.begin_ns = self.begin_ns or t_ns
             self.queries.append(query)

@@ -278,7 +278,7 @@ def _checks(
         detail=f"measured {lasted_s:.3f} s of {planned_s:g} s; HammerDB divides by these, so {LATE_MAX:.0%} are allowed",
     )
     text = (
-        "it wrote none"
+        "none was written"
         if profile is None
         else f"{profile.users} of {spec.clients} users, {len(profile.times)} of 5 types"
     )

@@ -142,7 +142,7 @@ class HammerdbMonitor:
     @property
     def last_words(self) -> str:
         """The last lines that it printed."""
-        return " / ".join(self._output.wrong[-_SHOWN:] or self._kept[-_SHOWN:]) or "it said nothing"
+        return " / ".join(self._output.wrong[-_SHOWN:] or self._kept[-_SHOWN:]) or "(no output)"
 
     def _read(self, text: bytes, log: TextIO) -> None:
         *lines, self._rest = (self._rest + text).split(b"\n")
@@ -195,7 +195,7 @@ def run(server: Server, request: RunRequest, spec: ScriptOptions, *, minute_s: f
     if not output.begin_ns:
         raise PgdynoError(
             f"HammerDB ended before it measured: {listening.last_words}",
-            remedy="hammerdb.log in the run's directory has all that it printed",
+            remedy="see hammerdb.log in the run's directory",
         )
     return tpcc_outcome(spec, output, profile, measured, minute_s)
 
@@ -252,7 +252,7 @@ class HammerdbQueriesRunner:
         if not any(query.end_ns and not query.error for query in output.queries):
             failed = next((f"query {query.query}: {query.error}" for query in output.queries if query.error), "")
             raise PgdynoError(
-                f"HammerDB ended before a query brought its rows: {failed or listening.last_words}",
-                remedy="hammerdb.log in the run's directory has all that it printed",
+                f"HammerDB ended before a query returned its rows: {failed or listening.last_words}",
+                remedy="see hammerdb.log in the run's directory",
             )
         return tpch_outcome(streams, output, late=not ended)

@@ -1,4 +1,4 @@
-"""A load as the workload of a run: files that are there for all runs, a process that loads them, and what it came to.
+"""Kind `load`: a load of files as the workload of a run, by a process of its own.
 
 The process is :mod:`pgdyno.loader.several`, so that its CPU, and that of the engines it starts, is counted apart from the probes.
 The account of such a run counts rows. Arms are compared by the seconds that the load took.

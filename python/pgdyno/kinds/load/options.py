@@ -86,7 +86,7 @@ class BulkTable(BaseModel):
 
     def _refusals(self) -> Iterator[str]:
         if bool(self.files) == (self.generate is not None):
-            yield 'say what is loaded: files = ["visits-*.csv@visits"], or generate = "imdb" (or "tpch")'
+            yield 'name the files to load: files = ["visits-*.csv@visits"], or generate = "imdb" (or "tpch")'
         for key in _OF_GENERATED if self.generate is None else ():
             if key in self.model_fields_set:
                 yield f'{key} is for files that are generated, with generate = "imdb"'

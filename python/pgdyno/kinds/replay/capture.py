@@ -68,7 +68,7 @@ def counted(connection: Connection) -> list[dict[str, Any]]:
     if result is None:
         raise InputError(
             f"the database {connection.info.dbname} has no pg_stat_statements",
-            remedy="add it to shared_preload_libraries, start the server again, and CREATE EXTENSION pg_stat_statements",
+            remedy="add it to shared_preload_libraries, restart the server, and CREATE EXTENSION pg_stat_statements",
         )
     try:
         return _statements(connection, str(result[0]), str(result[1]))

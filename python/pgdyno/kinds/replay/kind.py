@@ -305,7 +305,7 @@ class ReplayKind(OfCapture):
     def refusals(self) -> Iterator[Refusal]:
         yield from self._of_capture()
         if self.copied == "made" and self.stats is None:
-            why = 'copy = "made" needs stats: how many rows a COPY has is in production\'s counters alone'
+            why = 'copy = "made" needs stats: only production\'s counters tell how many rows a COPY has'
             yield Refusal("copy", why, "name two files of `pgdyno capture stats`, or omit copy")
 
     def refusals_on_existing(self) -> Iterator[Refusal]:

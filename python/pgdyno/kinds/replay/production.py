@@ -79,7 +79,7 @@ def production(paths: tuple[str, str]) -> Production:
     if fallen(before["statements"], after["statements"]) > FALLEN_MOST:
         raise InputError(
             f"pg_stat_statements was reset between {paths[0]} and {paths[1]}",
-            remedy="omit them, or capture again without resetting it",
+            remedy="omit the two files, or capture again without a reset",
         )
     return Production(before, after)
 
@@ -222,8 +222,8 @@ def require_other(
         return
     raise InputError(
         f"{database} is the database that was captured: {evidence}. Nothing was sent",
-        remedy="restore a copy of the time when the capture began, on another server or under another name, and name that one; where this is"
-        f" such a copy, say so: --database {place.database}={database} (in a file: workload.databases)",
+        remedy="restore a copy from the time when the capture began, on another server or under another name, and name that copy; if this is"
+        f" such a copy, confirm it: --database {place.database}={database} (in a file: workload.databases)",
         code="replay.server.captured",
         data={"database": database, "recorded_at": recorded_at},
     )

@@ -262,7 +262,7 @@ class ReplaySelection:
         plan = _planned(self.capture, file_stamp(self.capture), chosen, self.from_s, self.until_s)
         if not plan.places:
             raise InputError(
-                f"{self.capture}: no session of it is asked for",
+                f"{self.capture}: no session matches the selection",
                 remedy="choose other users, databases or another time; `pgdyno capture show` lists them",
             )
         return plan
@@ -387,7 +387,7 @@ def require_known(named: Mapping[str, str], there: set[str], what: str) -> None:
         if name not in there:
             raise InputError(
                 f"the capture has no statement of the {what} {name}",
-                remedy=f"it has those of {', '.join(sorted(text or '(not logged)' for text in there)) or 'none'}",
+                remedy=f"it has statements of {', '.join(sorted(text or '(not logged)' for text in there)) or 'none'}",
             )
 
 

@@ -118,7 +118,7 @@ class OrderCounts:
             return
         mean = sum(size * many for size, many in self.sizes.items()) / self.orders
         window = max(0.5, STANDARD_ERRORS * math.sqrt(_LINES_VARIANCE / self.orders))
-        yield f"{mean:.2f} lines per order, and should be 10", abs(mean - _LINES_MEAN) <= window
+        yield f"{mean:.2f} lines per order, expected 10", abs(mean - _LINES_MEAN) <= window
         each = self.orders / len(_LINES)
         chi2 = sum((self.sizes.get(size, 0) - each) ** 2 / each for size in _LINES)
         outside = sum(many for size, many in self.sizes.items() if size not in _LINES)

@@ -149,7 +149,7 @@ class Tpcc(FilledKind):
     def refusals_on_own(self) -> Iterator[Refusal]:
         yield from super().refusals_on_own()
         if self.tables_schema == PUBLIC:
-            why = "what HammerDB has built is on an existing server; an emulated one has tables of pgdyno"
+            why = "tables built by HammerDB are on an existing server; an emulated server has tables of pgdyno"
             yield Refusal("schema", why, 'omit the key, or use kind = "real"')
 
     def refusals_in_time(self, dilation: int) -> Iterator[Refusal]:
@@ -192,7 +192,7 @@ class Tpcc(FilledKind):
         if self.names_match and (self.profile == "spec" or self.routines == "procedures"):
             yield Refusal("names_match", "names match there anyway; it is for the functions of the profile hammerdb")
         if self.tables_schema == PUBLIC and self.profile == "spec":
-            yield Refusal("schema", "what HammerDB has built is driven by the profile hammerdb", "omit one of them")
+            yield Refusal("schema", "tables built by HammerDB need the profile hammerdb", "omit one of them")
         if self.keying and self.rate_per_s is not None:
             yield Refusal("keying", "clients of an open loop (rate_per_s) do not think; omit one of them")
         if self.keying and self.think_ms is not None:

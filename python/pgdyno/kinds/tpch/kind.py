@@ -188,7 +188,7 @@ class Tpch(WithTables, Workload):
     def refusals_on_own(self) -> Iterator[Refusal]:
         yield from super().refusals_on_own()
         if self.tables_schema == PUBLIC:
-            why = "what HammerDB has built is on an existing server; an emulated one has tables of pgdyno"
+            why = "tables built by HammerDB are on an existing server; an emulated server has tables of pgdyno"
             yield Refusal("schema", why, 'omit the key, or use kind = "real"')
 
     def refusals(self) -> Iterator[Refusal]:
@@ -201,9 +201,9 @@ class Tpch(WithTables, Workload):
             why = "dbgen gives some parts one supplier twice, so that partsupp has no primary key; use 0.01 or more"
             yield Refusal("scale_factor", f"{self.scale_factor:g}: {why}")
         if not self.queries or len(set(self.queries)) < len(self.queries):
-            yield Refusal("queries", "it should be numbers of 1 to 22, each once")
+            yield Refusal("queries", "use numbers from 1 to 22, each once")
         if self.tables_schema == PUBLIC and self.profile == "spec":
-            yield Refusal("schema", "what HammerDB has built is asked by the profile hammerdb", "omit one of them")
+            yield Refusal("schema", "tables built by HammerDB need the profile hammerdb", "omit one of them")
         yield from self._of_refresh()
         if self.engine == "hammerdb":
             yield from self._of_hammerdb()
@@ -223,7 +223,9 @@ class Tpch(WithTables, Workload):
             why = "HammerDB asks the tables that it has built, which are in the schema public"
             yield Refusal("engine", why, f'build them with HammerDB and write schema = "public", or {_NATIVE}')
         if self.scale_factor != round(self.scale_factor):
-            yield Refusal("scale_factor", f"HammerDB has whole ones, and not {self.scale_factor:g}", _NATIVE)
+            yield Refusal(
+                "scale_factor", f"HammerDB takes whole scale factors only, not {self.scale_factor:g}", _NATIVE
+            )
         if sorted(self.queries) != list(QUERIES):
             yield Refusal("queries", "HammerDB asks all 22 queries of a set", f"omit the key, or {_NATIVE}")
         if self.refresh == "power" and self.query_sets > 1:

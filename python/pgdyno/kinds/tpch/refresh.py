@@ -112,9 +112,9 @@ class RefreshFunctions:
         )
         expected = (sum(record.orders for record in counted), lines)
         if inserted != expected:
-            yield f"{expected[0]:,} orders with {expected[1]:,} lines were inserted, and {inserted[0]:,} with {inserted[1]:,} are there"
+            yield f"{expected[0]:,} orders with {expected[1]:,} lines were inserted, and {inserted[0]:,} with {inserted[1]:,} exist"
         if deleted != (0, 0):
-            yield f"{deleted[0]:,} deleted orders and {deleted[1]:,} of their lines are still there"
+            yield f"{deleted[0]:,} deleted orders and {deleted[1]:,} of their lines still exist"
 
 
 def _count(connection: psycopg.Connection[Any], schema: str, keys: list[int]) -> tuple[int, int]:

@@ -190,7 +190,7 @@ class QueryStreamsRunner:
         if not any(not line["error"] for line in output.queries):
             first = next((line for line in output.queries if line["error"]), None)
             raise PgdynoError(
-                "no query brought its rows" if first is None else f"query {first['query']}: {first['error']}",
+                "no query returned its rows" if first is None else f"query {first['query']}: {first['error']}",
                 remedy="raise workload.duration" if output.end["stopped"] else "see the server's log",
             )
         return output.outcome(begin_ns, own)
