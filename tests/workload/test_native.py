@@ -18,6 +18,7 @@ from pgdyno.results import RunWriter
 from pgdyno.results.subject_clock import SubjectClock
 from pgdyno.workload import histogram, native
 from pgdyno.workload.clock import now_ns
+from pgdyno.workload.process import DriverProcess
 
 from ..drive.driven import PAUSE_MS
 from .conftest import run
@@ -248,7 +249,7 @@ def test_a_callback_that_fails_ends_the_driver(loaded: Cluster, tmp_path: Path) 
 
 def test_a_driver_that_is_stopped_says_what_it_has(loaded: Cluster, tmp_path: Path) -> None:
     document = native.document(TPCB, 0, 60_000) | {"server": loaded.endpoint.named("pgdyno test")}
-    with native.Driving(document, tmp_path / "err") as driving:
+    with DriverProcess(document, tmp_path / "err") as driving:
         result = driving.follow(lambda _second: driving.stop())
     assert result.summary is not None
     assert result.summary["succeeded"] > 0
@@ -268,7 +269,7 @@ def test_many_clients_at_a_long_distance_have_the_time_to_log_in(
     for clients, dilation in ((1, 1), (800, 1), (800, 4)):
         document = native.document(TPCB.model_copy(update={"clients": clients}), 0, 1000)
         with pytest.raises(PgdynoError, match="no driver"):
-            native.Driving(document, tmp_path / "err", dilation=dilation)
+            DriverProcess(document, tmp_path / "err", dilation=dilation)
     # They log in one after the other, each with five round trips without TLS, of a second at most.
     assert given[0] >= _engine.TIMEOUT_S
     assert given[1] >= 800 * 5

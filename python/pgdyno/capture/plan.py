@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 Service = Literal["server", "rds"]
-"""Where settings are made: in the server by ALTER SYSTEM, or in a parameter group of RDS or Aurora."""
+"""Place of the settings: in the server by ALTER SYSTEM, or in a parameter group of RDS or Aurora."""
 STDERR_PREFIX = "%m|%p|%u|%d|%a|%h|%c|%l|%v|%e|"
 """For a server without a logging collector, which has stderr alone: all that a csvlog has and a capture uses."""
 BYTES_PER_STATEMENT = 770
@@ -62,7 +62,7 @@ ORDER BY pg_catalog.lower(name), seqno DESC
 _OF_SERVER = ("default", "configuration file", "command line", "environment variable", "override")
 """Sources of settings that every session has. The others are of a role, a database, or a session."""
 _FIXED = ("command line", "environment variable")
-"""What ALTER SYSTEM cannot change."""
+"""Settings that ALTER SYSTEM cannot change."""
 _UTC = (
     "utc",
     "gmt",
@@ -115,9 +115,9 @@ class ServerSetting:
     by_alter_system: bool
     """Whether ALTER SYSTEM set it."""
     fixed: str = ""
-    """Where it is set so that ALTER SYSTEM has no effect; empty elsewhere."""
+    """Place that overrides ALTER SYSTEM; empty if none."""
     hidden: str = ""
-    """What keeps the server's own value from this session; empty if it is seen."""
+    """Reason why this session does not see the server's own value; empty if it does."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class SettingChange:
 
 @dataclass(frozen=True)
 class CapturePlan:
-    """What to do for a capture."""
+    """Changes to make for a capture."""
 
     service: Service
     changes: tuple[SettingChange, ...]
@@ -305,7 +305,7 @@ def _wanted(there: Mapping[str, ServerSetting], service: Service, share: float, 
 
 
 def _unseen(changes: Sequence[SettingChange]) -> Iterator[str]:
-    """Which settings cannot be changed by ALTER SYSTEM, or not be seen."""
+    """Warnings about settings that ALTER SYSTEM cannot change, or that this role cannot see."""
     for change in changes:
         if change.before.fixed:
             yield f"{change.name} = {change.before.value} is set by {change.before.fixed}, which takes precedence: change it there"

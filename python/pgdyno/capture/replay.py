@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What came of a replay."""
+    """Outcome of a replay."""
 
     summary: Mapping[str, Any]
     """As the engine says it; no value is in it."""
     speed: float
     clock_ahead_s: float = 0.0
-    """How far the server's clock was ahead of production's when the capture began."""
+    """Seconds by which the server's clock was ahead of production's when the capture began."""
     likeness: LikenessRecord | None = None
     """None where production's counters were not given."""
     accept_losses: bool = False
@@ -48,12 +48,12 @@ class ReplayResult:
         return result.model_copy(update={"likeness": self.likeness})
 
     def reasons(self) -> list[str]:
-        """Why it was not the captured load; empty if it was."""
+        """Reasons why it was not the captured load; empty if it was."""
         return list(reasons(self.record))
 
     @property
     def remedy(self) -> str:
-        """What to do where it was not."""
+        """Remedy if it was not."""
         result = self.record
         of_capture = list(reading.reasons(result.reading)) if result.reading is not None else []
         if of_capture == self.reasons():
@@ -61,7 +61,7 @@ class ReplayResult:
         return "restore the database of the time when the capture began, with its roles and settings"
 
     def remarks(self) -> list[str]:
-        """What else the capture lacks."""
+        """Further parts that the capture lacks."""
         assert self.record.reading is not None
         return list(reading.remarks(self.record.reading))
 
@@ -170,7 +170,7 @@ def _unix_s(connection: psycopg.Connection[Any]) -> float:
 
 
 def _counted(dsn: str, database: str) -> list[dict[str, Any]]:
-    """What the server has counted of a database."""
+    """Counters of a database, from the server."""
     from psycopg.conninfo import make_conninfo
 
     with remote.connect(make_conninfo(dsn, dbname=database)) as connection:
@@ -180,7 +180,7 @@ def _counted(dsn: str, database: str) -> list[dict[str, Any]]:
 def _endpoints(
     places: Sequence[Place], dsn: str, users: Mapping[str, str], databases: Mapping[str, str]
 ) -> Iterator[tuple[dict[str, Any], str]]:
-    """How each user reaches each database, with its connection string; each is tried."""
+    """Connection string of each user to each database; each is tried."""
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     require_known(users, {place.user for place in places}, "user")

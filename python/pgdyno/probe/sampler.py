@@ -107,7 +107,7 @@ def parent(pid: int) -> int | None:
 
 
 def cpu_time_ns(pid: int | None) -> int | None:
-    """What a process with one thread has used; None when it is gone or the kernel does not count."""
+    """CPU that a process with one thread has used; None when it is gone or the kernel does not count."""
     if pid is None:
         return None
     try:
@@ -207,7 +207,7 @@ _NS = 1_000_000_000
 
 @dataclass
 class ProbeCost:
-    """What a probe took, and what it did not get."""
+    """Cost of a probe, and its gaps."""
 
     samples: int = 0
     """With an answer."""
@@ -223,7 +223,7 @@ class ProbeCost:
 
 
 SLOW = "no answer came to a question about its counters"
-"""Why there is a gap, of a server with which there is a connection."""
+"""Reason of a gap, for a server with which there is a connection."""
 
 
 class SqlSampler(ABC):
@@ -263,7 +263,7 @@ class SqlSampler(ABC):
         self.ledger = GapLedger()
         self.cost = ProbeCost()
         self.samples_taken = 0
-        """How often the server was asked, with or without an answer."""
+        """Number of queries sent, with or without an answer."""
 
     @abstractmethod
     def _begin(self, connection: Connection) -> None:
@@ -275,7 +275,7 @@ class SqlSampler(ABC):
 
     @abstractmethod
     def _parts(self) -> list[str]:
-        """What is missing when the server does not answer at all."""
+        """Tables that are missing when the server does not answer at all."""
 
     @abstractmethod
     def _tables(self) -> ProbeTables:
@@ -326,7 +326,7 @@ class SqlSampler(ABC):
         return name
 
     def _settings(self, read_only: str, patience_s: float | None = None) -> tuple[tuple[str, str], ...]:
-        """What each question is asked with."""
+        """Parameters of each query."""
         timeout_ms = int((patience_s or self._patience_s) * 1000)
         return (read_only, "on"), ("statement_timeout", str(timeout_ms)), ("jit", "off")
 
@@ -502,7 +502,7 @@ def is_full(why: str) -> bool:
 
 
 def no_session(error: Exception, what: str) -> PgdynoError:
-    """Why a server could not be ``sampled`` or ``looked at``, and what to do."""
+    """Error and remedy if a server could not be ``sampled`` or ``looked at``, and what to do."""
     if is_full(str(error)):
         return HostError(
             f"the server has no connection left, and a watch needs three: {reason(error)}",

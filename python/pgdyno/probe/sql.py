@@ -44,7 +44,7 @@ def choose_queries(server_version: int, *, watched: bool = False) -> dict[str, s
 
 
 TABLES = ("checkpointer", "database", "io", "wal")
-"""What is asked for, where the server's version has it."""
+"""Tables to query, if the server's version has them."""
 
 
 @dataclass

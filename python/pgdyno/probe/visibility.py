@@ -97,7 +97,7 @@ _POOLED = Visibility(
 
 @dataclass(frozen=True)
 class View:
-    """What can be watched of a server."""
+    """Sources of a server that can be sampled."""
 
     roles: dict[str, Role] = field(default_factory=dict)
     """``server``, when its processes are here: for :class:`pgdyno.probe.host.HostProbe`."""
@@ -227,7 +227,7 @@ def _data_directory(connection: Connection, server: int) -> tuple[Path, Path | s
 
 
 def _linked(link: Path, root: Path) -> Path | str:
-    """Where a link inside the data directory leads: an absolute one begins at the server's own root."""
+    """Target of a link inside the data directory: an absolute one begins at the server's own root."""
     try:
         target = os.readlink(link)
     except PermissionError:
@@ -238,7 +238,7 @@ def _linked(link: Path, root: Path) -> Path | str:
 
 
 def _in_the_server(connection: Connection) -> list[Visibility]:
-    """What the role and the server's settings show."""
+    """Sources that the role and the server's settings show."""
     version = connection.info.server_version
     stats = _may(connection, "pg_read_all_stats")
     return [
