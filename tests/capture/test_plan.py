@@ -73,7 +73,7 @@ def test_a_plan_lets_a_server_log_and_its_inverse_undoes_it_exactly(counting_ser
 
 def test_a_plan_says_what_it_costs_and_what_stays(counting_server: Cluster) -> None:
     ended = pgdyno("capture", "plan", counting_server.dsn, code=0)
-    assert "role teller has log_statement=none of its own" in ended.err
+    assert "role teller has its own log_statement=none" in ended.err
     assert "GB an hour" in ended.out
     assert ended.out.index("ALTER SYSTEM SET log_statement = 'all';") < ended.out.index("pg_dump -Fc")
     assert ended.out.index("pg_dump -Fc") < ended.out.index("ALTER SYSTEM RESET log_statement;")
