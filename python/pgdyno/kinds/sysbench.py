@@ -76,9 +76,9 @@ class SysbenchOptions(BaseModel):
     delta: Annotated[int, Field(ge=0, le=2**31 - 1)] = 5
     """Length of such a range beyond its first value."""
     auto_inc: bool = True
-    """True if the tables' ids have a sequence; those of `legacy` and `oltp_insert` always have."""
+    """Give the tables' ids a sequence; those of `legacy` and `oltp_insert` always have."""
     create_secondary: bool = True
-    """True if the tables have an index on `k`."""
+    """Give the tables an index on `k`."""
 
     def in_use(self, test: str) -> dict[str, int | bool]:
         """Each option that the test or its tables read, with its value."""

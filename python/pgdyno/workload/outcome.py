@@ -22,147 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-Progress = Callable[[float, str], None]
-"""Called with the share that is done, 0 to 1, and what is being done."""
-
-
-@dataclass(frozen=True)
-class LoadStep:
-    """One thing that one session did."""
-
-    what: str
-    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``, ``analyze``."""
-    table: str | None
-    """None where it is of all tables."""
-    session: int
-    begin_ns: int
-    end_ns: int
-    """CLOCK_MONOTONIC, as in all records."""
-    rows: int
-    """Rows copied."""
-
-
-@dataclass(frozen=True)
-class LoadMoment:
-    """Progress of a load at an instant."""
-
-    t_ns: int
-    rows: int
-    """Rows sent so far."""
-    bytes: int
-    """Bytes of those rows, as sent to COPY."""
-
-
-@dataclass(frozen=True)
-class LoadOutcome:
-    """Times and rows of a load."""
-
-    seconds: dict[str, float]
-    """By step, in which at least one session was at it; of pgbench by its own words: ``client-side generate``,
-    ``vacuum``, ``primary keys``. And ``checkpoint`` if it was made."""
-    rows: dict[str, int]
-    """Rows of each table."""
-    loader: Literal["native", "pgbench", "restore"] = "pgbench"
-    sessions: int = 1
-    """Maximum number of sessions that worked at the same time."""
-    row_bytes: int | None = None
-    """Bytes of all rows, as sent to COPY; None if not reported."""
-    digests: dict[str, str] = field(default_factory=dict)
-    """Table -> digest of its rows, as sent to COPY, in any order; empty if not reported."""
-    steps: tuple[LoadStep, ...] = ()
-    moments: tuple[LoadMoment, ...] = ()
-    """About one each second; none if not reported."""
-
-
-def checkpoint(server: Server) -> dict[str, float]:
-    """Put all of it on the volume now, so that the first replicate does not pay for it; the seconds that it took.
-
-    Nothing where the role may not: on a server that is not ours.
-    """
-    import time
-
-    import psycopg
-
-    begin = time.monotonic()
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        try:
-            connection.execute("CHECKPOINT")
-        except psycopg.errors.InsufficientPrivilege:
-            return {}
-    return {"checkpoint": time.monotonic() - begin}
-
-
-class RemoteHost(Protocol):
-    """Another host."""
-
-    def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> EngineProcess:
-        """Start a driver there; it is not ready yet. Its standard error goes to ``log``, here."""
-
-    def clock_ns(self) -> int:
-        """CLOCK_MONOTONIC of that host, for every program. :class:`~pgdyno.base.errors.HostError` where it does not answer."""
-
-    def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
-        """Facts of the host, and its round trip to the server that the driver's document names."""
-
-
 WHOLE = (1,)
 """The weights of one driver."""
-
-
-@dataclass(frozen=True)
-class DriverShare:
-    """Share of a load for one of several drivers."""
-
-    name: str
-    """Name in records and findings: ``driver 2``, or its host's name."""
-    clients: int
-    clients_before: int
-    """Clients of the drivers before it: its own are numbered from there."""
-    threads: int
-    threads_before: int
-
-    def of(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Its specification, from that of the whole load: rates stay those of all."""
-        share = {
-            "clients_before": self.clients_before,
-            "clients_all": document["clients"],
-            "threads_before": self.threads_before,
-            "threads_all": document["threads"],
-        }
-        return document | {"clients": self.clients, "threads": self.threads, "share": share}
-
-
-def shares_of(weights: Sequence[int], clients: int, threads: int, names: Sequence[str] = ()) -> tuple[DriverShare, ...]:
-    """Clients and threads divided by weights; drivers are called by ``names``, or by their number.
-
-    :class:`InputError` where a driver would get no thread, or a thread no client.
-    """
-    called = names or [f"driver {number}" for number in range(1, len(weights) + 1)]
-    of_clients, of_threads = divided(clients, weights), divided(threads, weights)
-    for name, own, served in zip(called, of_threads, of_clients, strict=True):
-        if own == 0:
-            enough = next(count for count in range(len(weights), sum(weights) + 1) if all(divided(count, weights)))
-            raise InputError(
-                f"each of {len(weights)} drivers needs a thread, and {name} would get none of {threads}",
-                remedy=f"write threads = {enough} below workload, or use fewer drivers",
-            )
-        if served < own:
-            raise InputError(
-                f"{name} of {len(weights)} would have fewer clients ({served}) than threads ({own})",
-                remedy="use more clients, or fewer threads",
-            )
-    places = zip(of_clients, accumulate(of_clients), of_threads, accumulate(of_threads), strict=True)
-    return tuple(
-        DriverShare(name, own_clients, until_client - own_clients, own_threads, until_thread - own_threads)
-        for name, (own_clients, until_client, own_threads, until_thread) in zip(called, places, strict=True)
-    )
-
-
-def divided(count: int, weights: Sequence[int]) -> list[int]:
-    """``count`` in whole parts by weight, none more than one away from its exact part; they add up to ``count``."""
-    total = sum(weights)
-    edges = [count * reached // total for reached in accumulate(weights)]
-    return [edge - before for before, edge in zip([0, *edges], edges, strict=False)]
+Progress = Callable[[float, str], None]
+"""Called with the share that is done, 0 to 1, and what is being done."""
 
 
 @dataclass(frozen=True)
@@ -280,3 +143,138 @@ class Runner(Protocol):
 
     def __call__(self, server: Server, request: RunRequest) -> Outcome:
         """Run it."""
+
+
+@dataclass(frozen=True)
+class LoadStep:
+    """One thing that one session did."""
+
+    what: str
+    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``, ``analyze``."""
+    table: str | None
+    """None where it is of all tables."""
+    session: int
+    begin_ns: int
+    end_ns: int
+    """CLOCK_MONOTONIC, as in all records."""
+    rows: int
+    """Rows copied."""
+
+
+@dataclass(frozen=True)
+class LoadMoment:
+    """Progress of a load at an instant."""
+
+    t_ns: int
+    rows: int
+    """Rows sent so far."""
+    bytes: int
+    """Bytes of those rows, as sent to COPY."""
+
+
+@dataclass(frozen=True)
+class LoadOutcome:
+    """Times and rows of a load."""
+
+    seconds: dict[str, float]
+    """By step, in which at least one session was at it; of pgbench by its own words: ``client-side generate``,
+    ``vacuum``, ``primary keys``. And ``checkpoint`` if it was made."""
+    rows: dict[str, int]
+    """Rows of each table."""
+    loader: Literal["native", "pgbench", "restore"] = "pgbench"
+    sessions: int = 1
+    """Maximum number of sessions that worked at the same time."""
+    row_bytes: int | None = None
+    """Bytes of all rows, as sent to COPY; None if not reported."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """Table -> digest of its rows, as sent to COPY, in any order; empty if not reported."""
+    steps: tuple[LoadStep, ...] = ()
+    moments: tuple[LoadMoment, ...] = ()
+    """About one each second; none if not reported."""
+
+
+def checkpoint(server: Server) -> dict[str, float]:
+    """Put all of it on the volume now, so that the first replicate does not pay for it; the seconds that it took.
+
+    Nothing where the role may not: on a server that is not ours.
+    """
+    import time
+
+    import psycopg
+
+    begin = time.monotonic()
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        try:
+            connection.execute("CHECKPOINT")
+        except psycopg.errors.InsufficientPrivilege:
+            return {}
+    return {"checkpoint": time.monotonic() - begin}
+
+
+class RemoteHost(Protocol):
+    """Another host."""
+
+    def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> EngineProcess:
+        """Start a driver there; it is not ready yet. Its standard error goes to ``log``, here."""
+
+    def clock_ns(self) -> int:
+        """CLOCK_MONOTONIC of that host, for every program. :class:`~pgdyno.base.errors.HostError` where it does not answer."""
+
+    def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
+        """Facts of the host, and its round trip to the server that the driver's document names."""
+
+
+@dataclass(frozen=True)
+class DriverShare:
+    """Share of a load for one of several drivers."""
+
+    name: str
+    """Name in records and findings: ``driver 2``, or its host's name."""
+    clients: int
+    clients_before: int
+    """Clients of the drivers before it: its own are numbered from there."""
+    threads: int
+    threads_before: int
+
+    def of(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Its specification, from that of the whole load: rates stay those of all."""
+        share = {
+            "clients_before": self.clients_before,
+            "clients_all": document["clients"],
+            "threads_before": self.threads_before,
+            "threads_all": document["threads"],
+        }
+        return document | {"clients": self.clients, "threads": self.threads, "share": share}
+
+
+def shares_of(weights: Sequence[int], clients: int, threads: int, names: Sequence[str] = ()) -> tuple[DriverShare, ...]:
+    """Clients and threads divided by weights; drivers are called by ``names``, or by their number.
+
+    :class:`InputError` where a driver would get no thread, or a thread no client.
+    """
+    called = names or [f"driver {number}" for number in range(1, len(weights) + 1)]
+    of_clients, of_threads = divided(clients, weights), divided(threads, weights)
+    for name, own, served in zip(called, of_threads, of_clients, strict=True):
+        if own == 0:
+            enough = next(count for count in range(len(weights), sum(weights) + 1) if all(divided(count, weights)))
+            raise InputError(
+                f"each of {len(weights)} drivers needs a thread, and {name} would get none of {threads}",
+                remedy=f"write threads = {enough} below workload, or use fewer drivers",
+            )
+        if served < own:
+            raise InputError(
+                f"{name} of {len(weights)} would have fewer clients ({served}) than threads ({own})",
+                remedy="use more clients, or fewer threads",
+            )
+    places = zip(of_clients, accumulate(of_clients), of_threads, accumulate(of_threads), strict=True)
+    return tuple(
+        DriverShare(name, own_clients, until_client - own_clients, own_threads, until_thread - own_threads)
+        for name, (own_clients, until_client, own_threads, until_thread) in zip(called, places, strict=True)
+    )
+
+
+def divided(count: int, weights: Sequence[int]) -> list[int]:
+    """``count`` in whole parts by weight, none more than one away from its exact part; they add up to ``count``."""
+    total = sum(weights)
+    edges = [count * reached // total for reached in accumulate(weights)]
+    return [edge - before for before, edge in zip([0, *edges], edges, strict=False)]
