@@ -12,7 +12,8 @@ from pgdyno.analysis.loads import POINTS_MAX, LoadFigures
 from pgdyno.report import loading, render, table
 from pgdyno.report.document import document
 from pgdyno.report.page import html
-from pgdyno.results import load_record, open_loads, record, tables
+from pgdyno.results import open_loads, record, tables
+from pgdyno.results import record as load_record
 from pgdyno.results.writer import LoadWriter
 
 from .synthetic import BOOT_NS, SECOND_NS, Plan, make_experiment

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.figures import volume_counters
 from pgdyno.analysis.finding import worst
 from pgdyno.analysis.validity import findings, lost_samples
-from pgdyno.analysis.volume_figures import volume_counters
 from pgdyno.results import open_experiment
 from pgdyno.results.record import Check
 

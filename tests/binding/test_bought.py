@@ -13,8 +13,7 @@ from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
 from pgdyno.base import engine
 from pgdyno.base.catalog import Catalog
 from pgdyno.base.specification import Rate
-from pgdyno.results.host_record import HostRecord
-from pgdyno.results.record import InstanceRecord, WorldRecord
+from pgdyno.results.record import HostRecord, InstanceRecord, WorldRecord
 from tests.binding.made import device
 
 

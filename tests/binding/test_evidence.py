@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.analysis.binding.verdict import RunBinding
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
 
 # Half of the time above its limit makes a checkpoint cost little, so that nearly all seconds are at 3,000 IOPS.
 CAPPED = replace(GP3, waits=GP3_WAITS, above_iops=0.5, spread=0.0, tps=1020)

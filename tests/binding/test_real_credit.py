@@ -9,9 +9,8 @@ import pytest
 
 from pgdyno.analysis.binding.bought import ProvisionedVolume
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.credit import inferred
-from pgdyno.analysis.volume_figures import device_counters, volume_spec
+from pgdyno.analysis.figures import CounterSamples, device_counters, volume_spec
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.binding.evidence import KnownConditions
     from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.remedy import Remedy
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
 
 MORE = OfferRecord(spec="gp3:iops=4500", usd_per_month=15.5, iops=4500, mib_per_s=125, read_ms=0.56, write_ms=0.83)
 MOST = OfferRecord(spec="gp3:iops=12000", usd_per_month=53.0, iops=12000, mib_per_s=500, read_ms=0.56, write_ms=0.83)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload.bulk_load.asked import BulkTable
 from pgdyno.workload.bulk_load.files import Files
 from pgdyno.workload.bulk_load.heard import LoaderOutput

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.against import against
-from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
 from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.analysis.loads import agrees, load_of, request_kib
 from pgdyno.report import against as report_against
 from pgdyno.report import document, table
 from pgdyno.report.bulk_load import iops_note, rows

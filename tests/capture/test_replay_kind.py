@@ -15,7 +15,7 @@ from pgdyno.analysis.replay import KEPT_UP_S
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.results import open_experiment
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload.kind.replay import ReplayKind
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.replay.asked import ReplaySelection

@@ -27,13 +27,13 @@ from pgdyno.hosts.facts import HostFacts
 from pgdyno.hosts.seat import Seat
 from pgdyno.hosts.spread import SpreadOptions, require_alike
 from pgdyno.results import open_experiment, reader
-from pgdyno.results.load_record import LoadRecord
+from pgdyno.results.record import LoadRecord
 from pgdyno.workload.clock_offset import Offset
 from tests.experiment.documents import FAKE, experiment
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
     from pgdyno.experiment import Cell
     from pgdyno.hosts.connection import Connection
     from pgdyno.hosts.seat_there import RemoteSeat

@@ -16,7 +16,7 @@ import pytest
 from pgdyno.analysis.against import against
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.difference import differences, flat
-from pgdyno.analysis.interval import unpaired_ratio
+from pgdyno.analysis.statistics import unpaired_ratio
 from pgdyno.base.errors import EXIT_USAGE, HostError
 from pgdyno.cli.main import run
 from pgdyno.report.against import html, verdict

@@ -13,7 +13,7 @@ from pgdyno.base import engine as _engine
 from pgdyno.base.endpoint import local
 from pgdyno.base.errors import EXIT_FAILURE, InputError, PgdynoError
 from pgdyno.results import RunWriter
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import driver, histogram, native
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.scripts import ScriptFile

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import histogram, native_record
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.native_record import SECOND_NS, ClientPhases, DriverOutput

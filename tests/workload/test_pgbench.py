@@ -12,7 +12,7 @@ import pytest
 from pgdyno.base.errors import HostError, PgdynoError
 from pgdyno.results import RunWriter
 from pgdyno.results.record import Account
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import histogram, pgbench
 from pgdyno.workload.client import environment
 from pgdyno.workload.kind.registry import workload_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis import power_cuts
+from pgdyno.analysis import durability as power_cuts
 from pgdyno.durability.crash import known
 from pgdyno.durability.crash.examine import CHECKS
 from pgdyno.durability.crash.recovery import CUTS_1_IN, CUTS_OF_ONE

@@ -12,7 +12,8 @@ from typing import Any
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.difference import Difference, differences
-from pgdyno.analysis.interval import Estimate, distinguishable, unpaired_ratio
+
+from .statistics import Estimate, distinguishable, unpaired_ratio
 
 
 @dataclass(frozen=True)

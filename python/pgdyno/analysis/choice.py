@@ -14,15 +14,14 @@ from typing import Any, Final
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.factors import JOINT, Factor
-from pgdyno.analysis.headline import HEADLINES
-from pgdyno.analysis.interval import Estimate, t_interval
 from pgdyno.analysis.metric import METRICS, figure_of
 from pgdyno.analysis.ratio import gain_of
 from pgdyno.analysis.replay import replay_of
 from pgdyno.analysis.sweep import axis_of
-from pgdyno.analysis.unit import TRANSACTIONS
 
 from ..base.goal import Goal, GoalCondition
+from .run import HEADLINES, TRANSACTIONS
+from .statistics import Estimate, t_interval
 
 NEARLY_AS_FAST: Final = 0.95
 """Ratio to the fastest from which an arm is about as fast: a twentieth is less than what another hour of the day changes."""

@@ -17,17 +17,15 @@ from pgdyno.analysis.arm import ArmSummary, Replicate
 from pgdyno.analysis.binding.arm import ArmBinding, bind_arms
 from pgdyno.analysis.cost import ArmCost, costs
 from pgdyno.analysis.difference import same_order
-from pgdyno.analysis.effects import Effect, main_effects
+from .factors import Effect, main_effects
 from pgdyno.analysis.factors import Factor, arm_label, factors_of, levels_of
-from pgdyno.analysis.headline import Headline
 from pgdyno.analysis.loads import LoadFigures
 from pgdyno.analysis.metric import MetricLine, lines_of
 from pgdyno.analysis.noise import NoiseFloor, noise_floor
 from pgdyno.analysis.queries import agreement
 from pgdyno.analysis.ratio import Ratio, every_pair, ratio_of
 from pgdyno.analysis.recommendation import Recommendation, recommend
-from pgdyno.analysis.run_figures import RunFigures, figures_of
-from pgdyno.analysis.spread import SpreadHost, UnpairedRuns, hosts_of, paired
+from pgdyno.analysis.spread import SpreadHost, UnpairedRuns, hosts_of, whole_blocks
 from pgdyno.analysis.sweep import Sweep, sweep_of
 from pgdyno.analysis.undilated import FACTOR, Undilated, undilated
 from pgdyno.analysis.validity import findings
@@ -37,6 +35,7 @@ from ..base.errors import InputError
 from ..base.goal import Goal, parse_goal
 from ..results import StoredExperiment, open_experiment, open_loads
 from ..results.record import ExperimentRecord
+from .run import Headline, RunFigures, figures_of
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ def compared(
 
     ``planned`` is how many replicates there should be of each arm; without it, those of ``first`` in each directory.
     """
-    figures, unpaired = paired(figures, len(first.arms))
+    figures, unpaired = whole_blocks(figures, len(first.arms))
     if not figures:
         raise InputError(f"{paths[0]}: no replicate is whole", remedy="resume the experiment")
     factors = factors_of(first, [run.record for run in figures])

@@ -14,11 +14,11 @@ from pgdyno.analysis import durability, pareto
 from pgdyno.analysis.arm import ArmSummary, Replicate
 from pgdyno.analysis.durability import Loss
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import TPS, headline_of
 from pgdyno.analysis.pareto import Block
-from pgdyno.analysis.volume_figures import DATA
 
 from ..results.record import PriceRecord
+from .figures import DATA
+from .run import TPS, headline_of
 
 HOURS_PER_MONTH = 730.0
 """As providers' own price examples count: 8,760 hours of a year by twelve."""

@@ -16,13 +16,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, ProvisionedVolume
-from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.analysis.volume_figures import device_counters, of_role, volume_roles, volume_spec
 
 from ..base.specification import Rate, VolumeSpec
 from ..base.text import duration, number
 from ..results import StoredRun
+from .figures import CounterSamples, device_counters, of_role, volume_roles, volume_spec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.volume_figures import of_role, volume_spec
 
 from ..base.text import number
+from .figures import CounterSamples, of_role, volume_spec
+from .run import RunFigures
 
 
 def degraded(run: RunFigures) -> Iterator[CheckResult]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.analysis.finding import CheckResult, Level
-from pgdyno.analysis.run_figures import RunFigures
 
 from ..base.text import percent
+from .run import RunFigures
 
 RELAY_BUSY_INVALID = 0.90
 """One thread relays everything: when it computes nine tenths of the time, messages queue for it."""

@@ -66,7 +66,7 @@ def unlike(record: LikenessRecord) -> list[Unlike]:
     ]
 
 
-def reasons(record: LikenessRecord) -> Iterator[str]:
+def likeness_reasons(record: LikenessRecord) -> Iterator[str]:
     """Why it was not production's work; nothing if it was."""
     others = [other for other in unlike(record) if other.is_other]
     calls, exec_ms = (

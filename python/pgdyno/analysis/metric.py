@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.dilated import undilated_tps
 from pgdyno.analysis.distribution import PERCENTILES, ValueCounts, merge
-from pgdyno.analysis.headline import NEW_ORDER, NOPM, Better
-from pgdyno.analysis.interval import Estimate, t_interval
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.volume_figures import DATA, VolumeFigures
-from pgdyno.analysis.waits import CLIENT
 
 from ..results.work_record import ReplayRecord
+from .dilation import undilated_tps
+from .figures import CLIENT, DATA, VolumeFigures
+from .run import NEW_ORDER, NOPM, Better, RunFigures
+from .statistics import Estimate, t_interval
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.interval import LEVEL, t_quantile
+
+from .statistics import LEVEL, t_quantile
 
 DEGREES_MIN = 2
 """One degree of freedom bounds nothing: its factor is 12.7."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pgdyno.analysis.arm import ArmSummary, Replicate
-from pgdyno.analysis.headline import HEADLINES
-from pgdyno.analysis.interval import Estimate, ratio_interval
 from pgdyno.analysis.metric import METRICS, of_volume
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.volume_figures import DATA
+
+from .figures import DATA
+from .run import HEADLINES, RunFigures
+from .statistics import Estimate, ratio_interval
 
 Block = tuple[str, int]
 """The experiment and the number of a block: the runs of one block are compared with each other."""

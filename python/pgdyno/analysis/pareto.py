@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.analysis.interval import ratio_interval
+from .statistics import ratio_interval
 
 Block = tuple[str, int]
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.server_figures import growth_of
 
 from ..results.work_record import StreamsRecord
+from .figures import growth_of
+from .run import RunFigures
+from .statistics import Estimate, ratio_interval, t_interval
 
 SHOWN = 3
 """Queries that a finding names; it says how many there are."""

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval
-from pgdyno.analysis.resolution import detectable_difference, equivalent_within, replicates_needed
+
+from .statistics import (
+    Estimate,
+    detectable_difference,
+    distinguishable,
+    equivalent_within,
+    ratio_interval,
+    replicates_needed,
+)
 
 PAIRED_MAX = 48
 """Arms of which every pair is compared: a thousand pairs. A larger sweep is read along its axes."""
@@ -44,7 +51,7 @@ class Ratio:
 
     @property
     def replicates_needed(self) -> int | None:
-        """Replicates that would find :data:`~pgdyno.analysis.resolution.DIFFERENCE_OF_INTEREST` as often."""
+        """Replicates that would find :data:`~pgdyno.analysis.statistics.DIFFERENCE_OF_INTEREST` as often."""
         return None if self.estimate is None else replicates_needed(self.estimate)
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pgdyno.analysis import likeness, reading
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
-from pgdyno.analysis.run_figures import RunFigures
 
 from ..base.text import percent
 from ..results.work_record import (
@@ -21,6 +19,8 @@ from ..results.work_record import (
     SequenceFit,
     TimeDistribution,
 )
+from .run import RunFigures
+from .statistics import Estimate, ratio_interval, t_interval
 
 SHARE_MOST = 0.01
 """Of statements or of recorded time: a replay that loses more is not the captured load (issue 21, point 10)."""
@@ -67,7 +67,7 @@ def reasons(record: ReplayRecord) -> Iterator[str]:
     if record.keys is not None:
         yield from _doubtful(record.keys)
     if record.likeness is not None:
-        yield from likeness.reasons(record.likeness)
+        yield from likeness.likeness_reasons(record.likeness)
 
 
 def _doubtful(keys: ReplayedKeys) -> Iterator[str]:

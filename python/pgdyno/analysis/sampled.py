@@ -14,7 +14,7 @@ SHARE_MOST = 0.01
 """Share of transactions: the limit that also holds for statements which a replay leaves out."""
 
 
-def findings(record: SampleRecord) -> Iterator[CheckResult]:
+def sample_findings(record: SampleRecord) -> Iterator[CheckResult]:
     """The checks of a sample."""
     yield from reading.findings(record.reading)
     share = record.left_out / max(1, record.transactions)

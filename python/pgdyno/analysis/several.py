@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.paired import by_block, figures_by_name, paired
 
 from ..base.errors import InputError
+from .statistics import Estimate
 
 TIMES = ("latency_ms_p99", "read_ms_mean", "write_ms_mean")
 """Figures beside the one by which an experiment's arms are compared; less is better in each."""

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.interval import Estimate, ratio_interval, unpaired_ratio
-from pgdyno.analysis.run_figures import RunFigures
 
-from ..results.host_record import HostRecord
+from ..results.record import HostRecord
+from .run import RunFigures
+from .statistics import Estimate, ratio_interval, unpaired_ratio
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SpreadHost:
     """Its headline over that of the first host; None for the first itself, and where no arm has a figure on both."""
 
 
-def paired(figures: Sequence[RunFigures], arms: int) -> tuple[list[RunFigures], tuple[UnpairedRuns, ...]]:
+def whole_blocks(figures: Sequence[RunFigures], arms: int) -> tuple[list[RunFigures], tuple[UnpairedRuns, ...]]:
     """The runs that are compared, and those that are left out because their block is not whole."""
     blocks: dict[tuple[str, int], list[RunFigures]] = {}
     for run in figures:

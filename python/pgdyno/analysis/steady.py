@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno.analysis.credit import Regime
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.analysis.interval import t_quantile
 from pgdyno.analysis.series import checkpoint_starts
-from pgdyno.analysis.series_mean import FREQUENCIES, SeriesMean, series_mean
 
 from ..base.text import number, percent
 from ..results import StoredRun
+from .statistics import FREQUENCIES, SeriesMean, series_mean, t_quantile
 
 if TYPE_CHECKING:
     import numpy as np

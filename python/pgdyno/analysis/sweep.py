@@ -13,8 +13,9 @@ from functools import cached_property
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import TPS, Headline
 from pgdyno.analysis.scaling import Scaling, fit
+
+from .run import TPS, Headline
 
 CLIENTS = "workload.clients"
 LEVELS_MIN = 3

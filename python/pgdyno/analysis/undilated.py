@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.binding.limits import CAPS, TITLES, Limit
-from pgdyno.analysis.dilated import bound_by_cpu
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.host_time import host_time
-from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
 from pgdyno.analysis.paired import Block
 
 from ..base.text import number
+from .dilation import bound_by_cpu, host_time
+from .statistics import Estimate, ratio_interval, t_interval
 
 FACTOR = "world.dilation"
 LEVELS_MIN = 2

@@ -14,22 +14,20 @@ from pgdyno.analysis import sampled
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.credit import credit_findings
 from pgdyno.analysis.degraded import degraded
-from pgdyno.analysis.dilated import dilated
 from pgdyno.analysis.distance import distance
-from pgdyno.analysis.driven import driven
-from pgdyno.analysis.events import events_of
 from pgdyno.analysis.finding import CheckResult, Level, graded, why_invalid
-from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.queries import parallel_workers
 from pgdyno.analysis.replay import replayed
-from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, figures_of
 from pgdyno.analysis.steady import steadiness
-from pgdyno.analysis.unit import unit_of
-from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters
 
 from ..base.errors import InputError
 from ..base.text import percent
 from ..results import StoredRun
+from .dilation import dilated
+from .figures import DATA, of_role, volume_counters
+from .instrument import driven, of, on_time
+from .run import LABORATORY_ROLES, RunFigures, figures_of, unit_of
+from .series import events_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,7 +73,7 @@ def findings(run: RunFigures) -> list[CheckResult]:
         *_row_locks(run),
         *parallel_workers(run),
         *replayed(run),
-        *(() if run.record.sample is None else sampled.findings(run.record.sample)),
+        *(() if run.record.sample is None else sampled.sample_findings(run.record.sample)),
         *_steadiness(run),
         *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
         *degraded(run),

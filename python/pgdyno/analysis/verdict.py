@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Final
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.effects import Effect
+from .factors import Effect
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import Headline
-from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.replay import replay_of
 from pgdyno.analysis.sweep import Sweep
 
 from ..base.text import TOO_FEW, money, number, percent, ratio_interval, times
+from .run import Headline
+from .statistics import Estimate
 
 NO_INTERVAL: Final = "A single run has no interval: -n 3 gives one."
 SENTENCES_MAX = 4

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import TPS
 from pgdyno.analysis.series import series_of
 
 from ..base.specification import without_init
+from .run import TPS
 
 SHARE = 0.9
 """Within 10 % of warm: less than that is the noise of seconds."""

@@ -97,10 +97,10 @@ class DriveResult:
 
 def of(spec: Clients, output: DriverOutput, *, interrupted: bool = False) -> DriveResult:
     """The result of what the driver said."""
-    from pgdyno.analysis import driven
     from pgdyno.workload.native_record import SECOND_NS, driver_record, ending
 
-    from ..results.subject_clock import SubjectClock
+    from ..analysis import instrument as driven
+    from ..results.tables import SubjectClock
 
     summary = output.summary
     assert summary is not None
@@ -183,7 +183,7 @@ def _of_capture(spec: Clients, output: DriverOutput, whole: ScriptPart) -> Itera
     keys = keys_given(inputs, total.succeeded + total.rolled_back + total.failed)
     if not keys.ok:
         yield CheckResult("keys", "invalid", keys.detail)
-    yield from sampled.findings(spec.drawn_from(inputs))
+    yield from sampled.sample_findings(spec.drawn_from(inputs))
 
 
 def show(result: DriveResult, as_json: bool) -> None:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from pgdyno.analysis import allocation
-from pgdyno.analysis.allocation import Group, Scatter
-from pgdyno.analysis.headline import headline_of
 from pgdyno.experiment import Cell, Experiment
 
+from ..analysis import statistics as allocation
+from ..analysis.run import headline_of
+from ..analysis.statistics import Group, Scatter
 from ..results import open_experiment
 from ..results.record import RunRecord
 

@@ -10,10 +10,10 @@ from pgdyno.analysis.binding.limits import LIMITS, TITLES, Limit
 from pgdyno.analysis.binding.remedy import Remedy
 from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.headline import Headline
 from pgdyno.report.section import Block, Note, Section, listed, many
 from pgdyno.report.words import COLUMNS_MAX
 
+from ..analysis.run import Headline
 from ..base.text import UNKNOWN, money, percent, times
 
 NOT_EXPLAINED = "not explained"

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ..base import installation
 from ..base.errors import HostError
-from .record_base import Record
+from .work_record import Record
 
 RECORD = "database.json"
 

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from ..base.errors import InputError
 from ..base.text import parsed_json
 from . import tables
-from .load_record import LoadRecord
 from .names import PARTIAL
-from .record import SCHEMA_VERSION, ExperimentRecord, RunRecord
+from .record import SCHEMA_VERSION, ExperimentRecord, LoadRecord, RunRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,14 +7,52 @@ that ran it (in a dilated world slowed from the anchor on); the single ``anchor`
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from .host_record import DriverHostRecord, HostRecord
-from .record_base import Count, Record
-from .work_record import BulkLoadRecord, PowerCutsRecord, ReplayRecord, SampleRecord, StreamsRecord
+from ..base.errors import PgdynoError
+from .work_record import BulkLoadRecord, Count, PowerCutsRecord, Record, ReplayRecord, SampleRecord, StreamsRecord
+
+
+class HostRecord(Record):
+    """The machine that the run was made on."""
+
+    cores: Count
+    kernel: str
+    memory_bytes: Count
+    cpus_awake: bool | None = None
+    """Whether idle CPUs polled for work during the run instead of sleeping; None in older records."""
+    label: str | None = None
+    """Its name, where the runs were spread over hosts; None where they were made on the machine that was asked, and in older records."""
+    cpu: str | None = None
+    """Model of its CPU; known together with its name, and empty where the kernel does not say it."""
+
+    @classmethod
+    def of_this_machine(cls, *, cpus_awake: bool = False) -> HostRecord:
+        """What the kernel says; :class:`~pgdyno.base.errors.PgdynoError` where it does not say how much memory there is."""
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if memory_bytes <= 0:
+            raise PgdynoError("this machine does not say how much memory it has", remedy="run on Linux")
+        cores = len(os.sched_getaffinity(0))
+        return cls(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes, cpus_awake=cpus_awake)
+
+
+class DriverHostRecord(Record):
+    """The host of a driver, where that is not the one that recorded."""
+
+    cores: Count
+    """That the driver may use."""
+    kernel: str
+    memory_bytes: Count
+    cpu: str
+    """Model of its CPU; empty where the kernel does not say it."""
+    rtt_ms: float | None = None
+    """Shortest time to open a TCP connection to the server before the load: a round trip. None where that could not be measured."""
+
 
 SCHEMA_VERSION: Final = 1
 """Version of both documents. A reader refuses a larger one; a change that an old reader would misread raises it."""
@@ -441,3 +479,71 @@ class ExperimentRecord(Record):
     """The other tables of the experiment file, as written."""
     versions: dict[str, str] = Field(default_factory=dict)
     """pgdyno, the engine's build hash, Python."""
+
+
+class LoadedStep(Record):
+    """One thing that one session did while a data set was loaded."""
+
+    what: str
+    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``, ``analyze``."""
+    table: str | None = None
+    """None where it is of all tables."""
+    session: Count
+    begin_ns: int
+    end_ns: int
+    rows: Count
+    """That were copied."""
+
+
+class LoadedMoment(Record):
+    """How far a load was."""
+
+    t_ns: int
+    rows: Count
+    """That had been sent."""
+    bytes: Count
+    """Bytes of those rows, as sent to COPY."""
+
+
+class LoadRecord(Record):
+    """The filling of one data set, or of the tables on an existing server. What the devices did meanwhile is
+    in the tables beside it.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    load_id: str
+    """Name of its directory, unique within its experiment."""
+    experiment_id: str
+    title: str
+    """What was loaded."""
+    tables: dict[str, Any]
+    """The tables, as in the program's input."""
+    loader: Literal["native", "pgbench", "restore"]
+    sessions: Count
+    """Maximum number of sessions that worked at the same time."""
+    anchor: Anchor
+    begin_ns: int
+    end_ns: int
+    """When the program ended, including the checkpoint."""
+    rows: dict[str, Count]
+    """Rows of each table."""
+    row_bytes: Count | None = None
+    """Bytes of all rows, as sent to COPY; None if not reported."""
+    digests: dict[str, str] = Field(default_factory=dict)
+    """Table -> digest of its rows, as sent to COPY: equal rows have equal digests in any order. Empty if not reported, and in older records."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """By step, in which at least one session was at it."""
+    steps: tuple[LoadedStep, ...] = ()
+    moments: tuple[LoadedMoment, ...] = ()
+    """About one each second; none if not reported."""
+    postgres: PostgresRecord
+    limited: bool = False
+    """Whether it was filled on an arm's own volumes with their limits, in its instance and with its settings."""
+    dilation: Annotated[int, Field(ge=1)] = 1
+    """The factor by which its time was slowed; instants and seconds are in slowed time."""
+    volumes: dict[str, str] = Field(default_factory=dict)
+    """Role -> specification of the volumes, if they have their limits."""
+    memory_bytes: int | None = None
+    """Memory of the instance, if the volumes have their limits."""
+    checks: tuple[Check, ...] = ()
+    """What was asked of the tables afterwards beside their rows. All are ok: other tables are refused, and have no record."""

@@ -7,12 +7,15 @@ the run, so that a lost sample costs resolution and not truth; analysis takes di
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+
 
 TABLES: dict[str, str] = {
     "workload/latency": "latency of transactions per second of the run, as counts of HDR buckets; in an open loop from"
@@ -166,3 +169,45 @@ def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     for key in further if name in _FURTHER_COLUMNS else ():
         arrays[key] = pa.array([row.get(key) for row in results], pa.int64())
     return pa.table(arrays)
+
+
+_Instant = TypeVar("_Instant", int, "np.ndarray[Any, Any]")
+_INSTANTS = ("t_ns", "t_begin_ns", "t_end_ns")
+_HOST_DURATION = "_time_ms"
+"""What the kernel and PostgreSQL measured in milliseconds, by their own clock. An emulated volume counts in
+nanoseconds, and in its own time already."""
+
+
+@dataclass(frozen=True)
+class SubjectClock:
+    """CLOCK_MONOTONIC until ``zero_ns``, and ``dilation`` times slower from there on."""
+
+    zero_ns: int = 0
+    dilation: int = 1
+
+    def instant_ns(self, host_ns: _Instant) -> _Instant:
+        """An instant of CLOCK_MONOTONIC on this clock, or many of them."""
+        return self.zero_ns + (host_ns - self.zero_ns) // self.dilation
+
+    def host_s(self, seconds: float) -> float:
+        """How long the host takes for these seconds of slowed time."""
+        return seconds * self.dilation
+
+    def durations_us(self, host_us: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Durations that the host measured in whole microseconds, to the nearest one of the subject's."""
+        return (host_us + self.dilation // 2) // self.dilation
+
+    def table(self, table: pa.Table) -> pa.Table:
+        """A table of samples: its instants, and the durations that the host measured."""
+        import pyarrow.compute as pc
+
+        if self.dilation == 1:
+            return table
+        for place, name in enumerate(table.column_names):
+            column = table.column(name)
+            if name in _INSTANTS:
+                since = pc.divide(pc.subtract(column, self.zero_ns), self.dilation)
+                table = table.set_column(place, name, pc.add(since, self.zero_ns))
+            elif name.endswith(_HOST_DURATION):
+                table = table.set_column(place, name, pc.cast(pc.divide(column, self.dilation), column.type))
+        return table

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from .record_base import Count, Record
+Count = Annotated[int, Field(ge=0)]
+
+
+class Record(BaseModel):
+    """A record is written once and never changed, and a misspelt field is an error rather than lost."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class BulkLoadedTable(Record):

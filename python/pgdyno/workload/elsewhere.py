@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..base.engine import EngineProcess
-from ..results.host_record import DriverHostRecord
+from ..results.record import DriverHostRecord
 
 
 class RemoteHost(Protocol):

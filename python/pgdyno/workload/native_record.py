@@ -15,7 +15,7 @@ from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.outcome import Outcome
 
 from ..results.record import Account, Check, ClockRecord, DriverRecord, Lateness, RunPhase
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 
 if TYPE_CHECKING:
     import numpy as np

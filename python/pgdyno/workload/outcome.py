@@ -13,7 +13,7 @@ from pgdyno.workload.server import Server
 from pgdyno.workload.share import WHOLE
 
 from ..results.record import Account, Check, DriverRecord, RunPhase
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 from ..results.work_record import BulkLoadRecord, ReplayRecord, SampleRecord, StreamsRecord
 from ..results.writer import RunWriter
 

@@ -27,7 +27,7 @@ from ..base import engine
 from ..base.errors import PgdynoError
 from ..machine.scratch import scratch_directory
 from ..results.record import Account, Anchor, Check, DriverRecord, RunPhase
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 
 _CONNECT_MAX_S = 30.0
 """For one transaction that asks for nothing, with a log-in."""

@@ -20,7 +20,7 @@ from pgdyno.workload import histogram
 
 from ..base.errors import PgdynoError
 from ..results.record import Account, Anchor
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,9 +19,8 @@ from pgdyno.workload.share import DriverShare
 from pgdyno.workload.watch import now_ns
 
 from ..base.errors import PgdynoError
-from ..results.host_record import DriverHostRecord
-from ..results.record import Check
-from ..results.subject_clock import SubjectClock
+from ..results.record import Check, DriverHostRecord
+from ..results.tables import SubjectClock
 
 LEAD_MS = 250
 """Between giving the instant and the instant: a driver needs less than a millisecond, on a busy machine some tens of them."""

@@ -30,8 +30,9 @@ from ..machine.instance import InstanceGroup
 from ..machine.journal import HostJournal
 from ..machine.placement import Placement
 from ..machine.scratch import scratch_directory
-from ..results import load_record, record
-from ..results.subject_clock import SubjectClock
+from ..results import record
+from ..results import record as load_record
+from ..results.tables import SubjectClock
 from ..results.writer import LoadWriter
 
 Work = Callable[[Callable[[int], None], "Path"], LoadOutcome]

@@ -33,7 +33,7 @@ from ..machine.journal import HostJournal
 from ..machine.placement import AttachedPlacement, Placement, attach_placement
 from ..machine.relay import HOST, Relay, relaying
 from ..results import record
-from ..results.host_record import HostRecord
+from ..results.record import HostRecord
 from ..server import layout, shifted
 from ..server.cluster import SUPERUSER, Cluster
 from ..server.settings import together

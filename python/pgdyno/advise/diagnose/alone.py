@@ -14,8 +14,8 @@ from pgdyno.analysis.binding.evidence import Evidence, KnownConditions, Second
 
 from ...base.errors import InputError
 from ...results import StoredRun, record
-from ...results.host_record import HostRecord
 from ...results.names import identity_hash
+from ...results.record import HostRecord
 from .alongside import TimeGrid, beside, utc
 from .bought import Purchase
 from .source import VolumeSource

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno.analysis.binding.circumstances import Circumstances
 from pgdyno.analysis.binding.evidence import Evidence
-from pgdyno.analysis.server_figures import BLOCK_BYTES
 
+from ...analysis.figures import BLOCK_BYTES
 from ...base.catalog import Catalog
 from ...base.errors import InputError
 from ...base.text import size

@@ -15,8 +15,8 @@ from pgdyno.analysis.binding.evidence import Evidence
 from pgdyno.analysis.binding.limits import CAPS, TITLES, Limit
 from pgdyno.analysis.binding.means import mean_second
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
-from pgdyno.analysis.server_figures import BLOCK_BYTES
 
+from ...analysis.figures import BLOCK_BYTES
 from ...base.specification import VolumeSpec
 from ...base.text import duration, number, percent, size
 from ...results.record import InstanceRecord, VolumeRecord

@@ -23,8 +23,8 @@ from ...base.endpoint import public_dsn
 from ...base.errors import InputError, RunInvalid
 from ...machine.scratch import scratch_directory
 from ...results import record
-from ...results.host_record import HostRecord
 from ...results.names import experiment_id, identity_hash, run_name
+from ...results.record import HostRecord
 from ...results.tables import from_rows
 from ...results.writer import RunWriter, write_experiment
 from .bought import Purchase, require_memory, require_roles

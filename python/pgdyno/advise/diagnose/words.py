@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pgdyno.analysis.binding.limits import TITLES, Limit
 from pgdyno.analysis.binding.remedy import Remedy
 from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
-from pgdyno.analysis.volume_figures import DATA
 
+from ...analysis.figures import DATA
 from ...base.text import address, duration, money, number, percent, size, times
 from .diagnosis import OF_STORAGE, Diagnosis, WatchCost
 from .free import Free

@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import CounterSamples
-from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.analysis.series import checkpoint_starts
-from pgdyno.analysis.server_figures import BLOCK_BYTES
-from pgdyno.analysis.volume_figures import device_counters, volume_roles
 
 from ...results.record import RunPhase
+from ..figures import BLOCK_BYTES, CounterSamples, device_counters, volume_roles
+from ..run import RunFigures
 
 if TYPE_CHECKING:
     import numpy as np

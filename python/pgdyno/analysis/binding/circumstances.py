@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from pgdyno.analysis.binding.sessions import SESSION_LOCKS
 from pgdyno.analysis.replay import kept_up
-from pgdyno.analysis.run_figures import RunFigures
 
 from ...results.record import InstanceRecord, RunRecord, VolumeRecord
+from ..run import RunFigures
 
 OBSERVE = "observe"
 """The kind of workload of a server that was only watched: its own users made the load."""

@@ -14,9 +14,9 @@ from pgdyno.analysis.binding.device import MIB
 from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.binding.uses import WHATS, Claim, What, claims_of, has_io
 from pgdyno.analysis.binding.waiting import WaitCounts, waiting_of
-from pgdyno.analysis.volume_figures import DATA, device_counters, volume_roles
 
 from ...results import StoredRun
+from ..figures import DATA, device_counters, volume_roles
 
 WAL, TEMPORARY = "wal", "temp"
 SEEN_MIN = 10

@@ -15,14 +15,13 @@ from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.sessions import SessionStates, look_ms_by_second, others_by_second, sessions_by_second
-from pgdyno.analysis.counters import CounterSamples, cpu_counters
-from pgdyno.analysis.dilated import server_cores
-from pgdyno.analysis.driven import cores_of
-from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
-from pgdyno.analysis.volume_figures import device_counters, volume_roles, volume_spec
 
 from ...results import StoredRun
 from ...results.record import RunRecord
+from ..dilation import server_cores
+from ..figures import CounterSamples, cpu_counters, device_counters, volume_roles, volume_spec
+from ..instrument import cores_of
+from ..run import LABORATORY_ROLES, RunFigures
 
 if TYPE_CHECKING:
     import numpy as np

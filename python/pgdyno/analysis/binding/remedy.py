@@ -20,10 +20,10 @@ from pgdyno.analysis.binding.means import SecondMeans, means_of
 from pgdyno.analysis.binding.room import Room, room_of
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
 from pgdyno.analysis.durability import loss_of_volume
-from pgdyno.analysis.volume_figures import DATA
 
 from ...base.text import number, probability
 from ...results.record import VolumeRecord
+from ..figures import DATA
 
 MARGIN = 1.2
 """Times what was used that an offer must have, which is what ``pgdyno size`` asks of one where nothing else is said."""

@@ -14,9 +14,9 @@ from pgdyno.analysis.binding.limits import CAPS, Limit
 from pgdyno.analysis.binding.means import SecondMeans
 from pgdyno.analysis.binding.sessions import SessionStates
 from pgdyno.analysis.binding.verdict import BindingVerdict
-from pgdyno.analysis.volume_figures import DATA
 
 from ...results.record import InstanceOfferRecord, OfferRecord
+from ..figures import DATA
 
 Bound = tuple[Limit, float]
 

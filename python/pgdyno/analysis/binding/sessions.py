@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.waits import CLIENT_BACKEND
-
 from ...results import StoredRun
+from ..figures import CLIENT_BACKEND
 
 if TYPE_CHECKING:
     import numpy as np

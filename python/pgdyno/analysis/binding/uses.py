@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pgdyno.analysis.server_figures import BLOCK_BYTES, growth_of, io_growth
-
 from ...results import StoredRun
+from ..figures import BLOCK_BYTES, growth_of, io_growth
 
 What = Literal[
     "reads",

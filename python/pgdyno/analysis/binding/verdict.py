@@ -10,7 +10,8 @@ from pgdyno.analysis.binding.checkpoints import Checkpoints
 from pgdyno.analysis.binding.evidence import Evidence, evidence_of
 from pgdyno.analysis.binding.limits import CAPS, BindingLimit, Confidence, Limit
 from pgdyno.analysis.binding.rules import judge
-from pgdyno.analysis.run_figures import RunFigures
+
+from ..run import RunFigures
 
 SHARE_HIGH = 0.60
 """Share of the seconds from which the limit that binds in them is the verdict, with high confidence."""

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno.analysis import power_cuts
-
+from ...analysis import durability as power_cuts
 from ...base.errors import InputError
 from ...machine import paths, preflight
 from ...machine.journal import HostJournal

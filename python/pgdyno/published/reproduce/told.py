@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.loads import LOAD_METRICS
 from pgdyno.analysis.paired import PairOfArms, paired
 from pgdyno.published import PublishedDocument
@@ -14,6 +13,7 @@ from pgdyno.published.answer import Arms, RunAnswer, VolumePair
 from pgdyno.published.document import PublishedComparison, UnstatedChoice
 from pgdyno.published.formula import evaluate
 
+from ...analysis.statistics import Estimate
 from ...base.specification import VolumeSpec
 from .chart import ChartResult, chart_told
 from .kept import KeptArm, asked

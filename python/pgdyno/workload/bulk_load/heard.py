@@ -12,7 +12,7 @@ from pgdyno.workload.bulk_load.files import Files
 from pgdyno.workload.outcome import Outcome
 
 from ...results import record, tables
-from ...results.subject_clock import SubjectClock
+from ...results.tables import SubjectClock
 from ...results.work_record import BulkLoadedTable, BulkLoadRecord
 
 _SECOND_NS = 1_000_000_000

@@ -24,7 +24,7 @@ from pgdyno.workload.watch import now_ns
 from ...base import engine as _engine
 from ...base.errors import EngineError
 from ...results import record, tables
-from ...results.subject_clock import SubjectClock
+from ...results.tables import SubjectClock
 from ...results.work_record import ReplayRecord
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pgdyno.workload.watch import SECOND_NS, now_ns
 
 from ...base.errors import PgdynoError
 from ...results import record
-from ...results.subject_clock import SubjectClock
+from ...results.tables import SubjectClock
 from ...results.work_record import RefreshRecord
 
 _WORDS = Words("the process of the streams", "the streams of queries", "raise workload.duration")
