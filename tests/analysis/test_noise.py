@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pgdyno.analysis.noise import floor_of
+from pgdyno.analysis.ratio import floor_of
 from pgdyno.analysis.statistics import t_quantile
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from pgdyno.analysis.distribution import latency_map
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.scaling import Scaling, fit
 from pgdyno.analysis.statistics import box_of
-from pgdyno.analysis.sweep import axis_of, number_of, sweep_of
+from pgdyno.analysis.sweep import Scaling, axis_of, fit, number_of, sweep_of
 
 from ..report.sweeps import CLIENTS, COUNTS, LAWS, law, swept
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.analysis.undilated import undilated, weights_at_one
+from pgdyno.analysis.extrapolation import undilated, weights_at_one
 from pgdyno.report.document import document
 from pgdyno.report.sections import sections
 from pgdyno.report.terminal import table

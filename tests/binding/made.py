@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, Usual
-from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.device import BoughtInstance, DeviceActivity, ProvisionedVolume, Usual
 from pgdyno.analysis.binding.evidence import Cpu, KnownConditions, Second
 from pgdyno.analysis.binding.sessions import SessionStates
 from pgdyno.base.specification import Rate

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
+from pgdyno.analysis.binding.device import ProvisionedVolume
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.credit import inferred
 from pgdyno.analysis.figures import CounterSamples, device_counters, volume_spec

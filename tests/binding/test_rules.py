@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from pgdyno.analysis.binding.bought import AT_LIMIT, ProvisionedVolume
-from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.device import AT_LIMIT, DeviceActivity, ProvisionedVolume
 from pgdyno.analysis.binding.evidence import Cpu, KnownConditions, Second, ThrottledShares
-from pgdyno.analysis.binding.limits import CAPS, LIMITS, BindingLimit
-from pgdyno.analysis.binding.rules import judge
+from pgdyno.analysis.binding.rules import CAPS, LIMITS, BindingLimit, judge
 from pgdyno.analysis.binding.sessions import SessionStates, state_of
 from pgdyno.base.specification import Rate
 

@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from pgdyno.analysis.binding.checkpoints import Checkpoints
-from pgdyno.analysis.binding.circumstances import Circumstances
-from pgdyno.analysis.binding.evidence import Evidence
-from pgdyno.analysis.binding.limits import LIMITS, TITLES, BindingLimit, Limit
-from pgdyno.analysis.binding.rules import slowed
+from pgdyno.analysis.binding.evidence import Checkpoints, Circumstances, Evidence
+from pgdyno.analysis.binding.rules import LIMITS, TITLES, BindingLimit, Limit, slowed
 from pgdyno.analysis.binding.verdict import SECONDS_MIN, SHARE_HIGH, because_of_checkpoints, of_evidence, total
 from pgdyno.analysis.binding.words import evidence_words
 from pgdyno.report.binding import verdict_words

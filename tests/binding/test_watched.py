@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.analysis.binding.evidence import ThrottledShares
-from pgdyno.analysis.binding.limits import OF_RUNS, OF_WATCHED, BindingLimit
-from pgdyno.analysis.binding.rules import judge
+from pgdyno.analysis.binding.rules import OF_RUNS, OF_WATCHED, BindingLimit, judge
 from pgdyno.analysis.binding.sessions import SessionStates, state_of
 
 from .made import FAST, FULL, IDLE, device, given, second

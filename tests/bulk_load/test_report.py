@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.against import against
-from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.analysis.compare import Comparison, against, summarise
 from pgdyno.analysis.loads import agrees, load_of, request_kib
 from pgdyno.report import against as report_against
 from pgdyno.report import document, table
@@ -21,7 +20,7 @@ from .made import PLAN, make_loads
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.rules import Limit
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.likeness import likeness_reasons, unlike
+from pgdyno.analysis.replay import likeness_reasons, unlike
 from pgdyno.base.errors import InputError
 from pgdyno.results.work_record import ComparedStatement, LikenessRecord, StatementWork
 from pgdyno.workload.replay.counted import fallen, grown, shape_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.likeness import unlike
+from pgdyno.analysis.replay import unlike
 from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.replay.asked import ReplaySelection

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.advise.diagnose.diagnosis import diagnose
-from pgdyno.analysis.binding.limits import LIMITS, Confidence, Limit
+from pgdyno.analysis.binding.rules import LIMITS, Confidence, Limit
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms

@@ -17,7 +17,7 @@ from pgdyno.advise.diagnose.published import RuleFinding, findings_of, iops_need
 from pgdyno.advise.diagnose.source import sources_of
 from pgdyno.advise.diagnose.statements import Slow, StatementLoad, top_of
 from pgdyno.advise.diagnose.words import lines
-from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.rules import LIMITS
 from pgdyno.analysis.binding.verdict import BindingVerdict
 
 from ..size import formats
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.advise.diagnose.diagnosis import Diagnosis
-    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.rules import Limit
 
 QUEUE_RULE = "VolumeQueueLength, 1 for each 1,000 IOPS"
 

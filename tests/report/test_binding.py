@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.binding.limits import LIMITS
 from pgdyno.analysis.binding.remedy import Remedy
+from pgdyno.analysis.binding.rules import LIMITS
 from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.run import TPS

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.analysis.binding.limits import OF_RUNS, Limit
+from pgdyno.analysis.binding.rules import OF_RUNS, Limit
 
 WARM_UP = "4s"
 DURATION = "12s"

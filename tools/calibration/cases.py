@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from pgdyno.analysis.credit import CreditUse, regimes
-from pgdyno.analysis.noise import floor_of
+from pgdyno.analysis.ratio import floor_of
 from pgdyno.analysis.statistics import (
     DIFFERENCE_OF_INTEREST,
     POWER,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.binding.uses import What
+from pgdyno.analysis.binding.consumers import What
+from pgdyno.analysis.binding.rules import Limit
 
 FAST = "gp3:iops=16000,throughput=1000"
 """Limits that two cores do not reach."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.uses import What
+    from pgdyno.analysis.binding.consumers import What
+    from pgdyno.analysis.binding.rules import Limit
     from tools.diagnose.record import Facts, Reading
 
 HELD_MIN = 0.5

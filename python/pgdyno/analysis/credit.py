@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, ProvisionedVolume
 from pgdyno.analysis.finding import CheckResult
 
 from ..base.specification import Rate, VolumeSpec
 from ..base.text import duration, number
 from ..results import StoredRun
+from .binding.device import AT_LIMIT, LEFT_ABOVE, ProvisionedVolume
 from .figures import CounterSamples, device_counters, of_role, volume_roles, volume_spec
 
 if TYPE_CHECKING:

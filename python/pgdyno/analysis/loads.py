@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pgdyno.analysis.arm import ArmSummary, mean_by_name, mean_known
-from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.paired import NamedFigure
 
 from ..results import StoredLoad
 from ..results.record import LoadRecord
 from ..results.work_record import BulkLoadRecord
+from .binding.rules import Limit
 from .figures import DATA, CounterSamples, mean_ms, of_role, time_above_limit, volume_counters
+from .ratio import NamedFigure
 from .run import RunFigures
 from .statistics import Estimate, t_interval
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from pgdyno.analysis.finding import CheckResult
 
-from ..results.work_record import ReadingRecord
+from ..base.text import percent
+from ..results.work_record import ReadingRecord, SampleRecord
 
 SHARE_MOST = 0.01
 """Share of statements, or of sessions: the limit that also holds for statements which a replay leaves out."""
@@ -98,3 +99,17 @@ def findings(record: ReadingRecord) -> Iterator[CheckResult]:
 
 def _named(counted: Mapping[str, int], words: Mapping[str, str]) -> str:
     return ", ".join(f"{number:,} {words.get(reason, reason)}" for reason, number in counted.items())
+
+
+def sample_findings(record: SampleRecord) -> Iterator[CheckResult]:
+    """The checks of a sample."""
+    yield from findings(record.reading)
+    share = record.left_out / max(1, record.transactions)
+    figure = (
+        f"{record.left_out:,} of {record.transactions:,} transactions of the capture ({percent(share)}) are never drawn,"
+        " because they have a statement that cannot be sent, or not again"
+    )
+    if share > SHARE_MOST and not record.reading.accepted:
+        yield CheckResult("mixture", "invalid", f"{figure}; {ACCEPT}")
+    elif record.left_out:
+        yield CheckResult("mixture", "warn", figure)

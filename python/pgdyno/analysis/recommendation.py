@@ -15,11 +15,11 @@ from pgdyno.analysis.choice import BestOption, Option, choose, meets, shortfall
 from pgdyno.analysis.cost import ArmCost
 from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.replay import replay_of
-from pgdyno.analysis.steps import StepResult, steps_of
 from pgdyno.analysis.verdict import interval, listed
 
 from ..base.goal import Goal, GoalCondition
 from ..base.text import UNKNOWN, money, number, probability, times
+from .choice import StepResult, steps_of
 from .statistics import Estimate, distinguishable
 
 Action = Literal["buy", "use", "none"]

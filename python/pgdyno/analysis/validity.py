@@ -7,24 +7,27 @@ thresholds are the constants below, each with its reason.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis import sampled
-from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.credit import credit_findings
-from pgdyno.analysis.degraded import degraded
-from pgdyno.analysis.distance import distance
 from pgdyno.analysis.finding import CheckResult, Level, graded, why_invalid
 from pgdyno.analysis.queries import parallel_workers
 from pgdyno.analysis.replay import replayed
 from pgdyno.analysis.steady import steadiness
+from pgdyno.analysis.validity import judge
 
 from ..base.errors import InputError
-from ..base.text import percent
+from ..base.text import number, percent
 from ..results import StoredRun
+from ..results import query as sql_over_runs
+from ..results.names import results_root
+from . import reading
+from .binding.evidence import is_watched
 from .dilation import dilated
-from .figures import DATA, of_role, volume_counters
+from .figures import DATA, CounterSamples, of_role, volume_counters, volume_spec
 from .instrument import driven, of, on_time
 from .run import LABORATORY_ROLES, RunFigures, figures_of, unit_of
 from .series import events_of
@@ -32,6 +35,55 @@ from .series import events_of
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+RELAY_BUSY_INVALID = 0.90
+"""One thread relays everything: when it computes nine tenths of the time, messages queue for it."""
+LONGER_WARN = 0.10
+"""A round trip that is a tenth longer than asked, for half of the messages, is another distance."""
+_DIRECTIONS = ("to_server", "to_client")
+
+
+def distance(run: RunFigures) -> Iterator[CheckResult]:
+    """What the relay added to its own delay, and whether it kept up. Nothing for a client without a distance."""
+    client = run.record.client
+    if not client.rtt_ms:
+        return
+    known = client.relay.get("rtt_ns") and all(direction in client.relay for direction in _DIRECTIONS)
+    share = run.cpu_share.get("relay")
+    if not known or share is None:
+        yield CheckResult("client's distance", "unknown", "the relay's lateness or its CPU was not recorded")
+        return
+    busy = share * run.record.world.host.cores
+    longer = sum(client.relay[direction]["late_ns_p50"] for direction in _DIRECTIONS) / client.relay["rtt_ns"]
+    level: Level = "invalid" if busy >= RELAY_BUSY_INVALID else "warn" if longer > LONGER_WARN else "ok"
+    figure = (
+        f"{client.rtt_ms:g} ms, by the relay's own clock {percent(longer)} more for half of the messages;"
+        f" its thread computed {percent(busy)} of the time"
+    )
+    yield CheckResult("client's distance", level, figure)
+
+
+def degraded(run: RunFigures) -> Iterator[CheckResult]:
+    """For each volume that may be degraded, how long it was while measuring; nothing of any other."""
+    measure = run.record.measure
+    for role in run.volumes:
+        result = volume_spec(run.run, role).get("degradation")
+        if result is None:
+            continue
+        counters = CounterSamples.of(of_role(run.run.table("probe/volume"), role))
+        spent_ns = counters.delta("degraded_ns", measure.begin_ns, measure.end_ns)
+        of = f" of {number((measure.end_ns - measure.begin_ns) / 1e9)} s"
+        spent = "it was not recorded how long" if spent_ns is None else f"for {number(spent_ns / 1e9)}{of}"
+        (shortest, longest), (least, most) = result["lasts_s"], result["left_percent"]
+        whose = "its provider leaves open" if result["promised"] else "was asked for"
+        yield CheckResult(
+            "degraded",
+            "warn",
+            f"the {role} volume had a part of its limits on purpose, {spent}: {number(result['of_time_percent'])} % of the time"
+            f" {whose}; {shortest} to {longest} s at a time with {number(least)} to {number(most)} % left are a hypothesis",
+        )
+
 
 LABORATORY_SHARE_WARN = 0.25
 """A quarter of the machine taken by the measurement is CPU that a server on a real volume would have had."""
@@ -73,7 +125,7 @@ def findings(run: RunFigures) -> list[CheckResult]:
         *_row_locks(run),
         *parallel_workers(run),
         *replayed(run),
-        *(() if run.record.sample is None else sampled.sample_findings(run.record.sample)),
+        *(() if run.record.sample is None else reading.sample_findings(run.record.sample)),
         *_steadiness(run),
         *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
         *degraded(run),
@@ -302,3 +354,16 @@ def _instance(run: RunFigures) -> Iterator[CheckResult]:
         stands = "" if run.record.world.dilation == 1 else f" that stand for {cores * run.record.world.dilation}"
         figure = f"storage only: {name}{has} this host {cores} cores{stands}, so what the CPU bounds is the host's"
         yield CheckResult("instance", "unknown", figure)
+
+
+def query(sql: str, results: str | Path | None = None) -> list[dict[str, Any]]:
+    """Rows of one SELECT over the finished runs, each a dictionary by column: what ``pgdyno query`` prints.
+
+    ``results`` is the folder, by default that of the command. What cannot be read is left out with a warning. :class:`pgdyno.base.errors.InputError`
+    for bad SQL, for anything but one SELECT, and when there are no runs.
+    """
+    unreadable: dict[Path, str] = {}
+    result = sql_over_runs.query(results_root(None if results is None else Path(results)), sql, judge, unreadable)
+    for path, why in unreadable.items():
+        warnings.warn(f"omitted, because it cannot be read: {path}: {why}", stacklevel=2)
+    return result.dictionaries()

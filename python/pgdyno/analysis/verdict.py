@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 from pgdyno.analysis.arm import ArmSummary
-from .factors import Effect
 from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.replay import replay_of
 from pgdyno.analysis.sweep import Sweep
 
 from ..base.text import TOO_FEW, money, number, percent, ratio_interval, times
+from .factors import Effect
 from .run import Headline
 from .statistics import Estimate
 

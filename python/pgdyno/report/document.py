@@ -12,7 +12,6 @@ from typing import Any
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
-from ..analysis.factors import Effect
 from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.report.document_arm import ArmDocument, arm_of
@@ -24,6 +23,7 @@ from pgdyno.report.document_undilated import UndilatedOf, undilated_of
 from pgdyno.report.document_warming import WarmingOf, warmings_of
 from pgdyno.report.part import DocumentPart
 
+from ..analysis.factors import Effect
 from ..analysis.run import Better
 from ..analysis.statistics import Estimate
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.binding.limits import Limit
 from pgdyno.report.part import DocumentPart, Share
 
+from ..analysis.binding.rules import Limit
 from ..analysis.loads import agrees, load_of, request_kib
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.distribution import merge
-from pgdyno.analysis.scaling import Scaling
 from pgdyno.analysis.sweep import CLIENTS, Sweep
 from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
 from pgdyno.report.figures import scaling as scaling_figure
@@ -19,6 +18,7 @@ from pgdyno.report.section import Drawing, Grid, Heading, Legend, Make, Note, Pa
 from ..analysis.distribution import latency_map
 from ..analysis.series import events_of
 from ..analysis.statistics import box_of
+from ..analysis.sweep import Scaling
 from ..base.text import UNKNOWN, money, number, percent
 
 CURVES_MAX = 8

@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
 from pgdyno.workload.data_set import DataSet
 from pgdyno.workload.kind.base import LoadManner
 from pgdyno.workload.tables import BulkTables, TpccTables, TpchTables
 from pgdyno.workload.tpch.validation import has_answers
 
+from ..analysis.binding.device import ProvisionedVolume
 from ..base.specification import VolumeSpec
 
 LOAD_S_FIXED = 5.0

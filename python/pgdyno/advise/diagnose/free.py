@@ -12,8 +12,8 @@ from typing import Literal
 
 from pgdyno.analysis.binding.consumers import Consumer
 from pgdyno.analysis.binding.remedy import RATIO_MAX
-from pgdyno.analysis.binding.uses import What
 
+from ...analysis.binding.consumers import What
 from ...analysis.figures import growth_of
 from ...results import StoredRun
 

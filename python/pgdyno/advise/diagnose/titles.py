@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.analysis.binding.limits import Limit
+from ...analysis.binding.rules import Limit
 
 WATCHED: dict[Limit, str] = {
     "client": "nothing binds: the clients ask for no more",

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pgdyno
-from pgdyno.analysis.binding.circumstances import OBSERVE
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import ProbeTables
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
 
+from ...analysis.binding.evidence import OBSERVE
 from ...base.endpoint import public_dsn
 from ...base.errors import InputError, RunInvalid
 from ...machine.scratch import scratch_directory

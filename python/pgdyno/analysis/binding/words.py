@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
-from pgdyno.analysis.binding.circumstances import Circumstances
-from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import Evidence
-from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.binding.means import SecondMeans, mean_second, means_of
 from pgdyno.analysis.binding.rules import NO_IDLE, SERVER_BUSY, SPARE_IDLE
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
 
 from ...base.specification import Rate
 from ...base.text import number, percent
+from .device import DeviceActivity, ProvisionedVolume
+from .evidence import Circumstances
+from .rules import Limit
+from .verdict import SecondMeans, mean_second, means_of
 
 SEEN = 0.05
 """Sessions on average below which a state is not worth a word."""

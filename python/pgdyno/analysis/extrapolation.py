@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.binding.limits import CAPS, TITLES, Limit
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.paired import Block
 
 from ..base.text import number
+from .binding.rules import CAPS, TITLES, Limit
 from .dilation import bound_by_cpu, host_time
+from .ratio import Block
 from .statistics import Estimate, ratio_interval, t_interval
 
 FACTOR = "world.dilation"
