@@ -15,7 +15,6 @@ from typing import Any, Final
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.binding.arm import ArmBinding
 from pgdyno.analysis.binding.remedy import Remedy
-from pgdyno.analysis.choice import NEARLY_AS_FAST, BestOption, Option
 from pgdyno.analysis.factors import JOINT, Factor
 from pgdyno.analysis.metric import METRICS, figure_of
 from pgdyno.analysis.ratio import gain_of

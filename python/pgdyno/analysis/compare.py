@@ -17,7 +17,6 @@ from typing import Any
 from pgdyno.analysis import verdict
 from pgdyno.analysis.arm import ArmSummary, Replicate
 from pgdyno.analysis.binding.arm import ArmBinding, bind_arms
-from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.cost import ArmCost, costs
 from pgdyno.analysis.factors import Factor, arm_label, factors_of, levels_of
 from pgdyno.analysis.loads import LoadFigures

@@ -17,7 +17,6 @@ from pgdyno.analysis.finding import CheckResult, Level, graded, why_invalid
 from pgdyno.analysis.queries import parallel_workers
 from pgdyno.analysis.replay import replayed
 from pgdyno.analysis.steady import steadiness
-from pgdyno.analysis.validity import judge
 
 from ..base.errors import InputError
 from ..base.text import number, percent

@@ -10,7 +10,6 @@ from dataclasses import astuple, dataclass, replace
 from pgdyno.analysis.binding.evidence import Cpu, Evidence, Second, evidence_of
 from pgdyno.analysis.binding.rules import judge
 from pgdyno.analysis.binding.sessions import SessionStates
-from pgdyno.analysis.binding.verdict import RunBinding
 
 from ..run import RunFigures
 from .device import DeviceActivity
