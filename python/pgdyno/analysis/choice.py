@@ -1,7 +1,8 @@
-"""Which arm of a set to take: the cheapest that meets the goal or, without one, the cheapest that is about as fast as the fastest.
+"""The arm to take of a set: the cheapest that meets the goal or, without one, the cheapest that is about as fast as the fastest.
 
-Arms that are asked for different work are not alternatives to each other. Those that differ in nothing else are one :class:`Option`,
-which is as good as in the work that it does worst.
+Arms with different work are not alternatives to each other. Arms that differ only in their work are one :class:`Option`, which is as
+good as in the work that it does worst. The steps lead from the cheapest arm to the fastest one, and to the cheapest thing beyond that
+helps: one ladder for all arms. A measured arm comes before anything that was not measured.
 """
 
 from __future__ import annotations

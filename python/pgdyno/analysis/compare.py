@@ -1,8 +1,8 @@
-"""Compares the arms of an experiment, from its run directories alone.
+"""The comparison of an experiment's arms, from its run directories alone; and of several experiments with each other.
 
-Nothing is selected after the fact: every finished run enters the figures, and an arm is valid when each of its runs is. Of runs that were
-spread over hosts those of whole blocks do.
-A verdict is derived here each time and stored nowhere, so a later pgdyno may judge an old run better.
+Nothing is selected after the fact: every finished run enters the figures, and an arm is valid when each of its runs is. Of runs
+spread over hosts only whole blocks enter. A verdict is derived here each time and stored nowhere, so a later pgdyno may judge an old
+run better.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What each arm costs: a month, a million transactions, the same capacity; and whether a cheaper one would do.
+"""The cost of each arm per month, per million transactions and for the same capacity; and the arms that no cheaper arm beats.
 
-Prices are the list prices of the volumes that were recorded with the run, so a report made later says the same. An
-instance, snapshots and transfer are not among them.
+Prices are the list prices of the volumes, recorded with the run, so a later report shows the same ones. They exclude the instance,
+snapshots and transfer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When the credits of a volume or the reserve of an instance were gone: before that and after it a run has two limits.
+"""Exhaustion of a volume's credits or an instance's reserve: before it and after it a run has two limits.
 
 A gp2 volume of 100 GiB does 3,000 IOPS while it has credits and 300 without them. A mean over both describes neither, and
 how much of each is in it depends on how long the run was. So a run is divided where credits went or came back,

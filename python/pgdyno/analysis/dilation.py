@@ -1,4 +1,4 @@
-"""How much of a transaction's time was the host's own, and what that makes of a figure in slowed time.
+"""Dilated runs: how much of a transaction's time was the host's own, and how far such a run can be trusted.
 
 A transaction waits for its volumes, or for what the host does for it: computing, the way of a request through the
 kernel, wake-ups. Volumes are slowed by the dilation and the host is not. Its part is counted twice here, by CPU time and

@@ -1,4 +1,4 @@
-"""Whole distributions: merged first, a percentile taken last (percentiles cannot be averaged)."""
+"""Whole distributions: merged first, a percentile taken last (percentiles cannot be averaged); and response times over a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely it is that an arm's data are lost within a year, from the published failure rates of its volumes.
+"""Loss of data: its probability within a year by published failure rates, and what a number of power cuts shows.
 
 A provider publishes an annual failure rate: the share of volumes that fail in a year. Volumes are taken to fail one
 independently of another. A RAID-0 needs all its members, so ``n`` of them last with the probability of one to the power

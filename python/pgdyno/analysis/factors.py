@@ -1,7 +1,7 @@
-"""The factors of an experiment and what their levels are called: short names for figures and sentences.
+"""The factors of an experiment: short names of their levels, and the effect of each over all others.
 
 An experiment file names a factor by its path (``world.volume``); a record has its levels as they were written
-(``gp3:size=100GiB``), an empty one as what it means (``no wal volume``). A reader wants ``volume`` and ``gp3``.
+(``gp3:size=100GiB``), an empty one as its meaning (``no wal volume``). A reader wants ``volume`` and ``gp3``.
 """
 
 from __future__ import annotations

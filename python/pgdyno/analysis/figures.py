@@ -1,4 +1,4 @@
-"""Cumulative counters between two instants: what happened in the phase that counts, and only in it."""
+"""Figures of the measure phase from cumulative counters: of volumes, of the instance, of PostgreSQL, and of waiting sessions."""
 
 from __future__ import annotations
 

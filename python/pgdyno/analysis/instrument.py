@@ -1,4 +1,4 @@
-"""Whether the driver could do what it was asked to: else a run says what the driver does, and not the server."""
+"""The instrument judged by its own record: the driver, and the punctuality of emulated volumes."""
 
 from __future__ import annotations
 

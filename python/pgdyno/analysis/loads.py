@@ -1,4 +1,4 @@
-"""What a load came to: its pace, its steps, and what each volume wrote meanwhile."""
+"""Loads: their pace and steps, what each volume wrote meanwhile, and whether the limit that the loader names holds."""
 
 from __future__ import annotations
 

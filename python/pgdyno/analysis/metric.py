@@ -1,4 +1,4 @@
-"""The figures of a run that tables have: their names, units and words, and how each is taken. This is the one list.
+"""The figures that tables have of a run: their names, units and words, and how each is taken. This is the one list.
 
 A figure that is added here stands in the page's summary, in the CSV and in the JSON of every report.
 """

@@ -1,4 +1,4 @@
-"""Streams of queries: what each query took, whether all runs brought the same rows, and whether they were asked the same.
+"""Streams of queries: the time of each query, and whether all runs returned the same rows for the same queries.
 
 The unit of inference is the run, as everywhere: a query's time in a run is the geometric mean over its streams and sets, and ratios
 of arms are paired by replicate.

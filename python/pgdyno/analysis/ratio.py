@@ -1,4 +1,8 @@
-"""One arm against another: their ratio, and what its interval leaves open."""
+"""Ratios of arms, paired by block, by the headline or any other figure; and the usual variation between runs and between hosts.
+
+All runs of a block are made on one host, so the ratio of two arms contains whatever a host does to both. A block that is not whole lost
+its host, or has not ended: its runs are left out, and another block takes its place.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What a capture lacks: statements that its log or its clients had, and that the reading did not keep.
+"""Losses of a capture: statements that its log or its clients had, and that the reading did not keep.
 
-A replay sends what is in the capture. If that is not what production did, each of its figures is of another load, so the verdict is about both.
+A replay sends the statements of the capture, and a sample draws from them. If those are not production's, each figure is of another
+load, so the verdict is about both.
 """
 
 from __future__ import annotations

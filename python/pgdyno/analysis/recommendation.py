@@ -1,6 +1,6 @@
-"""The one recommendation for a set of arms, in words: what to buy or use, what else would do, and what to do beyond it.
+"""The one recommendation for a set of arms, in words: the arm to buy or use, its alternatives, and the next step beyond it.
 
-Its first sentence is the answer. What follows says what cannot be told apart from it and what a dearer arm buys, then how sure that is.
+Its first sentence is the answer. Then follow the arms that cannot be told apart from it, what a dearer arm buys, and how sure that is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replays: whether a run was the captured load, whether it kept up, and what each statement took beside production."""
+"""Replays: whether a run was the captured load and kept up, and the time and work of each statement beside production's."""
 
 from __future__ import annotations
 

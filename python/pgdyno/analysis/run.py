@@ -1,6 +1,7 @@
-"""The figure by which arms are compared: a workload names it, and ratios, intervals, fronts, budgets and verdicts take it.
+"""The figures of one run, its headline first: the figure by which arms are compared.
 
-A headline is taken from a run's record alone, so that the next run can be chosen without reading any table.
+A workload names its headline; ratios, intervals, fronts, budgets and verdicts take it. It comes from a run's record alone, so that the
+next run can be chosen without reading any table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What happened over time in one run, in bins of equal width from the begin of its measure phase.
+"""The course of one run over time, in bins of equal width from the begin of its measure phase, and the events in it.
 
 For lines on a page only: no verdict comes from the seconds of a run.
 """

@@ -1,4 +1,8 @@
-"""A spread in five numbers and what lies outside of them, as Tukey draws it (1977)."""
+"""Intervals over replicates: the unit of inference is the run, never the one-second sample.
+
+Beside them stand the resolution of an experiment (equivalence and the smallest difference it can find), the mean of an autocorrelated
+series, the allocation of further runs, and Tukey's five numbers (1977).
+"""
 
 from __future__ import annotations
 

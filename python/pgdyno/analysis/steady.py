@@ -1,4 +1,4 @@
-"""Whether a run came to a steady state, from when on, and how sure its mean is: from its seconds alone.
+"""The steady state of a run: whether it came to one, from when on, and how sure its mean is, from its seconds alone.
 
 Three answers are possible. *Steady*: from some second on the transactions per second scatter around one level, whose
 interval is given. *Not steady*: they kept changing, and a mean would describe no time of the run. *Too short*: this

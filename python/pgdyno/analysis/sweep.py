@@ -1,7 +1,7 @@
-"""What a sweep sweeps: the factors whose levels are numbers, as axes, and the arms along them.
+"""Sweeps: the factors whose levels are numbers, as axes, the arms along them, and the scalability law fitted to the clients.
 
 A factor is an axis when its levels are numbers (``16``, ``512MiB``, ``30s``) and at least three. The clients come first, because
-what a server does under more of them is what a sweep is mostly about.
+most sweeps are about a server under more of them.
 """
 
 from __future__ import annotations

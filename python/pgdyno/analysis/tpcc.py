@@ -1,4 +1,4 @@
-"""What runs of transactions derived from TPC-C came to: by the clients' count, by the server's, and whether the mix was the mix."""
+"""Runs of transactions derived from TPC-C: the clients' count, the server's count, and the mix."""
 
 from __future__ import annotations
 

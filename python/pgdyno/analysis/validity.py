@@ -1,4 +1,4 @@
-"""How far a run can be trusted: the instrument judged by its own record.
+"""Trust in a run: every check of the instrument, by the run's own record.
 
 Each check gives a finding with its figure: ``ok``, ``warn`` (read the numbers with it in mind), ``invalid`` (the
 numbers describe this machine or pgdyno, not the volume) or ``unknown`` (the run did not record it). The

@@ -1,4 +1,4 @@
-"""Numbers in the words of a verdict. What could not be told apart is called so; a single run tells nothing apart and says that."""
+"""The sentences of a verdict. Arms that could not be told apart are called so; single runs tell nothing apart, and the sentence says that."""
 
 from __future__ import annotations
 

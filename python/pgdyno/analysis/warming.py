@@ -1,6 +1,6 @@
-"""How long a volume that was made from a snapshot is slower than a warm one, in transactions.
+"""Transactions until a volume made from a snapshot is as fast as a warm one.
 
-A figure for reading and not for verdicts: it is of the seconds of a run, so it has one value for each replicate, and all are shown.
+For reading and not for verdicts: it comes from the seconds of a run, so it has one value for each replicate, and all are shown.
 """
 
 from __future__ import annotations

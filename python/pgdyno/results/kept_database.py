@@ -1,4 +1,4 @@
-"""Databases that are kept: restored once, as images on a disk that only root reads, found again by what they were made from.
+"""Kept databases: restored once, as images on a disk that only root reads, and used again for the same source.
 
 Each is a directory ``NAME`` with ``database.json`` and an image for each role. A directory whose name begins with a dot is not whole.
 """

@@ -1,4 +1,4 @@
-"""The record of one run (``run.json``) and of one experiment (``experiment.json``).
+"""The records of a run (``run.json``), an experiment (``experiment.json``) and a load (``load.json``).
 
 A record holds what was asked for and what happened, never a verdict: figures are derived from the tables beside it, so
 that a later version of the analysis can read an old run. Every instant is nanoseconds of CLOCK_MONOTONIC on the host

@@ -1,4 +1,4 @@
-"""The tables of a run: their columns, units and meaning. Long form; the unit is the last word of a column's name.
+"""The tables of a run: their columns, units and meaning; and the clock of the subject, on which their instants are.
 
 Every ``t_ns``, ``t_begin_ns`` and ``t_end_ns`` is CLOCK_MONOTONIC. Counters are cumulative since some instant before
 the run, so that a lost sample costs resolution and not truth; analysis takes differences.

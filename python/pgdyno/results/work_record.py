@@ -1,4 +1,4 @@
-"""The record of work that ends by itself, in the record of its run: loads, streams of queries, replays, and power cuts."""
+"""The record of work that ends by itself, as a part of its run's record: loads, streams of queries, replays, and power cuts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whose requests fill a volume: what the device did, shared out by what PostgreSQL counted and by who was seen waiting.
+"""Consumers of a volume: the device's requests, shared out by PostgreSQL's counters and by who was seen waiting.
 
-Reads are shared out by who waited for them. PostgreSQL counts what it asks of the kernel, whose page cache answers some of it, so the
-statements that counters are up to date with have no more than they counted. Writes are shared out by counters, since few wait for
-them; what a counter does not have yet is of those who were seen to write. What the device did beyond is ``not explained``.
+Reads are shared out by who waited for them. PostgreSQL counts the reads that it asks of the kernel, whose page cache answers some of
+them, so statements whose counters are up to date have no more than they counted. Writes are shared out by counters, since few sessions
+wait for them; writes that a counter lacks so far go to the sessions that were seen writing. The rest is ``not explained``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What was bought: the limits of a volume and of an instance as they were ordered, and what such a volume usually does.
+"""Block devices: their activity in a second, the limits that were bought, and the usual latency of such a volume.
 
-On a real host these are on the bill. An emulated volume has them in its resolved specification.
+On a real host the limits are on the bill. An emulated volume has them in its resolved specification.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a run shows of each of its seconds: its devices, its sessions, its CPU, its checkpoints. No verdict yet.
+"""Evidence of each second of a run: its devices, its sessions, its CPU, its checkpoints. No verdict yet.
 
-A figure that was not recorded is None, and what follows from it is not said.
+A figure that was not recorded is None, and nothing is concluded from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What to do about the limit that binds: the cheapest thing in the catalogue that helps, its price, and by how much at most.
+"""The remedy for the limit that binds: the cheapest thing in the catalogue that helps, its price, and by how much at most.
 
 The need decides. Where a limit of what was bought binds, it is the cheapest volume that carries the load with a margin; where sessions
 wait for requests that are not held up, it is the volume that answers soonest; where the CPU binds, the cheapest instance with more of

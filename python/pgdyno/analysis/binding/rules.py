@@ -1,4 +1,4 @@
-"""What binds in one second: rules in the order of what explains the others.
+"""The limits that can bind, and the rules that find the one of a second, in the order of what explains the others.
 
 A driver that cannot send more, and clients that want no more, come first: then nothing else can be concluded. A volume at its
 limit makes sessions wait for reads, for commits, and for locks that others hold while they wait; so it comes before

@@ -1,4 +1,4 @@
-"""What the clients' sessions were doing in each second, by pg_stat_activity: computing, or waiting for what.
+"""States of the clients' sessions in each second, by pg_stat_activity: computing, or waiting and for what.
 
 A driver's clients are always there: those of which nothing was seen were idle. The clients of a server that is only watched
 are not known; of its idle sessions the watch counts those that did something within the last second (``probe/sql``).

@@ -1,4 +1,4 @@
-"""From seconds to a verdict: of a run, and of an arm over its replicates."""
+"""The verdict on a run and on an arm over its replicates, from the limits of their seconds; and the mean of those seconds."""
 
 from __future__ import annotations
 
