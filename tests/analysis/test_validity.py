@@ -72,7 +72,7 @@ def test_thresholds(tmp_path: Path, changes: dict[str, Any], check: str, level: 
     assert figure in results[check].figure
 
 
-def test_laboratory_that_takes_most_of_a_busy_machine_is_invalid(tmp_path: Path) -> None:
+def test_a_test_harness_that_takes_most_of_a_busy_machine_is_invalid(tmp_path: Path) -> None:
     """With the server's 22 % and the rest, nothing stays idle."""
     results = checked(tmp_path, replace(GP3, driver_share=0.60))
     assert results["test harness"].level == "invalid"

@@ -115,7 +115,7 @@ def test_limits_that_did_not_bind_are_told_with_the_requests_that_would(loads: C
         ("COPY on the server's CPU", "server_cpu", True),
         ("COPY and 3 indexes on the server's CPU", "server_cpu", True),
         ("COPY and 3 indexes on the server's CPU", "volume_iops", False),
-        ("decompression", "laboratory", True),
+        ("decompression", "harness", True),
         ("LWLock: Something", "locks", False),
         (None, "server_cpu", None),
         ("WAL", None, None),

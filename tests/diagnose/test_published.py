@@ -147,13 +147,13 @@ def test_slow_statements_are_said_as_they_were_seen(tmp_path: Path, slow: Slow, 
 
 
 @pytest.mark.parametrize("limit", [*LIMITS, None])
-def test_no_rule_has_a_word_of_the_laboratory(tmp_path: Path, limit: Limit | None) -> None:
+def test_no_rule_has_a_word_of_the_harness(tmp_path: Path, limit: Limit | None) -> None:
     diagnosis = judged(metrics(tmp_path / "a", formats.Interval(500, 400, 4_000, 3_200)), "gp3")
     shares = {} if limit is None else {limit: 1.0}
     binding = replace(diagnosis.binding, verdict=BindingVerdict(limit, None, "high" if limit else "unknown", shares))
     for slow in (Slow(1000.0, -1.0, 0, 0), Slow(1000.0, -1.0, 3, 5)):
         for finding in findings_of(binding, {}, (), TimeGrid(0.0, 1.0, 1), slow):
-            assert "laboratory" not in finding.why
+            assert "harness" not in finding.why
             assert ("nothing binds" in finding.why) <= (limit == "client")
             assert ("another thing binds" in finding.why) is False
 

@@ -223,7 +223,7 @@ def _cached(rng: random.Random, number: int, older: bool, seed: int) -> Stand:
         Load("client", None, pause + READ, rng.choice([3, 8])),
         Load("client", None, None),
         Load("client", None, READ, 4, ("--rate", str(rng.choice([30, 90])))),
-        Load("laboratory", None, compute, rng.choice([2, 4]), beside="others"),
+        Load("harness", None, compute, rng.choice([2, 4]), beside="others"),
         Load("synchronous_standby", None, FEW_PAGES, rng.choice([2, 6]), beside="standby"),
         Load("connections", None, None, beside="full"),
     ]  # fmt: skip

@@ -29,7 +29,7 @@ OF_HOST = ("disk", "cpu", "memory", "volume", "volume_latency", "instance")
 OF_VOLUMES: tuple[Limit, ...] = ("volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth")
 SHOWN: dict[str, tuple[Limit, ...]] = {
     "SQL alone": ("locks", "client", "synchronous_standby", "connections"),
-    "SQL and CloudWatch": tuple(limit for limit in LIMITS if limit not in ("server_cpu", "laboratory")),
+    "SQL and CloudWatch": tuple(limit for limit in LIMITS if limit not in ("server_cpu", "harness")),
     "iostat alone": OF_VOLUMES,
     "NVMe alone": OF_VOLUMES,
 }

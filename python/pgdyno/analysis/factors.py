@@ -135,8 +135,6 @@ def _volume_type(name: str, level: str, having: Sequence[RunRecord]) -> str:
     role = name.removeprefix(_VOLUMES).strip('"') if name.startswith(_VOLUMES) else "data"
     if world is not None and role in world.volumes:
         return str(world.volumes[role].spec.get("type") or level)
-    if world is not None and role == "data" and world.volume:
-        return str(world.volume.get("type") or level)
     return level.partition(":")[0]
 
 

@@ -159,23 +159,19 @@ def volume_roles(run: StoredRun) -> tuple[str, ...]:
         role for name in ("probe/volume", "probe/disk") for role in run.table(name)["volume"].unique().to_pylist()
     ]
     known = dict.fromkeys([*run.record.world.volumes, *sampled])
-    return (DATA, *(role for role in known if role not in (DATA, None)))
+    return (DATA, *(role for role in known if role != DATA))
 
 
 def volume_spec(run: StoredRun, role: str = DATA) -> dict[str, Any]:
     """The resolved specification of a volume; empty when it is a device that was there."""
-    world = run.record.world
-    if role in world.volumes and world.volumes[role].spec:
-        return world.volumes[role].spec
-    return world.volume if role == DATA else {}
+    volume = run.record.world.volumes.get(role)
+    return {} if volume is None else volume.spec
 
 
 def volume_attach(run: StoredRun, role: str = DATA) -> dict[str, Any]:
     """What the volume's daemon said when it was ready."""
-    world = run.record.world
-    if role in world.volumes and world.volumes[role].attach:
-        return world.volumes[role].attach
-    return world.attach if role == DATA else {}
+    volume = run.record.world.volumes.get(role)
+    return {} if volume is None else volume.attach
 
 
 def path_us(attach: Mapping[str, Any]) -> dict[str, float]:

@@ -141,7 +141,7 @@ UNKNOWN = "unknown"
 _OF_VOLUMES: frozenset[Limit] = frozenset(
     {"volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth", "volume_latency", "checkpoints"}
 )
-_OF_CLIENTS: frozenset[Limit] = frozenset({"client", "laboratory"})
+_OF_CLIENTS: frozenset[Limit] = frozenset({"client", "harness"})
 _MEANS: dict[str, frozenset[Limit]] = {
     "writes to the volume": _OF_VOLUMES,
     "reads of the volume": _OF_VOLUMES,

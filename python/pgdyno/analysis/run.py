@@ -142,7 +142,7 @@ def unit_of(record: RunRecord) -> Unit:
     return TRANSACTIONS if record.bulk_load is None else ROWS
 
 
-LABORATORY_ROLES = ("driver", "relay", "daemon", "probe")
+HARNESS_ROLES = ("driver", "relay", "daemon", "probe")
 """What runs because of the measurement and would not run beside a real volume."""
 
 
@@ -192,9 +192,9 @@ class RunFigures:
         return self.volumes[DATA]
 
     @property
-    def laboratory_share(self) -> float | None:
+    def harness_share(self) -> float | None:
         """Share of the machine that the measurement itself used; None when no role was recorded."""
-        shares = [self.cpu_share[role] for role in LABORATORY_ROLES if role in self.cpu_share]
+        shares = [self.cpu_share[role] for role in HARNESS_ROLES if role in self.cpu_share]
         return sum(shares) if shares else None
 
 

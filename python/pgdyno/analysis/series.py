@@ -35,7 +35,7 @@ class Event:
     end_s: float
     result: str
     usd_per_month: float | None = None
-    """Price of the volume after its modification; None of other events, and in older records."""
+    """Price of the volume after its modification; None of other events."""
 
     @property
     def seconds(self) -> float:

@@ -28,7 +28,7 @@ from .binding.evidence import is_watched
 from .dilation import dilated
 from .figures import DATA, CounterSamples, of_role, volume_counters, volume_spec
 from .instrument import driven, of, on_time
-from .run import LABORATORY_ROLES, RunFigures, figures_of, unit_of
+from .run import HARNESS_ROLES, RunFigures, figures_of, unit_of
 from .series import events_of
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def degraded(run: RunFigures) -> Iterator[CheckResult]:
         )
 
 
-LABORATORY_SHARE_WARN = 0.25
+HARNESS_SHARE_WARN = 0.25
 """A quarter of the machine taken by the measurement is CPU that a server on a real volume would have had."""
-LABORATORY_SHARE_INVALID = 0.60
+HARNESS_SHARE_INVALID = 0.60
 """Above this the server had the smaller part of the machine. It is allowed while a tenth of the machine stayed idle
 (:data:`IDLE_SHARE_SPARE`): then nothing waited long for CPU."""
 IDLE_SHARE_SPARE = 0.10
@@ -131,7 +131,7 @@ def findings(run: RunFigures) -> list[CheckResult]:
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
         *driven(run),
         *distance(run),
-        _laboratory(run),
+        _harness(run),
         _host(run),
         _steal(run),
         *(finding for role in run.volumes for finding in _samples(run, role)),
@@ -217,16 +217,16 @@ def _row_locks(run: RunFigures) -> Iterator[CheckResult]:
     yield CheckResult("row locks", "warn" if clients > warehouses else "ok", figure)
 
 
-def _laboratory(run: RunFigures) -> CheckResult:
-    share = run.laboratory_share
+def _harness(run: RunFigures) -> CheckResult:
+    share = run.harness_share
     if share is None:
         return CheckResult("test harness", "unknown", "its CPU was not recorded")
-    parts = ", ".join(f"{role} {percent(run.cpu_share[role])}" for role in LABORATORY_ROLES if role in run.cpu_share)
+    parts = ", ".join(f"{role} {percent(run.cpu_share[role])}" for role in HARNESS_ROLES if role in run.cpu_share)
     figure = f"{percent(share)} of the machine's CPU ({parts})"
     idle = run.cpu_share.get("host_idle", 0.0)
-    if share > LABORATORY_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
+    if share > HARNESS_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
         return CheckResult("test harness", "invalid", f"{figure}, with {percent(idle)} idle")
-    return CheckResult("test harness", "warn" if share > LABORATORY_SHARE_WARN else "ok", figure)
+    return CheckResult("test harness", "warn" if share > HARNESS_SHARE_WARN else "ok", figure)
 
 
 def _host(run: RunFigures) -> CheckResult:
@@ -304,7 +304,7 @@ def _probes(run: RunFigures) -> Iterator[CheckResult]:
         if due == 0 or seconds <= 0:
             continue
         lost = (row["lost_samples"] or 0) / due
-        # The host's probe is a process whose CPU `_laboratory` has counted.
+        # The host's probe is a process whose CPU `_harness` has counted.
         used = [row[name] for name in ("client_cpu_ns", "server_cpu_ns") if row[name] is not None]
         cost = f", {percent(sum(used) / 1e9 / seconds)} of a core" if used else ""
         level: Level = "warn" if lost > LOST_SAMPLES_WARN else "ok"

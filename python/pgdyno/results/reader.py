@@ -166,7 +166,7 @@ def _read_table(file: Path, name: str, _mtime_ns: int, _size_bytes: int) -> pa.T
 
     try:
         with pq.ParquetFile(file) as opened:
-            return tables.with_volume(name, opened.read())
+            return opened.read()
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{file} cannot be read: {error}", remedy="repeat the experiment") from error
 

@@ -107,7 +107,7 @@ _FURTHER_COLUMNS = {
 """Tables whose source names the rest of the columns (the engine, the server's version)."""
 
 DATA_VOLUME = "data"
-"""Role of the volume that every world has. A table without the column ``volume`` is of that one alone."""
+"""Role of the volume that every world has. A writer whose table lacks the column ``volume`` means that one."""
 
 
 def has_further_columns(name: str) -> bool:
@@ -130,7 +130,8 @@ def conform(name: str, table: pa.Table) -> pa.Table:
     if name not in _COLUMNS:
         raise PgdynoError(f"there is no table {name}", remedy=f"one of {', '.join(TABLES)}")
     wanted = columns(name)
-    table = with_volume(name, table)
+    if "volume" in wanted.names and "volume" not in table.column_names:
+        table = table.add_column(1, "volume", pa.array([DATA_VOLUME] * table.num_rows, pa.string()))
     missing = [field.name for field in wanted if field.name not in table.column_names]
     further = [column for column in table.column_names if column not in wanted.names]
     if missing or (further and name not in _FURTHER_COLUMNS):
@@ -140,15 +141,6 @@ def conform(name: str, table: pa.Table) -> pa.Table:
         )
     schema = pa.schema([*wanted, *(table.schema.field(column) for column in further)])
     return table.select(schema.names).cast(schema)
-
-
-def with_volume(name: str, table: pa.Table) -> pa.Table:
-    """The table with its column ``volume``: one that was written before there could be several is of the data's."""
-    import pyarrow as pa
-
-    if "volume" not in columns(name).names or "volume" in table.column_names:
-        return table
-    return table.add_column(1, "volume", pa.array([DATA_VOLUME] * table.num_rows, pa.string()))
 
 
 def empty(name: str) -> pa.Table:

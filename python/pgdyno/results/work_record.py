@@ -189,9 +189,9 @@ class ReplayedKeys(Record):
     learned: Count
     """Keys of which the capture says which statement made them."""
     answered: Count = 0
-    """Those whose statement was answered here with a key; 0 in older records."""
+    """Those whose statement was answered here with a key."""
     exchanged: Count
-    """How often a key of this run stood in a statement in the place of the captured one. In older records the keys that were answered."""
+    """How often a key of this run stood in a statement in the place of the captured one."""
     doubtful: Count = 0
     """How often what may be a key was sent as captured."""
     doubtful_places: tuple[DoubtfulPlace, ...] = ()
@@ -257,11 +257,11 @@ class ReplayRecord(Record):
     left_out_s: Annotated[float, Field(ge=0)]
     """The same of those that were left out."""
     log_entries: Count = 0
-    """Entries of the log that the capture was read from; 0 in older records."""
+    """Entries of the log that the capture was read from."""
     log_lost: Count = 0
     """Lines of it that are missing by their numbers, not whole, or no text: their statements are not in the capture."""
     reading: ReadingRecord | None = None
-    """What the capture itself lacks; None in older records."""
+    """What the capture itself lacks."""
     captured_s: Annotated[float, Field(ge=0)]
     """How long production took for this part of the capture."""
     due_s: Annotated[float, Field(ge=0)]

@@ -24,7 +24,7 @@ LETTERS: dict[Limit | None, str] = {
     "server_cpu": "P",
     "locks": "X",
     "client": "-",
-    "laboratory": "H",
+    "harness": "H",
     "synchronous_standby": "S",
     "connections": "N",
     "no_answer": "A",

@@ -25,7 +25,7 @@ from ...results.record import InstanceRecord, RunPhase, RunRecord, VolumeRecord
 from ..dilation import server_cores
 from ..figures import BLOCK_BYTES, CounterSamples, cpu_counters, device_counters, volume_roles, volume_spec
 from ..instrument import cores_of
-from ..run import LABORATORY_ROLES, RunFigures
+from ..run import HARNESS_ROLES, RunFigures
 from .device import BoughtInstance, DeviceActivity, ProvisionedVolume, cpu_share_of
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class Cpu:
     """Whose CPU time a second was, as shares of the machine."""
 
     idle: float
-    laboratory: float
+    harness: float
     other: float
     """Processes that are neither the server's nor pgdyno's, the kernel's own work, and what the hypervisor kept."""
     driver_busy: float
@@ -441,7 +441,7 @@ def _cpu_of(shares: Mapping[str, float], per_driver: float, per_server: float) -
     server = shares.get("server")
     return Cpu(
         idle=shares["host_idle"],
-        laboratory=sum(shares.get(role, 0.0) for role in LABORATORY_ROLES),
+        harness=sum(shares.get(role, 0.0) for role in HARNESS_ROLES),
         other=max(0.0, shares["host_busy"] - known) + shares.get("host_steal", 0.0),
         driver_busy=shares.get("driver", 0.0) * per_driver,
         server=server,

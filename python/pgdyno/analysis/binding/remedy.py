@@ -217,7 +217,7 @@ _WITHOUT: dict[Limit, str] = {
     "synchronous_standby": "a standby that confirms sooner: a faster volume for its WAL, or a nearer one",
     "connections": "a connection pooler in transaction mode; more connections need more memory, and a restart",
     "no_answer": "the server's log says why it did not answer",
-    "laboratory": "a larger machine for the test, or slower time (--dilation): the server was not measured here",
+    "harness": "a larger machine for the test, or slower time (--dilation): the server was not measured here",
 }
 """What helps where nothing is bought, or the price is not known."""
 OF_VOLUMES: frozenset[Limit] = frozenset(
@@ -228,7 +228,7 @@ _SAY_WHAT = (
 )
 _WATCHED: dict[Limit, str] = {
     "client": "nothing to buy: the clients ask for no more",
-    "laboratory": "move the other processes of this host elsewhere, or give the server CPUs of its own",
+    "harness": "move the other processes of this host elsewhere, or give the server CPUs of its own",
 }
 """The same for a server that was watched."""
 
@@ -313,7 +313,7 @@ def _carries(role: str, around: Circumstances, means: SecondMeans, room: Room) -
         if offer.spec == volume.spec.get("spec"):
             return None  # what there is carries it for the least
         if not _has(offer.iops, device.iops) or not _has(offer.mib_per_s, device.mib_per_s):
-            continue  # a step of the ladder of an older record
+            continue  # it carries the mean load of the run, and not that of these seconds
         ratio, then = room.with_volume(role, offer)
         if ratio >= ANY:
             return _of_volume(

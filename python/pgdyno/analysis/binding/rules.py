@@ -27,7 +27,7 @@ Limit = Literal[
     "server_cpu",
     "locks",
     "client",
-    "laboratory",
+    "harness",
     "synchronous_standby",
     "connections",
     "no_answer",
@@ -52,7 +52,7 @@ TITLES: Final[dict[Limit, str]] = {
     "server_cpu": "server CPU",
     "locks": "locks",
     "client": "client",
-    "laboratory": "laboratory",
+    "harness": "test harness",
     "synchronous_standby": "synchronous standby",
     "connections": "connections",
     "no_answer": "no answer",
@@ -129,26 +129,26 @@ def judge(second: Second, given: KnownConditions) -> BindingLimit | None:
     return None
 
 
-def laboratory(second: Second, given: KnownConditions) -> BindingLimit | None:
+def harness(second: Second, given: KnownConditions) -> BindingLimit | None:
     """The driver computes all the time, or the test harness and other processes use up the machine."""
     cpu, sessions = second.cpu, second.sessions
     if cpu is None:
         return None
     if cpu.driver_busy >= DRIVER_BUSY:
         waits_for_it = sessions is not None and sessions.client >= SOME * sessions.all
-        return BindingLimit("laboratory", sure=waits_for_it)
-    rest = cpu.laboratory + cpu.other
+        return BindingLimit("harness", sure=waits_for_it)
+    rest = cpu.harness + cpu.other
     if cpu.idle >= NO_IDLE or rest <= (cpu.server or 0.0):
         return None
     more = rest > MORE_THAN_THE_REST * (cpu.server or 0.0)
     if given.driven:
-        return BindingLimit("laboratory", sure=more)
+        return BindingLimit("harness", sure=more)
     if sessions is None:
-        return BindingLimit("laboratory", sure=False)
+        return BindingLimit("harness", sure=False)
     # A session without CPU waits for nothing that PostgreSQL knows of, or for a client on the same host that has none either.
     if sessions.all <= 0 or sessions.cpu + sessions.client < MOST * sessions.all:
         return None
-    return BindingLimit("laboratory", sure=more and sessions.cpu >= MOST * sessions.all)
+    return BindingLimit("harness", sure=more and sessions.cpu >= MOST * sessions.all)
 
 
 def client(second: Second, given: KnownConditions) -> BindingLimit | None:
@@ -229,7 +229,7 @@ def server_cpu(second: Second, given: KnownConditions) -> BindingLimit | None:
     cpu, sessions = second.cpu, second.sessions
     if cpu is None or cpu.server is None or cpu.server_busy is None:
         return None
-    rest = cpu.laboratory + cpu.other
+    rest = cpu.harness + cpu.other
     own = cpu.server_busy >= SERVER_BUSY * given.cpu_share
     if not own and (cpu.idle >= NO_IDLE or cpu.server < rest):
         return None
@@ -296,7 +296,7 @@ def slow_volume(second: Second, given: KnownConditions) -> BindingLimit | None:
 
 RULES: tuple[Callable[[Second, KnownConditions], BindingLimit | None], ...] = (
     unasked,
-    laboratory,
+    harness,
     client,
     volume,
     locks,

@@ -233,10 +233,10 @@ def _known(values: Sequence[float | None]) -> float | None:
 
 
 def _cpu(cpus: Sequence[Cpu]) -> Cpu:
-    idle, laboratory, other, driver = _columns((c.idle, c.laboratory, c.other, c.driver_busy) for c in cpus)
+    idle, harness, other, driver = _columns((c.idle, c.harness, c.other, c.driver_busy) for c in cpus)
     seen = [(cpu.server, cpu.server_busy) for cpu in cpus if cpu.server is not None and cpu.server_busy is not None]
     server, busy = _columns(seen) if seen else (None, None)
-    return Cpu(idle, laboratory, other, driver, server, busy)
+    return Cpu(idle, harness, other, driver, server, busy)
 
 
 def _columns(rows: Iterable[tuple[float, ...]]) -> list[float]:

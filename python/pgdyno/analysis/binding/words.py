@@ -36,7 +36,7 @@ def evidence_words(run: RunBinding, verdict: BindingVerdict, around: Circumstanc
         "server_cpu": _cpu,
         "locks": _locks,
         "client": _client,
-        "laboratory": _laboratory,
+        "harness": _harness,
         "synchronous_standby": _standby,
         "connections": _connections,
         "no_answer": lambda *_: iter(()),
@@ -159,16 +159,16 @@ def _client(evidence: Evidence, means: SecondMeans, _: BindingVerdict, around: C
         yield "every scheduled transaction was done"
 
 
-def _laboratory(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
+def _harness(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
     cpu = means.cpu
     if cpu is None:
         return
     server = "" if cpu.server is None else f", the server {percent(cpu.server)}"
     if not evidence.given.driven:
-        yield f"other processes of this host used {percent(cpu.laboratory + cpu.other)} of the CPU{server}"
+        yield f"other processes of this host used {percent(cpu.harness + cpu.other)} of the CPU{server}"
         return
     yield f"the driver's threads were busy {percent(cpu.driver_busy)} of the time"
-    yield f"the test harness and other processes used {percent(cpu.laboratory + cpu.other)} of the CPU{server}"
+    yield f"the test harness and other processes used {percent(cpu.harness + cpu.other)} of the CPU{server}"
 
 
 def _standby(_: Evidence, means: SecondMeans, __: BindingVerdict, ___: Circumstances) -> Iterator[str]:
