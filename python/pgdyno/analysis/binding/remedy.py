@@ -204,31 +204,29 @@ RATIO_MAX = 10.0
 
 _WITHOUT: dict[Limit, str] = {
     "volume_iops": "more IOPS, or fewer requests: more memory, larger commits, fewer indexes with random keys",
-    "volume_throughput": "more throughput, or fewer bytes: wal_compression, more memory, WAL on a volume of its own",
+    "volume_throughput": "more throughput, or fewer bytes: wal_compression, more memory, a separate volume for WAL",
     "burst_bucket": "a volume whose rate does not end with its credits",
     "instance_bandwidth": "an instance with more EBS bandwidth; a faster volume would change nothing",
-    "volume_latency": "a volume that answers sooner, more memory so that less is read, or more clients",
-    "commit_latency": "a volume for WAL that answers sooner, several changes in one transaction, or more clients that commit"
-    " together; synchronous_commit = off where the last transactions may be lost",
-    "checkpoints": "fewer checkpoints: a larger max_wal_size and checkpoint_timeout, which cost time to recover and no money",
+    "volume_latency": "a volume with lower latency, more memory so that less is read, or more clients",
+    "commit_latency": "a volume for WAL with lower latency, several changes in one transaction, or more clients that commit"
+    " together; synchronous_commit = off if losing the last transactions is acceptable",
+    "checkpoints": "fewer checkpoints: a larger max_wal_size and checkpoint_timeout, which lengthen recovery and cost nothing",
     "server_cpu": "more or faster cores, or statements that compute less",
-    "locks": "shorter transactions, and rows that fewer of them change; storage changes little",
-    "client": "more clients or arrivals, a client that is nearer, or less to pay for: the server could do more",
-    "synchronous_standby": "a standby that confirms sooner: a faster volume for its WAL, or a nearer one",
+    "locks": "keep transactions short and avoid hot rows; faster storage won't help much",
+    "client": "the server has headroom: raise the load, move the client closer, or buy a smaller volume",
+    "synchronous_standby": "a faster volume for the standby's WAL, or a closer standby",
     "connections": "a connection pooler in transaction mode; more connections need more memory, and a restart",
     "no_answer": "the server's log says why it did not answer",
-    "harness": "a larger machine for the test, or slower time (--dilation): the server was not measured here",
+    "harness": "use a larger machine for the test, or slow time down with --dilation: this run measured the test harness, not the server",
 }
 """What helps where nothing is bought, or the price is not known."""
 OF_VOLUMES: frozenset[Limit] = frozenset(
     {"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency"}
 )
-_SAY_WHAT = (
-    "say with --bought what the volume was bought with: it did more than what is named can, so nothing is offered"
-)
+_SAY_WHAT = "check --bought: the volume did more than it allows, so nothing can be recommended"
 _WATCHED: dict[Limit, str] = {
-    "client": "nothing to buy: the clients ask for no more",
-    "harness": "move the other processes of this host elsewhere, or give the server CPUs of its own",
+    "client": "no upgrade needed: the clients aren't sending more work",
+    "harness": "move other processes off this host, or give the server dedicated CPUs",
 }
 """The same for a server that was watched."""
 

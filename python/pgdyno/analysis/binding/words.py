@@ -20,7 +20,7 @@ SEEN = 0.05
 
 
 def evidence_words(run: RunBinding, verdict: BindingVerdict, around: Circumstances) -> list[str]:
-    """What speaks for the limit, the strongest first; empty where none stands out. Sentences' ends without full stops."""
+    """Evidence for the limit, the strongest first; empty if no limit stands out. Sentences' ends without full stops."""
     limit = verdict.limit
     if limit is None:
         return []
@@ -45,7 +45,7 @@ def evidence_words(run: RunBinding, verdict: BindingVerdict, around: Circumstanc
 
 
 def unexplained_words(run: RunBinding) -> list[str]:
-    """What sessions did where no limit stands out, so that a reader sees what there was instead of one."""
+    """Activity of the sessions if no limit stands out, so that a reader sees something in its place."""
     means = mean_second(run.evidence.seconds)
     sessions, cpu = means.sessions, means.cpu
     words = []
@@ -59,9 +59,7 @@ def unexplained_words(run: RunBinding) -> list[str]:
         }
         most = sorted(((count, what) for what, count in states.items() if count >= SEEN), reverse=True)
         parts = [f"{number(count, 2)} {what}" for count, what in most]
-        words.append(
-            f"of {number(sessions.all)} sessions on average {', '.join(parts)}" if parts else "no session was at work"
-        )
+        words.append(_of_sessions(parts, sessions.all) if parts else "no session was at work")
     if cpu is not None and cpu.server_busy is not None:
         words.append(f"the server used {percent(cpu.server_busy)} of its CPUs")
     return words
@@ -116,16 +114,16 @@ def _checkpoints(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: 
     text = f", {checkpoints.requested} of them because max_wal_size was reached" if checkpoints.requested else ""
     yield f"{checkpoints.started} checkpoints began in {checkpoints.seconds:,.0f} s{text}"
     inside = sum(checkpoints.inside) / max(1, len(checkpoints.inside))
-    yield f"one was under way in {percent(inside)} of the time"
+    yield f"a checkpoint was running {percent(inside)} of the time"
     if checkpoints.written_share is not None:
-        yield f"{percent(checkpoints.written_share)} of all bytes written were pages of checkpoints and whole pages in WAL"
+        yield f"{percent(checkpoints.written_share)} of all bytes written were checkpoint pages and full pages in WAL"
     yield from _at_disk(means)
 
 
 def _cpu(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
     cpu, sessions, cores = means.cpu, means.sessions, evidence.given.cores
     if cpu is not None and cpu.server_busy is not None:
-        yield f"the server used {percent(cpu.server_busy)} of its CPUs, with {percent(cpu.idle)} of the machine idle"
+        yield f"the server used {percent(cpu.server_busy)} of its CPUs, and {percent(cpu.idle)} of the machine was idle"
     if sessions is not None:
         yield f"{number(sessions.cpu)} of {number(sessions.all)} sessions were computing"
     few = cpu is not None and cpu.server_busy is not None and cpu.server_busy < SERVER_BUSY and cpu.idle >= NO_IDLE
@@ -137,11 +135,11 @@ def _locks(_: Evidence, means: SecondMeans, __: BindingVerdict, around: Circumst
     sessions = means.sessions
     if sessions is None:
         return
-    yield f"{number(sessions.lock)} of {number(sessions.all)} sessions waited for one that another session held"
+    yield f"{number(sessions.lock)} of {number(sessions.all)} sessions waited for a lock that another session held"
     if around.lock is not None:
-        yield f"most of them for {around.lock}"
+        yield f"most of them waited for {around.lock}"
     if sessions.at_work > 0 and sessions.commit > sessions.at_work / 2:
-        yield "those that hold one mostly wait for their commit"
+        yield "sessions that hold a lock mostly wait for their commit"
 
 
 def _client(evidence: Evidence, means: SecondMeans, _: BindingVerdict, around: Circumstances) -> Iterator[str]:
@@ -183,15 +181,15 @@ def _connections(evidence: Evidence, means: SecondMeans, __: BindingVerdict, ___
     waited = [second.pool_wait_ms for second in evidence.seconds if second.pool_wait_ms is not None]
     full = any((second.connections or 0.0) >= 1 for second in evidence.seconds)
     if waited and not full:
-        yield f"the watch's own questions waited {number(sum(waited) / len(waited))} ms on average for a session of the pooler: its pool is full"
+        yield f"pgdyno's own queries waited {number(sum(waited) / len(waited))} ms on average for a connection from the pooler: its pool is full"
     else:
-        yield "every connection that max_connections leaves to ordinary roles was taken"
+        yield "all connections that max_connections leaves to ordinary roles were in use"
     if sessions is not None:
         yield f"{number(sessions.all - sessions.client, 2)} sessions were active on average"
 
 
 def _iops(device: DeviceActivity, bought: ProvisionedVolume) -> str:
-    """What the provider counts, and the kernel's requests where those are fewer."""
+    """IOPS as the provider counts them, with the kernel's requests if those are fewer."""
     counted = number(bought.counted_iops(device))
     if counted == number(device.iops):
         return f"{counted} IOPS"
@@ -202,12 +200,12 @@ def _slow(evidence: Evidence, device: DeviceActivity, role: str | None) -> Itera
     bought = evidence.given.bought.get(role or "")
     if not device.iops or not device.request_ms:
         return
-    took = f"a request took {number(device.request_ms)} ms on average"
+    took = f"I/O latency averaged {number(device.request_ms)} ms"
     if bought is None or bought.usual is None:
         yield took
         return
     usual_ms = bought.usual.ms(device.request_bytes, device.write_share)
-    yield f"{took}, on an unloaded volume {number(usual_ms)} ms"
+    yield f"{took} ({number(usual_ms)} ms on an idle volume)"
 
 
 def _at_disk(means: SecondMeans) -> Iterator[str]:
@@ -215,9 +213,17 @@ def _at_disk(means: SecondMeans) -> Iterator[str]:
     if sessions is None:
         return
     parts = {"reads": sessions.read, "writes": sessions.write, "commits": sessions.commit}
-    waits = [f"{number(count, 2)} for {what}" for what, count in parts.items() if count >= 0.05]
+    waits = [(number(count, 2), what) for what, count in parts.items() if count >= SEEN]
     if waits:
-        yield f"of {number(sessions.all)} sessions, on average {' and '.join(waits)} were waiting"
+        (count, what), *further = waits
+        texts = [f"{count} of {number(sessions.all)} sessions waited for {what}", *(f"{c} for {w}" for c, w in further)]
+        yield f"on average {' and '.join(texts)}"
+
+
+def _of_sessions(parts: list[str], sessions: float) -> str:
+    """``on average 7.3 of 16.0 sessions waited for reads, 2.1 waited for commits``."""
+    count, _, what = parts[0].partition(" ")
+    return ", ".join([f"on average {count} of {number(sessions)} sessions {what}", *parts[1:]])
 
 
 def _rate(rate: Rate) -> str:
