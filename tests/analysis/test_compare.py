@@ -44,7 +44,7 @@ def test_verdict_names_ratio_interval_replicates_and_price(comparison: Compariso
     assert comparison.verdict.startswith("io2bx does 3.0")
     assert "95% CI" in comparison.verdict
     assert "3 replicates" in comparison.verdict
-    assert comparison.verdict.endswith("at $1,052.50 against $8 a month.")
+    assert comparison.verdict.endswith("for $1,052.50 instead of $8 a month.")
 
 
 def test_equal_arms_are_not_distinguishable_and_keep_names_apart(tmp_path: Path) -> None:
