@@ -9,8 +9,8 @@ import pytest
 
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
-from pgdyno.workload import imdb
-from pgdyno.workload.bulk_load.asked import paths_of, pattern_of, table_of
+from pgdyno.kinds.load.options import paths_of, pattern_of, table_of
+from pgdyno.workload.generated import IMDB
 from pgdyno.workload.tables import BulkTables
 from pgdyno.world.base import OVERHEAD_S, longest_s
 from pgdyno.world.resolved import emulated_arms
@@ -78,11 +78,11 @@ def test_a_pattern_without_a_file_is_refused_before_anything_is_changed(tmp_path
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('["people.csv", "part-*.csv.gz@visits"]', "[]", "say what is loaded"),
+        ('["people.csv", "part-*.csv.gz@visits"]', "[]", "name the files to load"),
         ('"people.csv", ', '"people.csv", "p*.csv@people", ', "people appears twice"),
         ('"people.csv", ', '"p*.csv", ', "does not say which table is meant"),
         ('"people.csv", ', '"people.csv@No Name", ', "is not a table name"),
-        ("files =", 'generate = "imdb"\nfiles =', "say what is loaded"),
+        ("files =", 'generate = "imdb"\nfiles =', "name the files to load"),
         (OWN, 'generate = "tpch"\nscale = 0.0015', "tpch is made at multiples of 0.001"),
         (OWN, 'generate = "tpch"\nscale = 0.0004', "tpch is made at multiples of 0.001"),
         (OWN, 'generate = "imdb"\nscale = 10.5', "imdb is made at up to 10"),
@@ -130,7 +130,7 @@ def test_tables_begin_empty_and_their_room_is_that_of_the_loaded_ones(tmp_path: 
     tables = arm.arm.workload.data_set()
     assert isinstance(tables, BulkTables)
     assert tables.definitions == 'CREATE TABLE title_ratings ("tconst" text, "averageRating" text, "numVotes" text);'
-    assert tables.size_bytes > tables.input_bytes == imdb.SET.input_bytes(["title_ratings"], 0.5)
+    assert tables.size_bytes > tables.input_bytes == IMDB.input_bytes(["title_ratings"], 0.5)
 
 
 def test_definitions_are_kept_with_the_experiment(folder: Path) -> None:

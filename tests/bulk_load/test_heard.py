@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.kinds.load.options import BulkTable, Files
+from pgdyno.kinds.load.run import LoaderOutput
 from pgdyno.results.tables import SubjectClock
-from pgdyno.workload.bulk_load.asked import BulkTable
-from pgdyno.workload.bulk_load.files import Files
-from pgdyno.workload.bulk_load.heard import LoaderOutput
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.base.errors import EngineError, PgdynoError
-from pgdyno.workload.bulk_load.loading import WORDS
-from pgdyno.workload.helper_process import HelperProcess, environment
+from pgdyno.kinds.load.run import WORDS
+from pgdyno.workload.process import HelperProcess, environment
 
 from ..loader.conftest import database
 from ..support.servers import cluster
@@ -100,7 +100,7 @@ def test_a_process_that_is_never_ready_is_not_a_load_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More time for the load would not help: it has not begun."""
-    monkeypatch.setattr("pgdyno.workload.helper_process._START_S", 0.2)
+    monkeypatch.setattr("pgdyno.workload.process._START_S", 0.2)
     command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     with (
         HelperProcess(command, tmp_path / "log", environment(None), WORDS) as process,

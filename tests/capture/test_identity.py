@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import InputError
-from pgdyno.workload.replay.asked import Place
-from pgdyno.workload.replay.identity import identity, is_same, require_other
+from pgdyno.kinds.replay.production import identity, is_same, require_other
+from pgdyno.kinds.replay.selection import Place
 
 from ..support.commands import pgdyno
 from .counted import copy_of

@@ -9,9 +9,9 @@ import pytest
 
 from pgdyno.analysis.replay import likeness_reasons, unlike
 from pgdyno.base.errors import InputError
+from pgdyno.kinds.replay.capture import fallen, grown, shape_of
+from pgdyno.kinds.replay.production import production
 from pgdyno.results.work_record import ComparedStatement, LikenessRecord, StatementWork
-from pgdyno.workload.replay.counted import fallen, grown, shape_of
-from pgdyno.workload.replay.production import production
 
 from .things import ROUNDS, SESSIONS, Things, captured_things, document
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pgdyno.capture import plan as plan_module
+from pgdyno.kinds.replay.capture import without_literals
 from pgdyno.machine.waiting import wait_until
 from pgdyno.server.cluster import Cluster
-from pgdyno.workload.replay.counted import without_literals
 
 from ..support.commands import pgdyno
 from ..support.servers import throwaway_cluster
@@ -73,7 +73,7 @@ def test_a_plan_lets_a_server_log_and_its_inverse_undoes_it_exactly(counting_ser
 
 def test_a_plan_says_what_it_costs_and_what_stays(counting_server: Cluster) -> None:
     ended = pgdyno("capture", "plan", counting_server.dsn, code=0)
-    assert "role teller has log_statement=none of its own" in ended.err
+    assert "role teller has its own log_statement=none" in ended.err
     assert "GB an hour" in ended.out
     assert ended.out.index("ALTER SYSTEM SET log_statement = 'all';") < ended.out.index("pg_dump -Fc")
     assert ended.out.index("pg_dump -Fc") < ended.out.index("ALTER SYSTEM RESET log_statement;")

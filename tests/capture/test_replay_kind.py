@@ -14,13 +14,13 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.replay import KEPT_UP_S
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
+from pgdyno.kinds.replay.kind import ReplayKind
+from pgdyno.kinds.replay.outside import rehearse
+from pgdyno.kinds.replay.run import ReplayRunner
+from pgdyno.kinds.replay.selection import ReplaySelection
 from pgdyno.results import open_experiment
 from pgdyno.results.tables import SubjectClock
-from pgdyno.workload.kind.replay import ReplayKind
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.replay.asked import ReplaySelection
-from pgdyno.workload.replay.rehearsal import rehearse
-from pgdyno.workload.replay.running import ReplayRunner
 from pgdyno.world.reached import ReachedServer
 from tools.captured.logged import dumped
 
@@ -158,7 +158,7 @@ def test_the_first_statement_is_due_when_the_sessions_that_were_open_have_logged
     [
         ({"users": ("nobody",)}, "has no statement of the user nobody"),
         ({"databases": ("nowhere",)}, "has no statement of the database nowhere"),
-        ({"from_s": 86_400.0}, "no session of it is asked for"),
+        ({"from_s": 86_400.0}, "no session matches the selection"),
         ({"capture": "/nowhere.capture"}, "/nowhere.capture"),
     ],
 )

@@ -12,8 +12,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgdyno.capture.replay import replay
-from pgdyno.workload.replay import waiting
-from pgdyno.workload.replay.outside import disarm, ways_out
+from pgdyno.kinds.replay import run
+from pgdyno.kinds.replay.outside import disarm, ways_out
 
 from ..support.commands import Ended, pgdyno
 from .experiment import ran
@@ -231,8 +231,8 @@ def test_files_and_programs_of_the_server_are_left_out_of_every_protocol(copy: C
 
 
 def test_who_keeps_the_statements_waiting_is_named(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "LONG_S", 0.1)
-    monkeypatch.setattr(waiting, "LOOK_S", 0.1)
+    monkeypatch.setattr(run, "LONG_S", 0.1)
+    monkeypatch.setattr(run, "LOOK_S", 0.1)
     notices: list[str] = []
     with copy.cluster.connect(dbname=copy.name, autocommit=False) as keeper:
         keeper.execute("LOCK TABLE orders")

@@ -10,8 +10,8 @@ import pytest
 
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.kind.sample import SampleKind
+from pgdyno.kinds.registry import workload_of
+from pgdyno.kinds.sample import SampleKind
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.reached import ReachedServer
 

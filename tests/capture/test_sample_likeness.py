@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.replay import unlike
-from pgdyno.workload.kind.registry import workload_of
+from pgdyno.kinds.registry import workload_of
+from pgdyno.kinds.replay.capture import counted, grown
+from pgdyno.kinds.replay.run import ReplayRunner
+from pgdyno.kinds.replay.selection import ReplaySelection
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.replay.asked import ReplaySelection
-from pgdyno.workload.replay.counted import counted, grown
-from pgdyno.workload.replay.running import ReplayRunner
 from pgdyno.world.reached import ReachedServer
 
 from .experiment import ran

@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgdyno.kinds.replay.kind import ReplayKind
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.throwaway import throwaway
-from pgdyno.workload.kind.replay import ReplayKind
 from tools.captured.production import Made, Production, produce
 
 from ..support.commands import pgdyno

@@ -16,11 +16,11 @@ import pytest
 
 from pgdyno.base.errors import InputError
 from pgdyno.cli.main import run
+from pgdyno.kinds.pgbench import Pgbench
+from pgdyno.kinds.registry import workload_of
+from pgdyno.kinds.script import Script
 from pgdyno.results.record import DriverRecord, Lateness
-from pgdyno.workload.kind.pgbench import Pgbench
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.kind.script import Script
-from pgdyno.workload.load import load
+from pgdyno.workload.fill import load
 from pgdyno.workload.tables import PgbenchTables
 
 from ..drive.driven import PAUSE_MS
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.server.cluster import Cluster
-    from pgdyno.workload.kind.clients import Clients
+    from pgdyno.workload.clients import Clients
 
 __all__ = ["cluster"]
 

@@ -166,7 +166,7 @@ def test_more_clients_than_open_files_are_refused_before_anything_happens(
     done = subprocess.run(limited, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "--clients: 399 clients need 463 open files in the driver (native), and 400 are allowed" in done.stderr
-    assert "remedy: ask for 336 clients at most, or allow more: `ulimit -n 463`" in done.stderr
+    assert "remedy: use at most 336 clients, or raise the limit: `ulimit -n 463`" in done.stderr
     assert not (tmp_path / "results").exists()
     if further:
         command[command.index("399")] = "300"

@@ -11,7 +11,7 @@ import pytest
 
 from pgdyno.base import engine
 from pgdyno.base.errors import PgdynoError
-from pgdyno.capture.zone import offsets
+from pgdyno.capture.plan import offsets
 
 from . import cases
 

@@ -13,7 +13,7 @@ from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment, read_experiment
 from pgdyno.results.kept_database import find_kept
 from pgdyno.server.binaries import find_binaries
-from pgdyno.workload.database_source import source_of
+from pgdyno.workload.database import source_of
 from pgdyno.world.own_database import require_restorable
 
 from .shop import Shop, compressed, own

@@ -12,7 +12,7 @@ import pytest
 from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.cluster import Cluster
-from pgdyno.workload.database_source import opened
+from pgdyno.workload.database import opened
 from tools.captured.application import SHOP
 
 from .shop import SIZE, Shop, compressed, fingerprint, of_source, only_root, own, restored

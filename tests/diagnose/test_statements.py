@@ -14,7 +14,7 @@ from pgdyno.advise.diagnose.target import target_of
 from pgdyno.advise.diagnose.watch import watch
 from pgdyno.advise.diagnose.words import lines
 from pgdyno.machine.waiting import wait_until
-from pgdyno.probe.statements import StatementsProbe
+from pgdyno.probe.sql import StatementsProbe
 from pgdyno.results import open_run
 
 from ..support.commands import pgdyno

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.machine.waiting import wait_until
 from pgdyno.probe.sampler import APPLICATION_NAME
-from pgdyno.probe.wait_events import INTERVAL_S, WATCHED_LOOKS
+from pgdyno.probe.sql import INTERVAL_S, WATCHED_LOOKS
 from pgdyno.server.cluster import LOOPBACK
 
 if TYPE_CHECKING:

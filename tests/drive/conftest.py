@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.workload.load import load
+from pgdyno.workload.fill import load
 from pgdyno.workload.tables import PgbenchTables
 
 from ..support.servers import cluster, throwaway_cluster

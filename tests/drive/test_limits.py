@@ -14,7 +14,7 @@ import pytest
 
 from pgdyno.base.errors import EXIT_HOST, HostError
 from pgdyno.machine.waiting import wait_until
-from pgdyno.workload.load import fill
+from pgdyno.workload.fill import fill
 from pgdyno.workload.tables import PgbenchTables
 
 from ..support import limits

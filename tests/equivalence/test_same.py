@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pgdyno.base import engine
 from pgdyno.base.errors import PgdynoError
-from pgdyno.workload.tpcc_audit import MIX
+from pgdyno.kinds.tpcc.audit import MIX
 from tools.equivalence import drivers
 from tools.equivalence.same import Asked, differences, plain, statements
 from tools.equivalence.workloads import (

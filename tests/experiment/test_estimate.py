@@ -21,8 +21,8 @@ from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import command_to_resume, finished
 from pgdyno.flow.run import _due, execute
 from pgdyno.flow.schedule import Allowance
-from pgdyno.workload.kind.clients import REQUESTS_PER_TRANSACTION
-from pgdyno.workload.kind.registry import workload_of
+from pgdyno.kinds.registry import workload_of
+from pgdyno.workload.clients import REQUESTS_PER_TRANSACTION
 from pgdyno.world.base import OVERHEAD_S, longest_s
 from pgdyno.world.real import Real
 from pgdyno.world.resolved import SAMPLES_MIN, emulated_arms

@@ -13,10 +13,10 @@ from pgdyno.cli.main import run as pgdyno
 from pgdyno.experiment import Experiment
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
+from pgdyno.kinds import registry
 from pgdyno.report.page import html
 from pgdyno.results import open_experiment
 from pgdyno.workload import native
-from pgdyno.workload.kind import registry
 from tests.experiment.documents import written
 from tests.experiment.toy_kind import Queue
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from pgdyno.workload.kind.base import Refusal
-from pgdyno.workload.kind.driven import FilledKind
+from pgdyno.kinds.driven import FilledKind
+from pgdyno.workload.kind import Refusal
 from pgdyno.workload.tables import PgbenchTables
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pgdyno.base.errors import InputError
 from pgdyno.probe.host import Role
 from pgdyno.results.record import LoadRecord, PostgresRecord
 from pgdyno.workload import tables
-from pgdyno.workload.load import drop, fill, load
+from pgdyno.workload.fill import drop, fill, load
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
 from pgdyno.world.load_phase import Loader, LoadPhase, measured
 

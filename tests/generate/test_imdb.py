@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 
 from pgdyno.cli import main as cli_main
-from pgdyno.workload import imdb
+from pgdyno.workload.generated import IMDB, IMDB_COLUMNS, IMDB_TABLES
 
 if TYPE_CHECKING:
     from pgdyno.server.cluster import Cluster
@@ -92,12 +92,12 @@ def test_copy_takes_every_row_into_columns_with_types(loaded: Cluster, made: Mad
 
 
 def test_the_tables_of_a_load_have_the_columns_that_the_files_have(made: Made) -> None:
-    assert set(imdb.COLUMNS) == {file["name"] for file in made.summary["files"]}
-    for name, columns in imdb.COLUMNS.items():
+    assert set(IMDB_COLUMNS) == {file["name"] for file in made.summary["files"]}
+    for name, columns in IMDB_COLUMNS.items():
         with gzip.open(made.folder / f"{name}.tsv.gz", "rt") as file:
             assert tuple(file.readline().rstrip("\n").split("\t")) == columns
     number = sum(file["bytes"] for file in made.summary["files"])
-    assert imdb.SET.input_bytes(imdb.TABLES, SCALE) == pytest.approx(number, rel=0.1), "what estimates are fed"
+    assert IMDB.input_bytes(IMDB_TABLES, SCALE) == pytest.approx(number, rel=0.1), "what estimates are fed"
 
 
 def test_ids_lead_from_file_to_file(loaded: Cluster) -> None:

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from pgdyno.base import engine
 from pgdyno.cli import main as cli_main
-from pgdyno.workload.tpch import files as tpch
+from pgdyno.workload.generated import TPCH, TPCH_MEMORY_BYTES, tpch_definitions
 
 from ..support.disk import small_disk
 
@@ -144,7 +144,7 @@ def test_files_are_those_of_dbgen(scale: float, tmp_path: Path) -> None:
     assert "seed" not in summary, "dbgen has none to choose"
     assert summary["bytes"] == sum(path.stat().st_size for path in tmp_path.iterdir())
     # What estimates are fed; numbers have fewer digits than at scale 1.
-    assert tpch.SET.input_bytes(tpch.SET.files, scale) == pytest.approx(summary["bytes"], rel=0.05)
+    assert TPCH.input_bytes(TPCH.files, scale) == pytest.approx(summary["bytes"], rel=0.05)
 
 
 @pytest.mark.parametrize("scale", UPDATES_SHA256)
@@ -163,15 +163,15 @@ def test_files_of_scale_1_are_those_of_dbgen_in_little_memory(tmp_path: Path) ->
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     print(f"peak memory {usage.ru_maxrss >> 10} MiB, CPU {usage.ru_utime + usage.ru_stime:.1f} s")
-    assert usage.ru_maxrss << 10 < tpch.MEMORY_BYTES
+    assert usage.ru_maxrss << 10 < TPCH_MEMORY_BYTES
     assert hashes(tmp_path, "sha1") == SHA1_AT_1
-    assert {path.stem: path.stat().st_size for path in tmp_path.iterdir()} == tpch.SET.bytes_at_1
+    assert {path.stem: path.stat().st_size for path in tmp_path.iterdir()} == TPCH.bytes_at_1
 
 
 def test_tables_of_a_load_take_the_files_and_their_keys_hold(cluster: Cluster, tmp_path: Path) -> None:
     made("--scale=0.01", f"--out={tmp_path}", "--for-copy")
     with cluster.connect() as connection:
-        connection.execute(tpch.definitions(list(ROWS), 0.01).encode())
+        connection.execute(tpch_definitions(list(ROWS), 0.01).encode())
         for table, rows in ROWS.items():
             copy = sql.SQL("COPY {} FROM STDIN (DELIMITER '|')").format(sql.Identifier(table))
             with connection.cursor() as cursor:
@@ -193,8 +193,8 @@ def test_tables_of_a_load_take_the_files_and_their_keys_hold(cluster: Cluster, t
 
 
 def test_keys_that_an_integer_does_not_hold_are_larger_ones() -> None:
-    assert "l_orderkey integer NOT NULL" in tpch.definitions(["lineitem"], 300)
-    assert "l_orderkey bigint NOT NULL" in tpch.definitions(["lineitem"], 1000)
+    assert "l_orderkey integer NOT NULL" in tpch_definitions(["lineitem"], 300)
+    assert "l_orderkey bigint NOT NULL" in tpch_definitions(["lineitem"], 1000)
 
 
 @pytest.mark.parametrize(

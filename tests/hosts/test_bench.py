@@ -12,13 +12,13 @@ import pytest
 
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
+from pgdyno.kinds.registry import workload_of
 from pgdyno.workload import native
-from pgdyno.workload.kind.clients import clients_of
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
-from pgdyno.workload.share import shares_of
+from pgdyno.workload.clients import clients_of
+from pgdyno.workload.fill import load
+from pgdyno.workload.native import Drivers
+from pgdyno.workload.outcome import shares_of
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.workload.together import Drivers
 from tests.support.servers import throwaway_cluster
 from tools.hosts import page
 from tools.hosts.record import Cost, Record

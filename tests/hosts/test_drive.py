@@ -19,19 +19,17 @@ from pgdyno.base.errors import HostError, InputError, PgdynoError
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
 from pgdyno.hosts.seat import SILENT_S, WAIT_S
+from pgdyno.kinds.registry import workload_of
 from pgdyno.machine.waiting import wait_until
 from pgdyno.server.cluster import Cluster
 from pgdyno.workload import native
-from pgdyno.workload.driving import LOST_S, DriverProcess
-from pgdyno.workload.elsewhere import RemoteHost
-from pgdyno.workload.kind.clients import clients_of
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
-from pgdyno.workload.outcome import Outcome, RunRequest
-from pgdyno.workload.share import shares_of
+from pgdyno.workload.clients import clients_of
+from pgdyno.workload.clock import SECOND_NS
+from pgdyno.workload.fill import load
+from pgdyno.workload.native import Drivers
+from pgdyno.workload.outcome import Outcome, RemoteHost, RunRequest, shares_of
+from pgdyno.workload.process import LOST_S, DriverProcess
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.workload.together import Drivers
-from pgdyno.workload.watch import SECOND_NS
 from pgdyno.world.reached import ReachedServer
 from tests.support.servers import throwaway_cluster
 from tests.workload.test_together import drawn

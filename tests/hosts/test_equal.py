@@ -11,12 +11,12 @@ import pytest
 
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
+from pgdyno.kinds.registry import workload_of
 from pgdyno.server.cluster import Cluster
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
+from pgdyno.workload.clock import SECOND_NS
+from pgdyno.workload.fill import load
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.workload.watch import SECOND_NS
 from tests.support.servers import throwaway_cluster
 from tools.hosts import page
 from tools.hosts.record import Equal, Record

@@ -19,10 +19,10 @@ from pgdyno.hosts import file, library
 from pgdyno.hosts.connection import Connection
 from pgdyno.machine import paths
 from pgdyno.machine.waiting import wait_until
-from pgdyno.workload.load import load
+from pgdyno.workload.clock import SECOND_NS, now_ns
+from pgdyno.workload.fill import load
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.workload.watch import SECOND_NS, now_ns
 from pgdyno.world.reached import ReachedServer
 from tests.support.servers import throwaway_cluster
 from tools.hosts import page

@@ -28,7 +28,7 @@ from pgdyno.hosts.seat import Seat
 from pgdyno.hosts.spread import SpreadOptions, require_alike
 from pgdyno.results import open_experiment, reader
 from pgdyno.results.record import LoadRecord
-from pgdyno.workload.clock_offset import Offset
+from pgdyno.workload.clock import Offset
 from tests.experiment.documents import FAKE, experiment
 from tests.support.commands import pgdyno
 

@@ -13,15 +13,15 @@ import pytest
 
 from pgdyno.hosts import file
 from pgdyno.hosts.connection import Connection
-from pgdyno.workload import clock_offset, native
-from pgdyno.workload.driving import DriverProcess
-from pgdyno.workload.kind.clients import clients_of
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
-from pgdyno.workload.share import shares_of
+from pgdyno.kinds.registry import workload_of
+from pgdyno.workload import native
+from pgdyno.workload.clients import clients_of
+from pgdyno.workload.clock import SECOND_NS, estimate
+from pgdyno.workload.fill import load
+from pgdyno.workload.native import Drivers
+from pgdyno.workload.outcome import shares_of
+from pgdyno.workload.process import DriverProcess
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.workload.together import Drivers
-from pgdyno.workload.watch import SECOND_NS
 from tests.support.servers import throwaway_cluster
 from tests.workload.test_clock_offset import IDLE
 from tools.hosts import page
@@ -83,7 +83,7 @@ def test_four_drivers_begin_together(two: there.Hosts, tmp_path: Path, capsys: p
             result = native.document(clients, 0, 200, start)
             result["server"] = reached(server).endpoint.named("pgdyno drive")
             with Drivers(result, shares, tmp_path, hosts=hosts) as drivers:
-                before = [output.clock for output in drivers.said]
+                before = [output.clock for output in drivers.outputs]
                 drivers.begin()
                 output = drivers.follow(lambda _: None)
             assert output.lost is None
@@ -132,7 +132,7 @@ def test_clocks_are_known_as_well_as_is_said(tmp_path: Path, capsys: pytest.Capt
             IDLE | {"begin": {"told": {"within_ms": 600_000}}}, tmp_path / "err", prefix=prefix
         ) as driving:
             for _ in range(EACH):
-                clock = clock_offset.estimate(driving._clock)
+                clock = estimate(driving._clock)
                 now.count(clock.ahead_ns - DAY_S * SECOND_NS, clock.uncertainty_ns)
         now.look()
     record.clocks[way] = now

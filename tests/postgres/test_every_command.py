@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import EXIT_OK
-from pgdyno.probe.queries import choose_queries
+from pgdyno.probe.sql import choose_queries
 from pgdyno.server.binaries import find_binaries
 
 from ..support.commands import pgdyno

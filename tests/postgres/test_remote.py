@@ -11,8 +11,8 @@ from pgdyno.base.errors import HostError, InputError
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.cluster import Cluster
 from pgdyno.server.remote import RemoteServer
-from pgdyno.workload.client import environment
-from pgdyno.workload.load import load
+from pgdyno.workload.fill import load
+from pgdyno.workload.server import environment
 from pgdyno.workload.tables import PgbenchTables
 from tests.conftest import find_system_postgres
 from tests.support.servers import initialise

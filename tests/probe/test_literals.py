@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pgdyno.probe.literals import without_literals
+from pgdyno.probe.sql import without_literals
 
 
 @pytest.mark.parametrize(

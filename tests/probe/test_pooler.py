@@ -11,8 +11,7 @@ import pytest
 
 from pgdyno.base import session
 from pgdyno.base.errors import HostError, InputError
-from pgdyno.probe.counters import CounterProbe
-from pgdyno.probe.sql import SqlProbe
+from pgdyno.probe.sql import CounterProbe, SqlProbe
 from pgdyno.probe.visibility import look
 from pgdyno.server.remote import RemoteServer
 from pgdyno.server.remote import connect as connect_remote

@@ -12,11 +12,8 @@ import pytest
 from pgdyno.base.errors import PgdynoError
 from pgdyno.machine.waiting import wait_until
 from pgdyno.probe import sampler
-from pgdyno.probe.counters import CounterProbe
-from pgdyno.probe.queries import choose_queries
 from pgdyno.probe.sampler import PATIENCE_S, START_PATIENCE_S
-from pgdyno.probe.sql import SLOWEST_S, SqlProbe
-from pgdyno.probe.wait_events import WaitEventProbe
+from pgdyno.probe.sql import SLOWEST_S, CounterProbe, SqlProbe, WaitEventProbe, choose_queries
 from pgdyno.results.tables import conform
 
 if TYPE_CHECKING:

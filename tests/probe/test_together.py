@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.probe.local import local_backend
-from pgdyno.probe.together import ask_together
+from pgdyno.probe.sampler import ask_together, local_backend
 
 if TYPE_CHECKING:
     from pgdyno.server.cluster import Cluster

@@ -21,7 +21,7 @@ from pgdyno.machine.instance import InstanceGroup
 from pgdyno.machine.journal import HostJournal
 from pgdyno.machine.process import working_below
 from pgdyno.machine.waiting import wait_until
-from pgdyno.probe import local, visibility
+from pgdyno.probe import sampler, visibility
 from pgdyno.probe.host import HostProbe
 from pgdyno.probe.sampler import START_PATIENCE_S
 from pgdyno.probe.sql import SqlProbe
@@ -159,7 +159,7 @@ def test_a_wal_that_was_moved_is_looked_for_where_it_is(cluster: Cluster, tmp_pa
 
 
 def test_a_server_on_another_host_leaves_only_what_sql_shows(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "_AGE_TOLERANCE_S", -1.0)  # no process here is the session's
+    monkeypatch.setattr(sampler, "_AGE_TOLERANCE_S", -1.0)  # no process here is the session's
     view = look(cluster.dsn)
     assert (view.roles, view.devices) == ({}, {})
     assert not seen(view)["the server's processes"]
@@ -215,8 +215,8 @@ def test_the_memory_of_a_server_is_that_of_its_own_control_group(state_dir: Path
             InstanceGroup(f"test-{os.getpid()}", 256 * MIB, journal=journal, dirty_limits=False) as instance,
             cluster.running({}, instance),
         ):
-            assert local.memory_group(cluster.pid) == Path(instance.paths["cgroup_memory"] or "")
-            assert local.memory_group(os.getpid()) is None, "this process shares its group with others"
+            assert sampler.memory_group(cluster.pid) == Path(instance.paths["cgroup_memory"] or "")
+            assert sampler.memory_group(os.getpid()) is None, "this process shares its group with others"
     finally:
         cluster.close()
         shutil.rmtree(folder)
@@ -240,8 +240,8 @@ def test_a_server_with_process_ids_and_mounts_of_its_own_is_found_as_in_a_contai
         assert wait_until(lambda: "ready" in (cluster.data_dir / "postmaster.pid").read_text(), 30.0)
         view = look(cluster.dsn)
         (number,) = view.roles["server"].parents
-        assert local.parent(number) == container.pid
-        assert local.in_container(number)
+        assert sampler.parent(number) == container.pid
+        assert sampler.in_container(number)
         device = device_of(cluster.data_dir)
         assert view.devices == ({} if device is None else {"data": device})
     finally:
@@ -325,7 +325,7 @@ def test_a_process_whose_name_is_cut_inside_a_letter_hides_no_other(tmp_path: Pa
         comm = Path(f"/proc/{process.pid}/comm")
         try:
             assert wait_until(lambda: comm.read_bytes().startswith(b"\xc3\xa4"), 60.0)
-            assert list(local._candidates(0)) == []
+            assert list(sampler._candidates(0)) == []
         finally:
             process.kill()
 

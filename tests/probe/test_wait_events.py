@@ -12,9 +12,8 @@ import psycopg
 import pytest
 
 from pgdyno.machine.waiting import wait_until
-from pgdyno.probe.local import local_backend
-from pgdyno.probe.sql import SqlProbe
-from pgdyno.probe.wait_events import WaitEventProbe
+from pgdyno.probe.sampler import local_backend
+from pgdyno.probe.sql import SqlProbe, WaitEventProbe
 from pgdyno.results.tables import conform
 
 if TYPE_CHECKING:

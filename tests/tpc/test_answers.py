@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from pgdyno.kinds.tpch import validation
 from pgdyno.workload.fill import fill
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchTables
-from pgdyno.workload.tpch import validation
 
 from ..fill.filled import Database
 from ..support.servers import cluster

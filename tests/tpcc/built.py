@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.workload.hammerdb_schema import TPCC_COLUMNS, routine_arguments
+from pgdyno.workload.tables import TPCC_COLUMNS, routine_arguments
 
 if TYPE_CHECKING:
     from pgdyno.workload.tables import TpccRoutines

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pgdyno.workload.tpcc_audit import MIX, AuditShare, InputCounts, OrderCounts, mix, tpm_per_nopm
+from pgdyno.kinds.tpcc.audit import MIX, AuditShare, InputCounts, OrderCounts, mix, tpm_per_nopm
 
 ORDERS = 5_500
 SIZES = dict.fromkeys(range(5, 16), ORDERS // 11)

@@ -14,10 +14,10 @@ import pytest
 
 from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.cli.main import run as pgdyno
+from pgdyno.kinds.hammerdb import runner
+from pgdyno.kinds.hammerdb.script import Login
 from pgdyno.machine import doctor
 from pgdyno.results import RunWriter
-from pgdyno.workload.hammerdb import running
-from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccRoutines
 
@@ -47,7 +47,7 @@ def asked(**more: Any) -> Any:
 
 def drive(server: Any, folder: Path, *, minutes: int = 1, **more: Any) -> Outcome:
     request = RunRequest(minutes * MINUTE_S, folder, warmup_s=MINUTE_S, **more)
-    return running.run(server, request, asked(), minute_s=MINUTE_S)
+    return runner.run(server, request, asked(), minute_s=MINUTE_S)
 
 
 def test_a_run_fills_the_tables_that_every_driver_fills_and_is_proven(
@@ -95,7 +95,7 @@ def test_it_is_told_by_a_private_script_that_is_gone_afterwards(
     workload = asked(routines=routines, clients=7, all_warehouses=True, keying=True, warehouses=3)
     request = RunRequest(180.0, tmp_path / "driver", warmup_s=120.0, env={"PGPASSWORD": SECRET})
     with pytest.raises(PgdynoError, match="HammerDB ended before it measured: Error in Virtual User 1"):
-        running.run(built, request, workload)
+        runner.run(built, request, workload)
     document = json.loads((home / ASKED).read_text())
     assert document["argv"][1:3] == ["tcl", "auto"]
     assert SECRET not in " ".join(document["argv"]), "a command line is public"
@@ -221,7 +221,7 @@ def test_one_that_is_not_installed_is_said_with_the_remedy(
     [
         ('warmup = "90s"', "workload.warmup: HammerDB runs for whole minutes"),
         ('duration = "30s"', "workload.duration: HammerDB runs for whole minutes"),
-        ('profile = "spec"', "workload.schema: what HammerDB has built is driven by the profile hammerdb"),
+        ('profile = "spec"', "workload.schema: tables built by HammerDB need the profile hammerdb"),
         ("names_match = true", "workload.names_match: HammerDB's functions get no names"),
         ("rate_per_s = 10", "workload.rate_per_s: HammerDB's users run a closed loop"),
         ("think_ms = 10", "workload.think_ms: clients of hammerdb do not think"),

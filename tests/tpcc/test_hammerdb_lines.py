@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.analysis.distribution import ValueCounts
-from pgdyno.workload.hammerdb.heard import HammerdbOutput
-from pgdyno.workload.hammerdb.profile import TransactionTimes, read
+from pgdyno.kinds.hammerdb.output import HammerdbOutput
+from pgdyno.kinds.hammerdb.record import TransactionTimes, read_profile
 
 LINES = """\
 HammerDB CLI v6.0
@@ -74,18 +74,18 @@ def test_what_a_run_says(result: str) -> None:
 
 
 def test_percentiles_are_the_summarys_and_calls_are_added_up_over_the_users() -> None:
-    result = read(PROFILE)
+    result = read_profile(PROFILE)
     assert result is not None
     assert (result.users, set(result.times), result.complete) == (2, {"new_order", "stock_level"}, False)
     assert (result.times["new_order"].calls, result.times["stock_level"].calls) == (1000, 200)
     assert result.times["new_order"].mean_ms == pytest.approx(2.4)
     assert result.times["stock_level"].marks_ms == ((0.0, 0.5), (0.5, 1.0), (0.95, 1.5), (0.99, 2.0), (1.0, 2.0))
-    assert read("nothing") is None
+    assert read_profile("nothing") is None
 
 
 @pytest.mark.parametrize("count", [1000, 137, 2000])
 def test_what_is_made_of_a_profile_has_its_percentiles_and_its_mean(count: int) -> None:
-    profile = read(PROFILE)
+    profile = read_profile(PROFILE)
     assert profile is not None
     for times, allowed in ((profile.times["new_order"], 0.02), (profile.times["stock_level"], 0.02)):
         result = ValueCounts.of(times.buckets_us(count).items())

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from pgdyno.kinds.tpcc.audit import tpm_per_nopm
 from pgdyno.workload.fill import fill
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.tpcc_audit import tpm_per_nopm
 from pgdyno.workload.tpcc_conditions import conditions_of, violated
 
 from ..drive.driven import PAUSE_MS
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pgdyno.kinds.tpcc.kind import Tpcc
     from pgdyno.server.cluster import Cluster
-    from pgdyno.workload.kind.tpcc import Tpcc
     from pgdyno.workload.outcome import Outcome
 
 __all__ = ["older_server"]

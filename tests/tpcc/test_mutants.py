@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.workload.kind.tpcc import Tpcc
+    from pgdyno.kinds.tpcc.kind import Tpcc
 
     from ..fill.filled import Database
 

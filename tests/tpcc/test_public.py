@@ -147,7 +147,9 @@ def test_public_is_for_an_existing_server_and_for_hammerdb(
     path = tmp_path / "trial.toml"
     path.write_text(emulated.replace('["hammerdb", "spec"]', '["hammerdb"]'))
     assert pgdyno(["run", str(path), "--dry-run"]) == 2
-    assert "trial.toml:8: workload.schema: what HammerDB has built is on an existing server" in capsys.readouterr().err
+    assert (
+        "trial.toml:8: workload.schema: tables built by HammerDB are on an existing server" in capsys.readouterr().err
+    )
     path.write_text(REAL.format(hammerdb.dsn) + 'profile = "spec"\n')
     assert pgdyno(["run", str(path), "--dry-run"]) == 2
     assert "is driven by the profile hammerdb" in capsys.readouterr().err

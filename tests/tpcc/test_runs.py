@@ -9,12 +9,12 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import InputError, PgdynoError
+from pgdyno.kinds.registry import workload_of
+from pgdyno.kinds.tpcc.audit import TableGrowth
+from pgdyno.kinds.tpcc.kind import MIX, Tpcc
 from pgdyno.workload.fill import fill
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.kind.tpcc import MIX, Tpcc
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import TpccTables
-from pgdyno.workload.tpcc_proofs import TableGrowth
 
 from ..drive.driven import PAUSE_MS, drive
 
@@ -255,7 +255,7 @@ def test_an_unused_item_rolls_the_specifications_order_back(spec: Database) -> N
         ({"warehouses": 3, "data_to_memory": 2.0}, "data_to_memory: it sets the amount of data"),
         ({"load": {"foreign_keys": True}}, "load: foreign_keys are for pgbench's tables"),
         ({"load": {"manner": "hammerdb", "split": True}}, "load.split: its sessions share the rows"),
-        ({"load": {"times": 3}}, "load.times: a load without limits says nothing of a volume"),
+        ({"load": {"times": 3}}, "load.times: a load without limits shows nothing about a volume"),
         ({"kind": "pgbench", "load": {"manner": "hammerdb"}}, 'load.manner: "hammerdb" is for the kinds tpcc and tpch'),
         ({"engine": "pgbench"}, "engine: pgbench cannot run"),
     ],

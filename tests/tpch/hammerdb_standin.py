@@ -16,9 +16,8 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from pgdyno.workload.tpch.refresh import RefreshFunctions
-from pgdyno.workload.tpch.streams import Streams
-from pgdyno.workload.tpch.texts import QUERIES
+from pgdyno.kinds.tpch.queries import QUERIES, Streams
+from pgdyno.kinds.tpch.refresh import RefreshFunctions
 
 from ..tpcc.hammerdb_standin import PROGRAM, Program, say, started_in_its_folder
 

@@ -56,7 +56,7 @@ duration = "2min"
         ("scale_factor = 0.01", "scale_factor = 0.0105", "0.0105 is not a whole number of thousandths"),
         ("scale_factor = 0.01", "scale_factor = 0.012", "partsupp has no primary key"),
         ("scale_factor = 0.01", "queries = [1, 23]", "trial.toml:8: workload.queries"),
-        ("scale_factor = 0.01", "queries = [1, 1]", "numbers of 1 to 22, each once"),
+        ("scale_factor = 0.01", "queries = [1, 1]", "numbers from 1 to 22, each once"),
         ("scale_factor = 0.01", "rate_per_s = 5", "a stream asks its next query when the last one has ended"),
         ("scale_factor = 0.01", "think_ms = 5", "a stream asks its next query when the last one has ended"),
         ("scale_factor = 0.01", "names_match = true", 'it is for kind = "tpcc"'),

@@ -13,11 +13,11 @@ import pytest
 from pgdyno.analysis.compare import summarise
 from pgdyno.base.errors import PgdynoError
 from pgdyno.cli.main import run as pgdyno
+from pgdyno.kinds.hammerdb.script import Login
+from pgdyno.kinds.tpch.queries import order_of
 from pgdyno.report.page import html
 from pgdyno.results import open_experiment
-from pgdyno.workload.hammerdb.script import Login
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.tpch.orders import order_of
 
 from ..support.hammerdb import as_left, stands_in
 from ..tpcc.hammerdb_standin import ASKED, FAULT
@@ -29,7 +29,7 @@ from .test_runs import rows, tpch, wrong
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.workload.kind.tpch import Tpch
+    from pgdyno.kinds.tpch.kind import Tpch
     from pgdyno.workload.outcome import Outcome
 
     from ..fill.filled import Database
@@ -134,7 +134,7 @@ def test_it_is_told_by_a_private_script_that_is_gone_afterwards(
     login = Login.of(built)
     secret = Login(login.host, login.port, login.user, login.dbname, "prefer", SECRET)
     monkeypatch.setattr(Login, "of", lambda _server: secret)
-    with pytest.raises(PgdynoError, match="HammerDB ended before a query brought its rows: Error in Virtual User"):
+    with pytest.raises(PgdynoError, match="HammerDB ended before a query returned its rows: Error in Virtual User"):
         run(asked(clients=7, query_sets=3, degree=4), built, tmp_path, env={"PGPASSWORD": SECRET})
     document = json.loads((home / ASKED).read_text())
     assert SECRET not in " ".join(document["argv"]), "a command line is public"
@@ -160,7 +160,7 @@ def test_it_is_told_by_a_private_script_that_is_gone_afterwards(
         ("other scale", {"clients_lasted"}, "is different from the scale factor of the existing schema (3)"),
         ("no mean", {"hammerdb_result"}, "HammerDB printed the geometric mean of 0 of 2 sets"),
         ("wrong mean", {"hammerdb_result"}, "the times of set 1 of user 1 have the geometric mean"),
-        ("says little", {"queries"}, "query 6 of stream 1: its end was not said"),
+        ("says little", {"queries"}, "query 6 of stream 1: no line reported its end"),
     ],
 )
 def test_a_run_that_went_wrong_is_invalid(
@@ -275,9 +275,9 @@ def test_one_that_is_not_installed_is_said_with_the_remedy(
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("scale_factor = 0.5", "workload.scale_factor: HammerDB has whole ones, and not 0.5"),
+        ("scale_factor = 0.5", "workload.scale_factor: HammerDB takes whole scale factors only, not 0.5"),
         ("queries = [1, 6]", "workload.queries: HammerDB asks all 22 queries of a set"),
-        ('profile = "spec"', "workload.schema: what HammerDB has built is asked by the profile hammerdb"),
+        ('profile = "spec"', "workload.schema: tables built by HammerDB need the profile hammerdb"),
         ('schema = "pgdyno_tpch"', "workload.engine: HammerDB asks the tables that it has built"),
         ('refresh = "power"\nquery_sets = 2', "workload.refresh: HammerDB refreshes once around all sets"),
         (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.workload.hammerdb.queries_heard import Mean, QueriesOutput
-from pgdyno.workload.hammerdb.queries_recorded import stream_of
-from pgdyno.workload.tpch.refresh import Refresh
-from pgdyno.workload.tpch.streams import Streams
+from pgdyno.kinds.hammerdb.output import Mean, QueriesOutput
+from pgdyno.kinds.hammerdb.record import stream_of
+from pgdyno.kinds.tpch.queries import Streams
+from pgdyno.kinds.tpch.refresh import Refresh
 
 LINES = """\
 HammerDB CLI v4.12

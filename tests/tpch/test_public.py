@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.flow.plan import plan
-from pgdyno.workload.tpch.files import COLUMNS
+from pgdyno.workload.generated import TPCH_COLUMNS
 
 from ..experiment.documents import written
 from ..tpcc.built import relations
@@ -42,7 +42,7 @@ duration = "2min"
 
 def as_hammerdb(database: Database) -> None:
     """Tables that pgdyno has filled, where HammerDB builds them."""
-    for table in COLUMNS:
+    for table in TPCH_COLUMNS:
         database.run(f"ALTER TABLE pgdyno_tpch.{table} SET SCHEMA public")
     database.run("DROP SCHEMA pgdyno_tpch")
 

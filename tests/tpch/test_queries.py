@@ -10,11 +10,9 @@ import duckdb
 import psycopg
 import pytest
 
+from pgdyno.kinds.tpch import queries
+from pgdyno.kinds.tpch.queries import LIMITS, ORDERS, QUERIES, VIEW_QUERY, order_of, step, view_name
 from pgdyno.workload.tables import TPCH_SCHEMA
-from pgdyno.workload.tpch import parameters
-from pgdyno.workload.tpch.orders import ORDERS, order_of
-from pgdyno.workload.tpch.streams import step
-from pgdyno.workload.tpch.texts import LIMITS, QUERIES, VIEW_QUERY, view_name
 
 from .conftest import SCALE_FACTOR
 from .test_tables import SPEC
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pgdyno.workload.tpch.parameters import Parameters
+    from pgdyno.kinds.tpch.queries import Parameters
 
     from ..fill.filled import Database
 
@@ -118,8 +116,8 @@ def test_answers_are_those_that_duckdb_computes_from_the_same_rows(
 ) -> None:
     database: Database = request.getfixturevalue(profile)
     limited = profile == "spec"
-    every = [parameters.validation(query, SCALE_FACTOR)] + [
-        parameters.drawn(query, number, 1, seed=5, profile=profile, scale_factor=SCALE_FACTOR)
+    every = [queries.validation(query, SCALE_FACTOR)] + [
+        queries.drawn(query, number, 1, seed=5, profile=profile, scale_factor=SCALE_FACTOR)
         for number in range(1, 1 + DRAWN)
     ]
     for other in every:
@@ -128,7 +126,7 @@ def test_answers_are_those_that_duckdb_computes_from_the_same_rows(
 
 
 def test_one_wrong_row_is_noticed(spec: Database, calculator: duckdb.DuckDBPyConnection) -> None:
-    validation = parameters.validation(1)
+    validation = queries.validation(1)
     right = calculated(calculator, 1, validation, limited=True)
     with psycopg.connect(spec.dsn) as connection:
         connection.execute(f"SET search_path = {TPCH_SCHEMA}".encode())
@@ -141,11 +139,11 @@ def test_one_wrong_row_is_noticed(spec: Database, calculator: duckdb.DuckDBPyCon
 def test_parameters_depend_on_seed_stream_and_set_and_cover_their_ranges() -> None:
     def of(query: int, **more: Any) -> Parameters:
         key: dict[str, Any] = {"stream": 1, "query_set": 1, "seed": 1, "profile": "spec", "scale_factor": 1.0} | more
-        return parameters.drawn(query, **key)
+        return queries.drawn(query, **key)
 
     for query in QUERIES:
         assert of(query) == of(query)
-        assert of(query).keys() == parameters.validation(query).keys()
+        assert of(query).keys() == queries.validation(query).keys()
         many = [of(query, stream=stream) for stream in range(200)]
         assert len({str(item) for item in many}) > 3
         assert of(query) in many

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pgdyno.workload.tpch.driving import rows_hash
+from pgdyno.kinds.tpch.process import rows_hash
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

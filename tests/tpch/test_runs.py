@@ -13,12 +13,12 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import PgdynoError
-from pgdyno.workload.helper_process import HelperProcess, Words, environment
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.kind.tpch import Tpch
+from pgdyno.kinds.registry import workload_of
+from pgdyno.kinds.tpch.kind import Tpch
+from pgdyno.kinds.tpch.queries import order_of
+from pgdyno.kinds.tpch.run import QueryStreamsRunner
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.tpch.orders import order_of
-from pgdyno.workload.tpch.running import QueryStreamsRunner
+from pgdyno.workload.process import HelperProcess, Words, environment
 
 from .conftest import SCALE_FACTOR
 
@@ -159,7 +159,7 @@ def test_a_query_that_is_ended_is_cancelled_on_the_server_and_its_view_is_gone(
     spec: Database, tmp_path: Path, how: str
 ) -> None:
     document = _long(spec, limit_s=1.0 if how == "late" else 300.0)
-    command = [sys.executable, "-m", "pgdyno.workload.tpch.driving"]
+    command = [sys.executable, "-m", "pgdyno.kinds.tpch.process"]
     words = Words("the process", "the streams", "wait")
     with HelperProcess(command, tmp_path / "log", environment(None), words) as process:
         process.ask(document)

@@ -8,10 +8,10 @@ import duckdb
 import pytest
 
 from pgdyno.base.errors import PgdynoError
+from pgdyno.kinds.tpch import queries, validation
+from pgdyno.kinds.tpch.queries import QUERIES
 from pgdyno.results import open_loads, record
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchTables
-from pgdyno.workload.tpch import parameters, validation
-from pgdyno.workload.tpch.texts import QUERIES
 from pgdyno.world.load_phase import LoadPhase, measured, require_whole
 
 from ..fill.filled import Database
@@ -32,7 +32,7 @@ TABLES = TpchTables(SCALE_FACTOR, "spec")
 def known(calculator: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers of the small tables, written as the crate's are: names of columns first, and question 11's keys cut."""
     for query in QUERIES:
-        rows = calculated(calculator, query, parameters.validation(query), limited=True)
+        rows = calculated(calculator, query, queries.validation(query), limited=True)
         if query == 11:
             rows = [(str(key).removesuffix(".00")[:3], value) for key, value in rows]
         lines = ["|".join(f" {value} " for value in row) for row in rows]

@@ -12,13 +12,13 @@ import pytest
 from pgdyno.analysis.statistics import Estimate, ratio_interval
 from pgdyno.base import catalog
 from pgdyno.cli import main as cli_main
+from pgdyno.kinds.registry import workload_of
 from pgdyno.machine import awake, volume
 from pgdyno.machine.journal import HostJournal
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.cluster import Cluster
 from pgdyno.workload import histogram, pgbench
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
+from pgdyno.workload.fill import load
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import PgbenchTables
 from tests.twin.box import hidden_limits, mounted_box

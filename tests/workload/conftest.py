@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.workload.load import load
+from pgdyno.workload.fill import load
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.tables import PgbenchTables
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.server.cluster import Cluster
-    from pgdyno.workload.kind.base import Workload
+    from pgdyno.workload.kind import Workload
 
 __all__ = ["cluster", "older_server"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pgdyno.base.errors import PgdynoError
 from pgdyno.results.tables import SubjectClock
-from pgdyno.workload import added, histogram, native_record
+from pgdyno.workload import histogram, native, native_record
 from pgdyno.workload.native_record import SECOND_NS, DriverOutput
 
 from .test_native_record import BOOT_NS, SPEC, Latencies, said
@@ -74,7 +74,7 @@ def test_the_sum_of_two_thousand_loads_is_their_union(drivers: list[list[Latenci
 
 def the_sum_is_the_union(drivers: list[list[Latencies]], skipped: int) -> None:
     parts = [driver(seconds, skipped) for seconds in drivers]
-    result = added.said(parts)
+    result = native.merged(parts)
     union = driver([[_joined(drivers, at, script) for script in (0, 1)] for at in range(len(drivers[0]))])
     assert result.summary is not None
     assert union.summary is not None
@@ -103,7 +103,7 @@ def _joined(drivers: list[list[Latencies]], at: int, script: int) -> list[int]:
 @settings(max_examples=50)
 @given(loads())
 def test_the_tables_of_a_run_are_those_of_the_union(drivers: list[list[Latencies]]) -> None:
-    result = added.said([driver(seconds) for seconds in drivers])
+    result = native.merged([driver(seconds) for seconds in drivers])
     measured = len(drivers[0]) - 1
     span = native_record.ClientPhases(BOOT_NS, BOOT_NS + SECOND_NS, BOOT_NS + (1 + measured) * SECOND_NS)
     outcome = native_record.outcome(SPEC, result, span, SubjectClock())
@@ -128,7 +128,7 @@ def test_lateness_is_not_added_and_totals_are() -> None:
     }
     parts[2].summary = {**(parts[2].summary or {}), "errors": {"deadlock": 1, "23505": 4}, "connect_ns": 9_000_000}
     parts[2].ready["connect_ns"] = 9_000_000
-    result = added.said(parts)
+    result = native.merged(parts)
     assert result.summary is not None
     record = native_record.driver_record(SPEC, result, SubjectClock())
     assert (record.wake, record.lag) == (None, None), "percentiles of several drivers cannot be added"
@@ -143,7 +143,7 @@ def test_a_driver_without_a_summary_is_the_sum_of_its_seconds() -> None:
     part = driver([[[5], []], [[7, 9], [3]], [[8], []]])
     whole, part.summary = part.summary, None
     assert whole is not None
-    result = added.summary_of(part)
+    result = native.summary_of(part)
     assert (result["succeeded"], result["scheduled_with_warmup"], result["settled_in_warmup"]) == (4, 5, 1)
     for mine, theirs in zip(result["scripts"], whole["scripts"], strict=True):
         assert held(mine["response_us"]) == held(theirs["response_us"])
@@ -153,7 +153,7 @@ def test_a_driver_without_a_summary_is_the_sum_of_its_seconds() -> None:
 def test_a_second_that_one_driver_did_not_tell_is_that_of_the_others() -> None:
     early, late = driver([[[5], []], [[7], []]]), driver([[[5], []], [[7], []]])
     del early.seconds[-1]
-    assert [second["succeeded"] for second in added.said([early, late]).seconds] == [2, 1]
+    assert [second["succeeded"] for second in native.merged([early, late]).seconds] == [2, 1]
 
 
 def test_drivers_of_different_workloads_are_not_added() -> None:
@@ -161,4 +161,4 @@ def test_drivers_of_different_workloads_are_not_added() -> None:
     changed: dict[str, Any] = parts[1].seconds[0]["scripts"][0]
     changed["name"] = "another"
     with pytest.raises(PgdynoError, match="different scripts"):
-        added.said(parts)
+        native.merged(parts)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.workload import clock_offset
-from pgdyno.workload.driving import DriverProcess
+from pgdyno.workload import clock
+from pgdyno.workload.clock import now_ns
 from pgdyno.workload.native_record import SECOND_NS
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.process import DriverProcess
 
 from .conftest import DAY_S
 
@@ -53,7 +53,7 @@ class Way:
 )
 def test_the_true_offset_is_inside_whatever_the_way_takes(ahead_ns: int, delays: list[int]) -> None:
     way = Way(ahead_ns, iter(delays))
-    estimate = clock_offset.estimate(way.ask, way.here, exchanges=len(delays) // 2)
+    estimate = clock.estimate(way.ask, way.here, exchanges=len(delays) // 2)
     assert abs(estimate.ahead_ns - ahead_ns) <= estimate.uncertainty_ns
     shortest = min(there + back for there, back in zip(delays[::2], delays[1::2], strict=True))
     assert estimate.uncertainty_ns == -(-shortest // 2), "of all exchanges the one with the shortest round trip counts"
@@ -63,16 +63,16 @@ def test_a_thousand_estimates_over_a_busy_and_delayed_way_hold_what_they_say() -
     draw = random.Random(26)
     for _ in range(1000):
         # 0.2 ms, and queues of a millisecond on average in either direction.
-        delays = (200_000 + int(draw.expovariate(1e-6)) for _ in range(2 * clock_offset.EXCHANGES))
+        delays = (200_000 + int(draw.expovariate(1e-6)) for _ in range(2 * clock.EXCHANGES))
         ahead_ns = draw.randrange(-DAY_S * SECOND_NS, DAY_S * SECOND_NS)
         way = Way(ahead_ns, delays)
-        estimate = clock_offset.estimate(way.ask, way.here)
+        estimate = clock.estimate(way.ask, way.here)
         assert abs(estimate.ahead_ns - ahead_ns) <= estimate.uncertainty_ns < 2_000_000
 
 
 def test_an_offset_that_may_be_none_is_none() -> None:
-    assert clock_offset.Offset(900, 1000).taken_ns == 0
-    assert clock_offset.Offset(-1001, 1000).taken_ns == -1001
+    assert clock.Offset(900, 1000).taken_ns == 0
+    assert clock.Offset(-1001, 1000).taken_ns == -1001
 
 
 @pytest.mark.parametrize("days", [0, 1])
@@ -81,7 +81,7 @@ def test_a_driver_of_another_clock_begins_when_it_should_and_is_told_of_on_this_
 ) -> None:
     documents: list[dict[str, Any]] = []
     with DriverProcess(IDLE, tmp_path / "drive.err", prefix=elsewhere if days else ()) as driving:
-        clock = driving.said.clock
+        clock = driving.output.clock
         assert clock is not None
         assert abs(clock.ahead_ns - days * DAY_S * SECOND_NS) <= clock.uncertainty_ns
         assert days or clock.ahead_ns == 0, "processes of one machine have one clock"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.workload.load import progress_of, step_seconds
+from pgdyno.workload.fill import progress_of, step_seconds
 
 
 def test_rows_become_a_share() -> None:

@@ -12,12 +12,13 @@ import pytest
 from pgdyno.base import engine as _engine
 from pgdyno.base.endpoint import local
 from pgdyno.base.errors import EXIT_FAILURE, InputError, PgdynoError
+from pgdyno.kinds.pgbench import ScriptFile
+from pgdyno.kinds.registry import workload_of
 from pgdyno.results import RunWriter
 from pgdyno.results.tables import SubjectClock
-from pgdyno.workload import driver, histogram, native
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.scripts import ScriptFile
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload import histogram, native
+from pgdyno.workload.clock import now_ns
+from pgdyno.workload.process import DriverProcess
 
 from ..drive.driven import PAUSE_MS
 from .conftest import run
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from pgdyno.base.endpoint import Endpoint
     from pgdyno.server.cluster import Cluster
-    from pgdyno.workload.kind.base import Workload
+    from pgdyno.workload.kind import Workload
 
 TPCB = workload_of(scale=2, clients=4, engine="native", seed=11, think_ms=PAUSE_MS)
 OWN = """
@@ -162,12 +163,12 @@ def test_a_script_of_the_users_runs_by_both_drivers(loaded: Cluster, tmp_path: P
 def test_a_malformed_script_is_refused_before_anything_is_done() -> None:
     spec = workload_of(kind="script", engine="native", files=({"name": "own.sql", "text": "SELECT 1;\n\\set x 1 +\n"},))
     with pytest.raises(InputError, match=r"own\.sql:2:"):
-        driver.require(spec)
+        spec.require()
 
 
 def test_a_sound_workload_is_not_refused() -> None:
     for entry in ({}, {"kind": "idle", "rate_per_s": 5}, {"script": "select-only", "rate_per_s": 5, "late_max_ms": 3}):
-        driver.require(workload_of(engine="native", **entry))
+        workload_of(engine="native", **entry).require()
 
 
 def test_idle_clients_need_no_tables_and_keep_their_schedule(cluster: Cluster, tmp_path: Path) -> None:
@@ -248,7 +249,7 @@ def test_a_callback_that_fails_ends_the_driver(loaded: Cluster, tmp_path: Path) 
 
 def test_a_driver_that_is_stopped_says_what_it_has(loaded: Cluster, tmp_path: Path) -> None:
     document = native.document(TPCB, 0, 60_000) | {"server": loaded.endpoint.named("pgdyno test")}
-    with native.Driving(document, tmp_path / "err") as driving:
+    with DriverProcess(document, tmp_path / "err") as driving:
         result = driving.follow(lambda _second: driving.stop())
     assert result.summary is not None
     assert result.summary["succeeded"] > 0
@@ -268,7 +269,7 @@ def test_many_clients_at_a_long_distance_have_the_time_to_log_in(
     for clients, dilation in ((1, 1), (800, 1), (800, 4)):
         document = native.document(TPCB.model_copy(update={"clients": clients}), 0, 1000)
         with pytest.raises(PgdynoError, match="no driver"):
-            native.Driving(document, tmp_path / "err", dilation=dilation)
+            DriverProcess(document, tmp_path / "err", dilation=dilation)
     # They log in one after the other, each with five round trips without TLS, of a second at most.
     assert given[0] >= _engine.TIMEOUT_S
     assert given[1] >= 800 * 5

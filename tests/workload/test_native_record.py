@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgdyno.kinds.registry import workload_of
 from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import histogram, native_record
-from pgdyno.workload.kind.registry import workload_of
 from pgdyno.workload.native_record import SECOND_NS, ClientPhases, DriverOutput
 
 BOOT_NS = 7_000 * SECOND_NS + 123

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.base.errors import HostError, PgdynoError
+from pgdyno.kinds.registry import workload_of
 from pgdyno.results import RunWriter
 from pgdyno.results.record import Account
 from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import histogram, pgbench
-from pgdyno.workload.client import environment
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.load import load
+from pgdyno.workload.clock import now_ns
+from pgdyno.workload.fill import load
 from pgdyno.workload.outcome import Outcome, RunRequest
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.server import environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.server.cluster import Cluster
-    from pgdyno.workload.kind.base import Workload
+    from pgdyno.workload.kind import Workload
 
 SPEC = workload_of(scale=2, clients=4, seed=11)
 PACED = workload_of(scale=2, clients=4, seed=11, rate_per_s=400)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.base.errors import InputError
-from pgdyno.workload.scripts import ScriptFile, read_script, split_weight
+from pgdyno.kinds.pgbench import ScriptFile, read_script, split_weight
 
 if TYPE_CHECKING:
     from pathlib import Path

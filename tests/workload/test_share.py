@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.base.errors import InputError
-from pgdyno.workload.share import divided, shares_of
+from pgdyno.workload.outcome import divided, shares_of
 
 weights = st.lists(st.integers(1, 1000), min_size=1, max_size=64)
 

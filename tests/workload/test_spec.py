@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.base.errors import InputError
+from pgdyno.kinds.pgbench import SCRIPTS, parse_script
+from pgdyno.kinds.registry import workload_of
 from pgdyno.workload import native, pgbench
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.scripts import SCRIPTS, parse_script
 
 if TYPE_CHECKING:
     from pgdyno.base.endpoint import Endpoint
@@ -172,7 +172,7 @@ def test_slowed_time_slows_what_a_driver_is_told() -> None:
 
 def test_options_of_sysbench_are_told_where_they_are_not_its_own() -> None:
     workload = workload_of(kind="sysbench", options={"range_size": 100, "sum_ranges": 4, "skip_trx": True})
-    assert workload.options.told(workload.test) == {"sum_ranges": 4, "skip_trx": True}
+    assert workload.options.values_for(workload.test) == {"sum_ranges": 4, "skip_trx": True}
     sysbench = native.document(workload, 0, 1000)["workload"]["sysbench"]
     assert (sysbench["sum_ranges"], sysbench["skip_trx"], "range_size" in sysbench) == (4, True, False)
     record = workload.record()

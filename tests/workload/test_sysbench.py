@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgdyno.base.errors import InputError
-from pgdyno.workload.kind.registry import workload_of
+from pgdyno.kinds.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.reached import ReachedServer
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.server.cluster import Cluster
-    from pgdyno.workload.kind.base import Workload
+    from pgdyno.workload.kind import Workload
 
 ROWS = 2000
 

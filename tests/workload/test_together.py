@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.base.errors import PgdynoError
-from pgdyno.workload import native, together
-from pgdyno.workload.driving import DriverProcess
-from pgdyno.workload.kind.clients import clients_of
-from pgdyno.workload.kind.registry import workload_of
-from pgdyno.workload.scripts import ScriptFile
-from pgdyno.workload.share import shares_of
-from pgdyno.workload.watch import SECOND_NS, now_ns
+from pgdyno.kinds.pgbench import ScriptFile
+from pgdyno.kinds.registry import workload_of
+from pgdyno.workload import native
+from pgdyno.workload.clients import clients_of
+from pgdyno.workload.clock import SECOND_NS, now_ns
+from pgdyno.workload.outcome import shares_of
+from pgdyno.workload.process import DriverProcess
 
 from ..drive.driven import PAUSE_MS
 from .conftest import DAY_S, run
@@ -63,7 +63,7 @@ def test_four_drivers_of_four_clients_send_what_one_of_sixteen_sends(loaded: Clu
             driving.follow(lambda _: None)
 
     def shared(document: dict[str, Any]) -> None:
-        with together.Drivers(document, shares_of([1, 1, 1, 1], 16, 4), tmp_path) as drivers:
+        with native.Drivers(document, shares_of([1, 1, 1, 1], 16, 4), tmp_path) as drivers:
             drivers.begin()
             result = drivers.follow(lambda _: None)
         assert result.lost is None
@@ -87,11 +87,11 @@ def test_all_drivers_connect_at_the_same_time(loaded: Cluster, tmp_path: Path, m
             noted.append("waited for")
             return super().connected()
 
-    monkeypatch.setattr(together, "DriverProcess", Noted)
+    monkeypatch.setattr(native, "DriverProcess", Noted)
     clients = clients_of(TPCB)
     assert clients is not None
     document = native.document(clients, 0, 1000) | {"server": loaded.endpoint.named("pgdyno drive")}
-    with together.Drivers(document, shares_of([1, 1, 1], 6, 3), tmp_path):
+    with native.Drivers(document, shares_of([1, 1, 1], 6, 3), tmp_path):
         assert noted == ["started"] * 3 + ["waited for"] * 3
 
 

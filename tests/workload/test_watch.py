@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.base.errors import PgdynoError
-from pgdyno.workload import watch as watch_module
-from pgdyno.workload.watch import SECOND_NS, PgbenchMonitor, RunTimeline, now_ns
+from pgdyno.workload import pgbench
+from pgdyno.workload.clock import SECOND_NS, now_ns
+from pgdyno.workload.pgbench import PgbenchMonitor, RunTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +93,7 @@ def test_one_that_was_told_how_many_is_measured_to_its_last(pretences: list[Pret
 def test_one_that_was_told_how_many_is_ended_when_it_takes_far_too_long(
     pretences: list[Pretence], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_module, "_GRACE_S", 0.2)
+    monkeypatch.setattr(pgbench, "_GRACE_S", 0.2)
     pretence = Pretence("exec sleep 600", 0.1, warmup_s=0.0, duration_s=0.1)
     pretences.append(pretence)
     pretence.watch.begin_at_once()
@@ -110,7 +111,7 @@ def test_one_that_never_worked_has_no_phase(pretences: list[Pretence]) -> None:
 
 
 def test_one_that_does_not_end_is_ended(pretences: list[Pretence], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_module, "_GRACE_S", 0.2)
+    monkeypatch.setattr(pgbench, "_GRACE_S", 0.2)
     pretence = Pretence("exec sleep 600", 0.1, warmup_s=0.0, duration_s=1.0)
     pretences.append(pretence)
     with pytest.raises(PgdynoError, match="did not end"):

@@ -20,8 +20,8 @@ from pgdyno.base.errors import PgdynoError
 from pgdyno.capture.replay import replay
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.throwaway import throwaway
-from pgdyno.workload.client import environment, pgbench_path
-from pgdyno.workload.load import load as load_pgbench
+from pgdyno.workload.fill import load as load_pgbench
+from pgdyno.workload.server import environment, pgbench_path
 from pgdyno.workload.tables import PgbenchTables
 from tools.captured import log, peer, production
 from tools.captured.logged import SUPERUSER

@@ -14,7 +14,7 @@ from pgdyno.base.errors import PgdynoError
 from pgdyno.capture.replay import replay
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.throwaway import throwaway
-from pgdyno.workload.client import environment
+from pgdyno.workload.server import environment
 from tools.captured.logged import SUPERUSER
 from tools.captured.production import BEFORE, DATABASE, Made, Production, produce
 from tools.captured.record import Beside, Tool

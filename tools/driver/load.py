@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno.base import endpoint, engine
 from pgdyno.base.errors import PgdynoError
-from pgdyno.workload.client import pgbench_path
+from pgdyno.workload.server import pgbench_path
 
 if TYPE_CHECKING:
     from pgdyno.server.cluster import Cluster

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pgdyno.base import engine
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.throwaway import throwaway
-from pgdyno.workload.client import environment
-from pgdyno.workload.load import load as load_pgbench
+from pgdyno.workload.fill import load as load_pgbench
+from pgdyno.workload.server import environment
 from pgdyno.workload.tables import PgbenchTables
 from tools.driver import process
 from tools.driver.load import LOADS, SCALE, Load, Run, Tool, missing, native, prepare_sysbench, run_of, transactions_in

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pgdyno.kinds.tpcc.audit import MIX
 from pgdyno.workload.tables import TpccTables
-from pgdyno.workload.tpcc_audit import MIX
 
 CLIENTS = 4
 SCALE = 8

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pgdyno.base import engine
 from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.loader.asked import ChunkBytes
-from pgdyno.workload.client import environment
+from pgdyno.workload.server import environment
 from tools.driver import process
 from tools.driver.load import Run as Program
 from tools.loader import other

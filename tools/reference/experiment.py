@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.experiment.arm import TABLES, ExperimentFile
-from pgdyno.workload.kind.registry import KINDS
+from pgdyno.kinds.registry import KINDS
 from tools.reference import markdown as md
 from tools.reference import schema
 

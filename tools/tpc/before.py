@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pgdyno.base import engine as _engine
 from pgdyno.base.endpoint import local
 from pgdyno.base.errors import InputError, PgdynoError
-from pgdyno.workload.client import environment
+from pgdyno.workload.server import environment
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables
 from tools.driver import process
 from tools.driver.load import Run

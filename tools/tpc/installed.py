@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.base.endpoint import local
 from pgdyno.base.errors import PgdynoError
+from pgdyno.kinds.hammerdb.output import VERSION
+from pgdyno.kinds.hammerdb.script import Login, opening, setting
 from pgdyno.machine import hammerdb
 from pgdyno.workload.fill import fill
-from pgdyno.workload.hammerdb.heard import VERSION
-from pgdyno.workload.hammerdb.script import Login, opening, setting
 from pgdyno.workload.server import Server
 from pgdyno.workload.tables import TpccTables
 from tools.tpc import loads

@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 from pgdyno.base import engine
 from pgdyno.base.endpoint import local
 from pgdyno.base.errors import PgdynoError
-from pgdyno.workload.client import environment
+from pgdyno.workload.server import environment
 from pgdyno.workload.tables import TpccTables, TpchTables
 from tools.driver import process
 from tools.driver.load import Run

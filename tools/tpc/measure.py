@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.base import engine as _engine
 from pgdyno.base.endpoint import local
+from pgdyno.kinds.tpch.queries import QUERIES, Streams
+from pgdyno.kinds.tpch.run import QueryStreamsRunner
 from pgdyno.machine import paths
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.throwaway import throwaway
-from pgdyno.workload.client import environment
 from pgdyno.workload.fill import fill
 from pgdyno.workload.outcome import RunRequest
+from pgdyno.workload.server import environment
 from pgdyno.workload.tables import TpccTables, TpchTables
-from pgdyno.workload.tpch.running import QueryStreamsRunner
-from pgdyno.workload.tpch.streams import Streams
-from pgdyno.workload.tpch.texts import QUERIES
 from tools.driver import process
 from tools.driver.load import Run, transactions_in
 from tools.driver.record import Pair, Sample

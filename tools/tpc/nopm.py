@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.base.errors import InputError, PgdynoError
-from pgdyno.workload.kind.registry import workload_of
+from pgdyno.kinds.registry import workload_of
+from pgdyno.kinds.tpcc.audit import MISSING
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.workload.tpcc_proofs import MISSING
 from tools.tpc.installed import OURS, THEIRS, WAREHOUSES, Place
 from tools.tpc.record import NopmPair
 

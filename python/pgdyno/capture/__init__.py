@@ -1,1 +1,1 @@
-"""How a server is made to log what a capture needs, and what is kept of it beside the log. Nothing on the server is changed."""
+"""Captures of an application's statements: settings that make a server log them, recording by a relay, and replay on an existing server."""

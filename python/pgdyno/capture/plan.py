@@ -1,4 +1,4 @@
-"""Which settings let a server log what a capture needs, how they are undone exactly, and what logging will cost.
+"""Plan of a capture: settings that make a server log its statements, their exact undo, the cost of logging, and the time zone of the log.
 
 The server is asked and not changed. What counts is the server's own setting: the session that asks may have another one, of its role or its database.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..base import session
@@ -17,8 +18,9 @@ from ..server import remote
 if TYPE_CHECKING:
     import psycopg
 
+
 Service = Literal["server", "rds"]
-"""Where settings are made: in the server by ALTER SYSTEM, or in a parameter group of RDS or Aurora."""
+"""Place of the settings: in the server by ALTER SYSTEM, or in a parameter group of RDS or Aurora."""
 STDERR_PREFIX = "%m|%p|%u|%d|%a|%h|%c|%l|%v|%e|"
 """For a server without a logging collector, which has stderr alone: all that a csvlog has and a capture uses."""
 BYTES_PER_STATEMENT = 770
@@ -60,7 +62,7 @@ ORDER BY pg_catalog.lower(name), seqno DESC
 _OF_SERVER = ("default", "configuration file", "command line", "environment variable", "override")
 """Sources of settings that every session has. The others are of a role, a database, or a session."""
 _FIXED = ("command line", "environment variable")
-"""What ALTER SYSTEM cannot change."""
+"""Settings that ALTER SYSTEM cannot change."""
 _UTC = (
     "utc",
     "gmt",
@@ -113,9 +115,9 @@ class ServerSetting:
     by_alter_system: bool
     """Whether ALTER SYSTEM set it."""
     fixed: str = ""
-    """Where it is set so that ALTER SYSTEM has no effect; empty elsewhere."""
+    """Place that overrides ALTER SYSTEM; empty if none."""
     hidden: str = ""
-    """What keeps the server's own value from this session; empty if it is seen."""
+    """Reason why this session does not see the server's own value; empty if it does."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class SettingChange:
 
 @dataclass(frozen=True)
 class CapturePlan:
-    """What to do for a capture."""
+    """Changes to make for a capture."""
 
     service: Service
     changes: tuple[SettingChange, ...]
@@ -303,10 +305,10 @@ def _wanted(there: Mapping[str, ServerSetting], service: Service, share: float, 
 
 
 def _unseen(changes: Sequence[SettingChange]) -> Iterator[str]:
-    """Which settings cannot be changed by ALTER SYSTEM, or not be seen."""
+    """Warnings about settings that ALTER SYSTEM cannot change, or that this role cannot see."""
     for change in changes:
         if change.before.fixed:
-            yield f"{change.name} = {change.before.value} is set by {change.before.fixed}, which goes first: change it there"
+            yield f"{change.name} = {change.before.value} is set by {change.before.fixed}, which takes precedence: change it there"
         if change.before.hidden:
             yield (
                 f"the server's own {change.name} is not seen by this session, as {change.before.hidden}: connect as a superuser, or as another"
@@ -317,11 +319,11 @@ def _unseen(changes: Sequence[SettingChange]) -> Iterator[str]:
 def _notes(own: Sequence[Sequence[Any]], service: Service, share: float, *, hidden: bool) -> Iterator[str]:
     for role, base, setting in own:
         whose = " ".join(word for word in (f"role {role}" if role else "", f"database {base}" if base else "") if word)
-        yield f"{whose} has {setting} of its own, which stays: its sessions log by it"
+        yield f"{whose} has its own {setting}, which stays in effect for its sessions"
     if hidden and service == "server":
-        yield "this role does not see where settings come from (pg_read_all_settings): RESET may undo an older ALTER SYSTEM"
+        yield "this role cannot see where settings come from (pg_read_all_settings): RESET may undo an older ALTER SYSTEM"
     if share < 1:
-        yield "a sampled capture is not whole: it shows the mixture of transactions and cannot be compared with the database"
+        yield "a sampled capture is incomplete: it shows the mixture of transactions and cannot be compared with the database"
 
 
 def _is_english(messages: str) -> bool:
@@ -331,3 +333,31 @@ def _is_english(messages: str) -> bool:
 
 def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
+
+
+_FIRST_YEAR = 1996
+_LAST_YEAR = 2038
+
+
+def offsets(name: str) -> dict[str, int]:
+    """Seconds ahead of UTC by the names that a zone has in its seasons, the latest of each; ``name`` is as in ``log_timezone``."""
+    import zoneinfo
+
+    try:
+        zone = zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(
+            f"--log-timezone: there is no zone {name}",
+            remedy="write it as `SHOW log_timezone` prints it, for example Asia/Kolkata",
+            code="capture.zone.unknown",
+            data={"zone": name},
+        ) from None
+    offsets: dict[str, int] = {}
+    at = datetime(_FIRST_YEAR, 1, 15, tzinfo=UTC)
+    while at.year < _LAST_YEAR:
+        there = at.astimezone(zone)
+        offset, letters = there.utcoffset(), there.tzname()
+        if offset is not None and letters is not None and letters[:1].isalpha():
+            offsets[letters] = int(offset.total_seconds())
+        at += timedelta(days=30)
+    return offsets

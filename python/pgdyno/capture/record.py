@@ -64,7 +64,7 @@ def record(
 
 
 def _failure(spawned: engine.EngineProcess, output: Path) -> PgdynoError:
-    """Why there is no summary, and what there is of the recording."""
+    """Error about a missing summary, with the state of the recording."""
     code = spawned.process.returncode
     error = spawned.failure()
     if code >= 0 or not output.exists():
@@ -83,9 +83,9 @@ def _follow(
     full: Callable[[str], None],
     short: Callable[[str], None],
 ) -> Mapping[str, Any]:
-    """What the engine says until it ends; the last is the summary."""
+    """Lines of the engine until it ends; the last is the summary."""
     summary: Mapping[str, Any] = {}
-    for document in _said(spawned):
+    for document in _lines(spawned):
         if "progress" in document:
             progress(document["progress"])
         if "full" in document:
@@ -97,7 +97,7 @@ def _follow(
     return summary
 
 
-def _said(spawned: engine.EngineProcess) -> Iterator[dict[str, Any]]:
+def _lines(spawned: engine.EngineProcess) -> Iterator[dict[str, Any]]:
     assert spawned.process.stdout is not None
     for line in spawned.process.stdout:
         yield json.loads(line)
@@ -160,7 +160,7 @@ def _address(host: str, port: str, flag: str) -> str:
 
 
 def _named(dsn: str) -> dict[str, str]:
-    """What a connection string, its service and the environment say. There is no log-in."""
+    """Parameters of a connection string, its service and the environment, without a log-in."""
     from psycopg import pq
 
     # Beginning to connect is what reads service files; the session is given up at once.
@@ -177,7 +177,7 @@ def _named(dsn: str) -> dict[str, str]:
 
 
 def _socket_folder(port: str) -> str:
-    """Where PostgreSQL's packages put sockets; libpq does not say what it was built with."""
+    """Directories in which PostgreSQL's packages put sockets; libpq does not say what it was built with."""
     folders = ("/var/run/postgresql", "/tmp")
     return next((folder for folder in folders if (Path(folder) / f".s.PGSQL.{port}").exists()), folders[0])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,18 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis import reading
 from pgdyno.analysis.replay import reasons
-from pgdyno.workload.replay.asked import NEWER, WAIT_MAX_S, Keys, Pace, Place, ReplaySelection, require_known
-from pgdyno.workload.replay.copied import Copied
-from pgdyno.workload.replay.counted import counted
-from pgdyno.workload.replay.identity import require_other
-from pgdyno.workload.replay.likeness import ProductionWork, compared
-from pgdyno.workload.replay.outside import require_inside
-from pgdyno.workload.replay.production import production
-from pgdyno.workload.replay.result import record_of
-from pgdyno.workload.replay.waiting import Waits
 
-from ..base import endpoint, engine
+from ..base import endpoint, engine, session
 from ..base.errors import InputError
+from ..kinds.replay.capture import Copied, counted
+from ..kinds.replay.outside import require_inside
+from ..kinds.replay.production import VERSION, ProductionWork, compared, identity, production, require_other
+from ..kinds.replay.run import Waits, record_of
+from ..kinds.replay.selection import NEWER, WAIT_MAX_S, Keys, Pace, Place, ReplaySelection, require_known
 from ..results.work_record import LikenessRecord, ReplayRecord
 from ..server import remote
 
@@ -31,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """What came of a replay."""
+    """Outcome of a replay."""
 
     summary: Mapping[str, Any]
     """As the engine says it; no value is in it."""
     speed: float
     clock_ahead_s: float = 0.0
-    """How far the server's clock was ahead of production's when the capture began."""
+    """Seconds by which the server's clock was ahead of production's when the capture began."""
     likeness: LikenessRecord | None = None
     """None where production's counters were not given."""
     accept_losses: bool = False
@@ -50,12 +48,12 @@ class ReplayResult:
         return result.model_copy(update={"likeness": self.likeness})
 
     def reasons(self) -> list[str]:
-        """Why it was not the captured load; empty if it was."""
+        """Reasons why it was not the captured load; empty if it was."""
         return list(reasons(self.record))
 
     @property
     def remedy(self) -> str:
-        """What to do where it was not."""
+        """Remedy if it was not."""
         result = self.record
         of_capture = list(reading.reasons(result.reading)) if result.reading is not None else []
         if of_capture == self.reasons():
@@ -63,7 +61,7 @@ class ReplayResult:
         return "restore the database of the time when the capture began, with its roles and settings"
 
     def remarks(self) -> list[str]:
-        """What else the capture lacks."""
+        """Further parts that the capture lacks."""
         assert self.record.reading is not None
         return list(reading.remarks(self.record.reading))
 
@@ -101,11 +99,11 @@ def replay(
     ``note`` what keeps the statements waiting that is not theirs.
 
     :class:`InputError` or :class:`~pgdyno.base.errors.HostError` when one of the users cannot connect, or could reach what is not ``allowed`` outside
-    its database (:mod:`pgdyno.workload.replay.outside`); then nothing was sent.
+    its database (:mod:`pgdyno.kinds.replay.outside`); then nothing was sent.
     """
     if copied == "made" and stats is None:
         raise InputError(
-            "--copy made needs --stats: how many rows a COPY has is in production's counters alone",
+            "--copy made needs --stats: only production's counters tell how many rows a COPY has",
             remedy="name two files of `pgdyno capture stats`, or omit --copy",
         )
     made = production(stats).work(set()) if copied == "made" and stats is not None else None
@@ -172,7 +170,7 @@ def _unix_s(connection: psycopg.Connection[Any]) -> float:
 
 
 def _counted(dsn: str, database: str) -> list[dict[str, Any]]:
-    """What the server has counted of a database."""
+    """Counters of a database, from the server."""
     from psycopg.conninfo import make_conninfo
 
     with remote.connect(make_conninfo(dsn, dbname=database)) as connection:
@@ -182,7 +180,7 @@ def _counted(dsn: str, database: str) -> list[dict[str, Any]]:
 def _endpoints(
     places: Sequence[Place], dsn: str, users: Mapping[str, str], databases: Mapping[str, str]
 ) -> Iterator[tuple[dict[str, Any], str]]:
-    """How each user reaches each database, with its connection string; each is tried."""
+    """Connection string of each user to each database; each is tried."""
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     require_known(users, {place.user for place in places}, "user")
@@ -196,3 +194,60 @@ def _endpoints(
         with remote.connect(own) as connection:
             server = endpoint.of_session(connection, own).order("pgdyno replay")
         yield {"user": place.user, "database": place.database, "server": server}, own
+
+
+_SEQUENCES = """
+SELECT schemaname, sequencename, last_value, increment_by, cache_size FROM pg_catalog.pg_sequences ORDER BY 1, 2
+"""
+_SIZES = """
+SELECT space.nspname, class.relname, class.relkind::pg_catalog.text, pg_catalog.pg_relation_size(class.oid)
+FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS space ON space.oid = class.relnamespace
+WHERE class.relkind::pg_catalog.text OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'm', 'i', 't'])
+  AND space.nspname OPERATOR(pg_catalog.<>) ALL (ARRAY['pg_catalog', 'information_schema'])
+ORDER BY 1, 2
+"""
+_NOW = """
+SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_database(),
+       (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::pg_catalog.int8,
+       pg_catalog.pg_database_size(pg_catalog.current_database())
+"""
+_SECRET_SETTING = re.compile(r"conninfo|command|passphrase|password", re.IGNORECASE)
+"""Settings whose values may name a password."""
+
+
+def stats(dsn: str) -> dict[str, Any]:
+    """Read one document from a server, in one transaction that writes nothing.
+
+    :class:`InputError` when pg_stat_statements is missing or does not show other roles' statements.
+    """
+    with remote.connect(dsn) as connection:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(session.SERVER_NAMES_LOCAL)
+        version, database, at_us, size_bytes = remote.row_of(connection, _NOW)
+        statements = counted(connection)
+        settings = connection.execute(
+            "SELECT name, setting, unit, source FROM pg_catalog.pg_settings ORDER BY name"
+        ).fetchall()
+        sequences = connection.execute(_SEQUENCES).fetchall()
+        server = identity(connection)
+        sizes = connection.execute(_SIZES).fetchall()
+        connection.execute("ROLLBACK")
+    return {
+        "stats_version": VERSION,
+        "taken_unix_ns": time.time_ns(),
+        "server_time_us": at_us,
+        "server_version": version,
+        "database": database,
+        "server": server,
+        "size_bytes": size_bytes,
+        "statements": statements,
+        "settings": [
+            dict(zip(("name", "setting", "unit", "source"), row, strict=True))
+            for row in settings
+            if not _SECRET_SETTING.search(row[0])
+        ],
+        "sequences": [
+            dict(zip(("schema", "name", "last_value", "increment", "cache"), row, strict=True)) for row in sequences
+        ],
+        "relations": [dict(zip(("schema", "name", "kind", "size_bytes"), row, strict=True)) for row in sizes],
+    }

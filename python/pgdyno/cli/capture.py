@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pgdyno.capture.plan import Service
-    from pgdyno.workload.replay.asked import Keys, Pace
-    from pgdyno.workload.replay.copied import Copied
+
+    from ..kinds.replay.capture import Copied
+    from ..kinds.replay.selection import Keys, Pace
 
 _FILE = click.Path(path_type=Path)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -57,12 +58,12 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, log_timezone:
     """
     import contextlib
 
-    from pgdyno.capture.zone import offsets
     from pgdyno.cli.capture_result import print_account, print_losses
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
 
     from ..base import engine, owner
+    from ..capture.plan import offsets
 
     zones = {} if log_timezone is None else offsets(log_timezone)
     document = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones}
@@ -266,10 +267,10 @@ def replay(
     from pgdyno.cli.capture_result import print_replay
     from pgdyno.cli.output import print_json
     from pgdyno.cli.progress import Bar
-    from pgdyno.workload.replay.outside import require_names
 
     from ..base.endpoint import refuse_secrets
     from ..base.errors import RunInvalid
+    from ..kinds.replay.outside import require_names
 
     refuse_secrets(dsn, "--dsn", "capture replay")
     require_names(allow_outside or (), "--allow-outside")
@@ -367,10 +368,10 @@ def stats(dsn: str) -> None:
     Example:
       pgdyno capture stats service=app > before.json
     """
-    from pgdyno.capture.stats import stats as read_stats
     from pgdyno.cli.output import print_json
 
     from ..base.endpoint import refuse_secrets
+    from ..capture.replay import stats as read_stats
 
     refuse_secrets(dsn, "DSN", "capture stats")
     print_json(read_stats(dsn))

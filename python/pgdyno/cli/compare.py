@@ -191,9 +191,8 @@ def _experiment(volumes: tuple[str, ...], options: dict[str, Any], *, named: set
 
 def _own(options: dict[str, Any], document: dict[str, Any], flags: dict[tuple[str | int, ...], str]) -> set[str]:
     """Put the user's own scripts or capture into the document. Returns the flags whose defaults do not apply then."""
-    from pgdyno.workload.scripts import read_script
-
     from ..base.errors import InputError
+    from ..kinds.pgbench import read_script
 
     if options["restore"] is None:
         given = [flag for name, flag in _OF_DATABASE.items() if options[name] is not None]

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pgdyno.cli.progress import Bar
-    from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import DriverOutput
     from pgdyno.workload.server import Server
 
     from ..server.remote import RemoteServer
+    from ..workload.clients import Clients
 
 _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
@@ -184,10 +184,10 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
 
 def _spec(scripts: tuple[str, ...], options: Mapping[str, Any]) -> Clients:
     from pgdyno.workload import native
-    from pgdyno.workload.kind.clients import clients_of
-    from pgdyno.workload.kind.registry import kind_of, workload_of
 
     from ..base.errors import InputError
+    from ..kinds.registry import kind_of, workload_of
+    from ..workload.clients import clients_of
 
     document = {
         **_kind(scripts, options),
@@ -292,9 +292,8 @@ def _refuse_foreign(document: Mapping[str, Any], options: Mapping[str, Any]) -> 
 
 def _kind(scripts: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
     """The workload's kind: files, built-in scripts, tpcc or idle."""
-    from pgdyno.workload.scripts import SCRIPTS, ScriptFile, read_script, split_weight
-
     from ..base.errors import InputError
+    from ..kinds.pgbench import SCRIPTS, ScriptFile, read_script, split_weight
 
     names = [split_weight(script)[0] for script in scripts]
     if len(names) == 1 and names[0].endswith(_OF_CAPTURE):
@@ -352,10 +351,10 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, DriverOu
 
     from pgdyno.cli.progress import Bar
     from pgdyno.workload import native
-    from pgdyno.workload.driving import DriverProcess
 
     from ..base.errors import InputError
     from ..base.quantity import parse_seconds
+    from ..workload.process import DriverProcess
 
     warmup_ms = round(1000 * parse_seconds(options["warmup"], "--warmup"))
     duration_ms = round(1000 * parse_seconds(options["duration"], "--duration"))
@@ -374,7 +373,7 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, DriverOu
             document |= spec.order(enter_context.server, 1)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
         driving = stack.enter_context(DriverProcess(document, folder / "drive.err", command=spec.command))
-        shown = native.shown(native.span_of(driving.said.ready, warmup_ms, duration_ms), bar.show)
+        shown = native.shown(native.span_of(driving.output.ready, warmup_ms, duration_ms), bar.show)
         interrupted = False
         try:
             driving.follow(shown)
@@ -382,7 +381,7 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, DriverOu
             interrupted = True
             driving.stop()
             driving.follow(shown)
-        return spec, driving.said, interrupted
+        return spec, driving.output, interrupted
 
 
 @dataclass(frozen=True)
@@ -397,7 +396,6 @@ class _Server:
 @contextlib.contextmanager
 def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Server]:
     """The named server, or an embedded one that is removed afterwards."""
-    from pgdyno.workload.load import fill, load
     from pgdyno.workload.tables import PgbenchTables, SchemaTables
     from pgdyno.world.existing_schema import require_schema_of
 
@@ -406,6 +404,7 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Se
     from ..server.binaries import find_binaries
     from ..server.remote import RemoteServer
     from ..server.throwaway import throwaway
+    from ..workload.fill import fill, load
 
     if not spec.asks_server:
         yield _Server(None)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pgdyno.analysis.finding import CheckResult, Level
-    from pgdyno.workload.kind.clients import Clients
     from pgdyno.workload.native_record import DriverOutput
 
     from ..results.record import DriverRecord
+    from ..workload.clients import Clients
 
 PERCENTILES = (50, 95, 99)
 _DRIVER = "lower the load, or give the driver its own core"
@@ -165,10 +165,10 @@ def _of_capture(spec: Clients, output: DriverOutput, whole: ScriptPart) -> Itera
     """Whether transactions of a capture did what they had done in production: as for an experiment of kind `sample`."""
     from pgdyno.analysis.finding import CheckResult, graded
     from pgdyno.analysis.validity import FAILED_SHARE_INVALID
-    from pgdyno.workload.kind.sample import SampleKind, keys_given
     from pgdyno.workload.native_record import account_total
 
     from ..base.text import percent
+    from ..kinds.sample import SampleKind, keys_given
 
     if not isinstance(spec, SampleKind):
         return
@@ -265,7 +265,7 @@ def _remarks(result: DriveResult) -> Iterator[str]:
     if result.whole.rolled_back:
         yield f"rolled back on purpose: {result.whole.rolled_back:,}"
     if (new_orders := new_orders_per_minute(result)) is not None:
-        from pgdyno.workload.tpcc_audit import tpm_per_nopm
+        from ..kinds.tpcc.audit import tpm_per_nopm
 
         tpm, by_mix = 60 * result.whole.tps, tpm_per_nopm(result.spec.record()["profile"])
         yield (

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pgdyno.cli.progress import Bar
-    from pgdyno.workload.kind.tpch import Tpch
     from pgdyno.workload.outcome import Outcome
     from pgdyno.workload.server import Server
+
+    from ..kinds.tpch.kind import Tpch
 
 _SCALE_DEFAULT = 0.1
 _TAKEN = (
@@ -62,10 +63,9 @@ def given(name: str) -> bool:
 
 
 def _spec(options: Mapping[str, Any]) -> Tpch:
-    from pgdyno.workload.kind.registry import workload_of
-    from pgdyno.workload.kind.tpch import Tpch
-
     from ..base.errors import InputError
+    from ..kinds.registry import workload_of
+    from ..kinds.tpch.kind import Tpch
 
     foreign = [f"--{name.replace('_', '-')}" for name in options if name not in (*_TAKEN, *_ALWAYS) and given(name)]
     if foreign:

@@ -58,11 +58,11 @@ def imdb(
       pgdyno generate imdb --scale 0.001 --out imdb
       pgdyno generate imdb --scale 0.001 --out imdb --gzip --file title.principals --json
     """
-    from pgdyno.workload.imdb import SET
+    from ..workload.generated import IMDB
 
-    _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
-    texts = [*SET.arguments(scale, out, files, seed=seed, gzip=gzip), *_threads(threads)]
-    _make(SET.name, texts, out, as_json=as_json)
+    _require_room(out, IMDB.input_bytes(IMDB.tables_of(files), scale), gzip=gzip)
+    texts = [*IMDB.arguments(scale, out, files, seed=seed, gzip=gzip), *_threads(threads)]
+    _make(IMDB.name, texts, out, as_json=as_json)
 
 
 @command.command()
@@ -114,23 +114,22 @@ def tpch(
       pgdyno generate tpch --scale 1 --updates 2 --out updates
       pgdyno generate tpch --scale 0.01 --out tpch-copy --for-copy --file lineitem --file orders --json
     """
-    from pgdyno.workload.tpch.files import SET
-
     from ..base.errors import InputError
     from ..machine import preflight
+    from ..workload.generated import TPCH
 
     if answers and updates is not None:
         raise InputError("--answers and --updates are different files", remedy="give one of them")
     if not answers:
         if updates is None:
-            _require_room(out, SET.input_bytes(SET.tables_of(files), scale), gzip=gzip)
-        preflight.require_memory(SET.memory_bytes, "generating TPC-H's text")
-    texts = [*SET.arguments(scale, out, files, gzip=gzip), *_threads(threads)]
+            _require_room(out, TPCH.input_bytes(TPCH.tables_of(files), scale), gzip=gzip)
+        preflight.require_memory(TPCH.memory_bytes, "generating TPC-H's text")
+    texts = [*TPCH.arguments(scale, out, files, gzip=gzip), *_threads(threads)]
     texts += [] if updates is None else [f"--updates={updates}"]
     texts += [
         flag for flag, given in (("--for-copy", for_copy), ("--answers", answers), ("--overwrite", overwrite)) if given
     ]
-    _make(SET.name, texts, out, as_json=as_json)
+    _make(TPCH.name, texts, out, as_json=as_json)
 
 
 def _threads(threads: int | None) -> list[str]:

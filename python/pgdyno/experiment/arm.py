@@ -16,14 +16,14 @@ from pgdyno.experiment.power_cuts import CrashTable
 from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
 from pgdyno.experiment.world_kinds import WORLD_KINDS
 from pgdyno.experiment.world_refusals import world_refusals
-from pgdyno.workload.kind.base import KeyTable, Workload
-from pgdyno.workload.kind.clients import clients_of
-from pgdyno.workload.kind.registry import AnyWorkload, of_kind
-from pgdyno.workload.kind.registry import read as read_workload
-from pgdyno.workload.quantity import Seconds
-from pgdyno.workload.share import WHOLE, shares_of
 
 from ..base.errors import InputError
+from ..kinds.registry import AnyWorkload, of_kind
+from ..kinds.registry import read as read_workload
+from ..workload.clients import clients_of
+from ..workload.keys import Seconds
+from ..workload.kind import KeyTable, Workload
+from ..workload.outcome import WHOLE, shares_of
 
 RTT_S_MAX = 5.0
 """Of this machine's time. A login takes about five round trips, and PostgreSQL gives it a minute (authentication_timeout)."""

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pgdyno.workload.kind.base import KeyTable, at_key
-from pgdyno.workload.quantity import Latency, Rate, Seconds, Share
-
 from ..base.quantity import duration_words
+from ..workload.keys import Latency, Rate, Seconds, Share
+from ..workload.kind import KeyTable, at_key
 
 SERVER = "server"
 ALL = "all"

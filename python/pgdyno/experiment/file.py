@@ -14,9 +14,9 @@ from pgdyno.experiment.model import CONNECTIONS, Experiment
 from pgdyno.experiment.origin import Origin
 from pgdyno.experiment.origin import Path as Place
 from pgdyno.experiment.toml_lines import key_lines
-from pgdyno.workload.scripts import read_script
 
 from ..base.errors import InputError
+from ..kinds.pgbench import read_script
 
 _Read = Callable[[Any, Place, Path, Origin], Any]
 """Reads what a file says of a key, its place, the file's folder."""

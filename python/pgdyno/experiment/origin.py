@@ -13,11 +13,10 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationError
 
-from pgdyno.workload.kind.base import Workload
-from pgdyno.workload.kind.registry import KINDS, keys_of, kind_of
-
 from ..base.errors import InputError
 from ..base.text import has_control
+from ..kinds.registry import KINDS, keys_of, kind_of
+from ..workload.kind import Workload
 
 Path = tuple[str | int, ...]
 

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from pgdyno.workload.kind.base import KeyTable, at_key
-from pgdyno.workload.quantity import Seconds
-
 from ..base.quantity import duration_words
+from ..workload.keys import Seconds
+from ..workload.kind import KeyTable, at_key
 
 CUT_S = 0.3
 """Estimate: one cut, two workers at a time. Two cores that others used too did 200 to 220 a minute."""

@@ -15,7 +15,8 @@ from typing import Any
 
 from pgdyno.experiment.arm import ExperimentFile
 from pgdyno.report.schema import write_or_check
-from pgdyno.workload.kind.registry import DEFAULT, KINDS
+
+from ..kinds.registry import DEFAULT, KINDS
 
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "schema" / "experiment.schema.json"
 """Where the schema lies in a clone; an installed package has none."""

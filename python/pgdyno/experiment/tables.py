@@ -21,13 +21,13 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from pgdyno.experiment.world_kinds import WORLD_KINDS
-from pgdyno.workload.kind.base import KeyTable, at_key
-from pgdyno.workload.kind.pgbench import TABLESPACE
-from pgdyno.workload.quantity import Bytes
-from pgdyno.workload.share import WHOLE
 
 from ..base.endpoint import wrong_in
 from ..base.specification import with_init
+from ..kinds.pgbench import TABLESPACE
+from ..workload.keys import Bytes
+from ..workload.kind import KeyTable, at_key
+from ..workload.outcome import WHOLE
 
 MEMORY_BYTES_DEFAULT = 512 << 20
 MEMORY_BYTES_MIN = 64 << 20

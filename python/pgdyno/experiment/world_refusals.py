@@ -9,7 +9,8 @@ from pgdyno.experiment.event import EventTable
 from pgdyno.experiment.power_cuts import CrashTable
 from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
 from pgdyno.experiment.world_kinds import WORLD_KINDS
-from pgdyno.workload.kind.base import Workload
+
+from ..workload.kind import Workload
 
 Refusal = tuple[tuple[str, ...], str, str]
 """Path of a key, what is wrong with it, and the remedy."""

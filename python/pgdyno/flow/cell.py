@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.experiment import Cell, Experiment
-from pgdyno.workload.load import Progress
 from pgdyno.world import PlannedRun, PreparedWorld, RunOutcome
 from pgdyno.world.subject import Stopwatch
 
@@ -18,6 +17,7 @@ from ..advise.size.offers import of_run
 from ..results import record, tables
 from ..results.tables import SubjectClock
 from ..results.writer import RunWriter
+from ..workload.fill import Progress
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ from pgdyno.flow import stream
 from pgdyno.flow.cell import Context, run_cell
 from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import recorded
-from pgdyno.workload.load import Progress
 
 from ..base.errors import EXIT_INTERRUPTED, PgdynoError
 from ..machine.scratch import scratch_directory
@@ -34,6 +33,7 @@ from ..results import names
 from ..results.names import FAILED, LOGS
 from ..results.record import ExperimentRecord
 from ..results.writer import RunWriter, held, write_experiment
+from ..workload.fill import Progress
 
 _TOLD_EVERY_S = 1.0
 """Progress is for eyes; saying it takes CPU from the run."""

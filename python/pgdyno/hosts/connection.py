@@ -154,7 +154,7 @@ class Connection:
 
 
 class DriverHost:
-    """A host on which programs are started; for drivers an :class:`~pgdyno.workload.elsewhere.RemoteHost`."""
+    """A host on which programs are started; for drivers an :class:`~pgdyno.workload.outcome.RemoteHost`."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection

@@ -9,7 +9,7 @@ from pgdyno.hosts import facts, file
 from pgdyno.hosts.connection import HTTP_REMEDY, SAME_REMEDY, Connection
 from pgdyno.hosts.facts import HostFacts
 from pgdyno.hosts.seat_there import RemoteSeat
-from pgdyno.workload.clock_offset import Offset
+from pgdyno.workload.clock import Offset
 
 from ..analysis.instrument import BEGIN_MS_INVALID
 from ..base.errors import PgdynoError

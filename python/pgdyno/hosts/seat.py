@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pgdyno.hosts import facts
 from pgdyno.hosts.facts import HostFacts
-from pgdyno.workload.watch import now_ns
+from pgdyno.workload.clock import now_ns
 
 from ..base import engine
 from ..base.errors import HostError

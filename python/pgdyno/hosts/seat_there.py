@@ -6,8 +6,8 @@ from typing import Any
 
 from pgdyno.hosts import library
 from pgdyno.hosts.facts import HostFacts
-from pgdyno.workload import clock_offset
-from pgdyno.workload.clock_offset import Offset
+from pgdyno.workload import clock
+from pgdyno.workload.clock import Offset
 
 from ..base.errors import HostError, PgdynoError
 
@@ -26,7 +26,7 @@ class RemoteSeat:
 
     def clock(self) -> Offset:
         """How far its clock is ahead of this process's."""
-        return clock_offset.estimate(lambda: int(self.answer("clock_ns")))
+        return clock.estimate(lambda: int(self.answer("clock_ns")))
 
     def answer(self, question: str, *arguments: Any) -> Any:
         """What the seat answers. :class:`HostError` where it does not; its own :class:`PgdynoError` as it is."""

@@ -1,1 +1,1 @@
-"""What is watched while a workload runs: the host by the engine's probe, the server by SQL."""
+"""Probes that sample while a workload runs: the host by the engine, the server by SQL."""

@@ -1,27 +1,188 @@
-"""What the SQL probes share: a connection of their own, asked in a thread on a grid of absolute instants."""
+"""Base of the SQL probes: a dedicated connection that a thread queries on a grid of absolute instants, and proof that the server is on this host."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from pgdyno.probe.local import SESSION, cpu_time_ns, process_of
 from pgdyno.probe.samples import Gap, GapLedger, ProbeTables
-from pgdyno.probe.together import ask_together, checked
 
 from ..base import session
 from ..base.errors import HostError, PgdynoError
+from ..machine.mounts import kernel_lines
 
 if TYPE_CHECKING:
     import psycopg
-    from psycopg.pq.abc import PGresult
+    from psycopg.pq.abc import PGconn, PGresult
+
+
+def ask_together(pgconn: PGconn, names: Sequence[bytes]) -> list[PGresult]:
+    """The answers to prepared questions, which are one transaction. :class:`psycopg.Error` when one of them fails, or the connection."""
+    pgconn.enter_pipeline_mode()
+    for name in names:
+        pgconn.send_query_prepared(name, ())
+    pgconn.pipeline_sync()
+    answers: list[PGresult] = []
+    try:
+        _collect(pgconn, answers)
+        pgconn.exit_pipeline_mode()
+    finally:  # why a connection was lost stands in the last answer
+        for answer in answers:
+            checked(answer)
+    return answers
+
+
+def _collect(pgconn: PGconn, answers: list[PGresult]) -> None:
+    """Wait for all that comes before the answer to the message that ends the transaction."""
+    from psycopg import OperationalError
+    from psycopg.pq import ConnStatus, ExecStatus
+
+    readable = select.poll()
+    readable.register(pgconn.socket, select.POLLIN)
+    while True:
+        while pgconn.is_busy():
+            readable.poll()  # libpq's own wait would keep other threads from running
+            pgconn.consume_input()
+        answer = pgconn.get_result()
+        if answer is None:  # the end of what a question brought
+            if pgconn.status == ConnStatus.BAD:
+                raise OperationalError("the connection was lost")
+            continue
+        if answer.status == ExecStatus.PIPELINE_SYNC:
+            return
+        answers.append(answer)
+
+
+def checked(answer: PGresult) -> PGresult:
+    """An answer that is none is an error of psycopg's."""
+    from psycopg.errors import error_from_result
+    from psycopg.pq import ExecStatus
+
+    if answer.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+        raise error_from_result(answer)
+    return answer
+
+
+_NAMES = ("postgres", "postmaster", "edb-postgres")
+_AGE_TOLERANCE_S = 0.5
+"""The kernel counts a start in ticks of 10 ms; the rest is the way of the answer on a busy machine."""
+SESSION = (
+    "SELECT pg_catalog.pg_backend_pid(),"
+    " extract(epoch FROM pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) backend_start)::pg_catalog.float8"
+    " FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
+)
+"""The session's process and its age in seconds, as the server says them: for :func:`process_of`."""
+
+
+def local_backend(connection: psycopg.Connection[tuple[Any, ...]]) -> int | None:
+    """Process id, here, of the process that serves a connection; None when it is not on this host, or hidden."""
+    return process_of(connection.execute(SESSION).fetchone())
+
+
+def process_of(answer: tuple[Any, ...] | None) -> int | None:
+    """Process id, here, of the process that a server's answer to :data:`SESSION` is about; None when there is none here."""
+    if answer is None or answer[1] is None:
+        return None
+    server_pid, age_s = int(answer[0]), float(answer[1])
+    for pid in _candidates(server_pid):
+        found_s = _age_s(pid)
+        if found_s is not None and abs(found_s - age_s) <= _AGE_TOLERANCE_S:
+            return pid
+    return None
+
+
+def parent(pid: int) -> int | None:
+    """The process that started ``pid``; None when there is no such process."""
+    texts = _status(pid).get("PPid")
+    return int(texts[0]) if texts else None
+
+
+def cpu_time_ns(pid: int | None) -> int | None:
+    """CPU that a process with one thread has used; None when it is gone or the kernel does not count."""
+    if pid is None:
+        return None
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def in_container(pid: int) -> bool:
+    """Whether a process has process ids, and so as a rule mounts, of its own."""
+    return len(_status(pid).get("NSpid", [])) > 1
+
+
+def memory_group(server: int) -> Path | None:
+    """The memory control group of a server, where it has one of its own: all its members are the server's."""
+    for line in _lines(Path(f"/proc/{server}/cgroup")):
+        _, controllers, path = line.split(":", 2)
+        if path != "/" and controllers in ("", "memory"):
+            for group in _groups(controllers, path):
+                if (group / "memory.stat").is_file() and _is_alone(server, group):
+                    return group
+    return None
+
+
+def _groups(controller: str, path: str) -> Iterator[Path]:
+    """Where a group of version 1's controller, or of version 2 (no name), is mounted."""
+    for line in _lines(Path("/proc/self/mountinfo")):
+        left, _, right = line.partition(" - ")
+        root, target = left.split(" ")[3:5]
+        kind, _, options = right.split(" ", 2)
+        if (kind == "cgroup2" and not controller) or (kind == "cgroup" and controller in options.split(",")):
+            yield Path(target, path.removeprefix(root).lstrip("/"))
+
+
+def _is_alone(server: int, group: Path) -> bool:
+    members = {int(pid) for folder, _, _ in os.walk(group) for pid in _lines(Path(folder, "cgroup.procs"))}
+    # One that has no parent any more ended while we looked.
+    return server in members and all(pid == server or parent(pid) in (server, None) for pid in members)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return kernel_lines(path)
+    except OSError:
+        return []
+
+
+def _candidates(server_pid: int) -> Iterator[int]:
+    """Processes that the server may mean by that number: as a rule the one that has it here too."""
+    others = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    for pid in (server_pid, *others):
+        if _name(pid) in _NAMES and _status(pid).get("NSpid", ["0"])[-1] == str(server_pid):
+            yield pid
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()  # cut at 15 bytes, also inside a letter
+    except OSError:
+        return ""
+
+
+def _status(pid: int) -> dict[str, list[str]]:
+    lines = _lines(Path(f"/proc/{pid}/status"))
+    return {name: values.split() for name, _, values in (line.partition(":") for line in lines)}
+
+
+def _age_s(pid: int) -> float | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        begun_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - begun_s
+
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
@@ -46,7 +207,7 @@ _NS = 1_000_000_000
 
 @dataclass
 class ProbeCost:
-    """What a probe took, and what it did not get."""
+    """Cost of a probe, and its gaps."""
 
     samples: int = 0
     """With an answer."""
@@ -62,7 +223,7 @@ class ProbeCost:
 
 
 SLOW = "no answer came to a question about its counters"
-"""Why there is a gap, of a server with which there is a connection."""
+"""Reason of a gap, for a server with which there is a connection."""
 
 
 class SqlSampler(ABC):
@@ -102,7 +263,7 @@ class SqlSampler(ABC):
         self.ledger = GapLedger()
         self.cost = ProbeCost()
         self.samples_taken = 0
-        """How often the server was asked, with or without an answer."""
+        """Number of queries sent, with or without an answer."""
 
     @abstractmethod
     def _begin(self, connection: Connection) -> None:
@@ -114,10 +275,10 @@ class SqlSampler(ABC):
 
     @abstractmethod
     def _parts(self) -> list[str]:
-        """What is missing when the server does not answer at all."""
+        """Tables that are missing when the server does not answer at all."""
 
     @abstractmethod
-    def _brought(self) -> ProbeTables:
+    def _tables(self) -> ProbeTables:
         """The tables of all samples."""
 
     def _question(
@@ -165,7 +326,7 @@ class SqlSampler(ABC):
         return name
 
     def _settings(self, read_only: str, patience_s: float | None = None) -> tuple[tuple[str, str], ...]:
-        """What each question is asked with."""
+        """Parameters of each query."""
         timeout_ms = int((patience_s or self._patience_s) * 1000)
         return (read_only, "on"), ("statement_timeout", str(timeout_ms)), ("jit", "off")
 
@@ -196,7 +357,7 @@ class SqlSampler(ABC):
             self._thread = None
             self._ended_ns = now_ns()
         self._disconnect()
-        return self._brought() | self._cost_table()
+        return self._tables() | self._cost_table()
 
     def __enter__(self) -> Self:
         """Start."""
@@ -341,11 +502,11 @@ def is_full(why: str) -> bool:
 
 
 def no_session(error: Exception, what: str) -> PgdynoError:
-    """Why a server could not be ``sampled`` or ``looked at``, and what to do."""
+    """Error and remedy if a server could not be ``sampled`` or ``looked at``, and what to do."""
     if is_full(str(error)):
         return HostError(
             f"the server has no connection left, and a watch needs three: {reason(error)}",
-            remedy="end sessions that are not needed, put a connection pooler before the server, or connect as a superuser or as a member"
+            remedy="end sessions that are not needed, put a connection pooler in front of the server, or connect as a superuser or as a member"
             " of pg_use_reserved_connections, for whom some are kept",
             code="server.connections.taken",
         )

@@ -1,4 +1,4 @@
-"""What probes bring back: tables for the run's directory, and the gaps in them."""
+"""Tables of the probes for a run's directory, and the gaps in them."""
 
 from __future__ import annotations
 

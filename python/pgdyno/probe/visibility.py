@@ -1,4 +1,4 @@
-"""What can be sampled of an existing server from here, and what cannot be, with the reason.
+"""Visibility of an existing server from this host: what can be sampled, and the reason for what cannot.
 
 The answer depends on three things: whether the server's processes are on this host, whether this user may look into
 them, and what its role may see in the server. Nothing is changed, on the host or in the server.
@@ -7,21 +7,80 @@ them, and what its role may see in the server. Nothing is changed, on the host o
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from pgdyno.probe import local
-from pgdyno.probe.device import BlockDevice, device_below
 from pgdyno.probe.host import Role
 from pgdyno.probe.sampler import START_PATIENCE_S, no_session
 
 from ..base import session
+from ..machine.mounts import kernel_lines
 from ..results.record import Visibility
 from ..results.tables import DATA_VOLUME
+from . import sampler
 
 if TYPE_CHECKING:
     import psycopg
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """A block device with the file system that the directory is on."""
+
+    name: str
+    """``nvme1n1``, ``dm-0``, ``sda2``: as in ``/sys/class/block``."""
+    file_system: str
+    mount_options: str
+
+
+def device_below(path: Path, process: int | None = None) -> BlockDevice | str:
+    """The device that a directory is on, or why it cannot be determined; ``process`` sees the directory as ``path`` does.
+
+    ``path`` may go through ``/proc/PID/root`` or ``/proc/PID/cwd``, which lead into that process's own mounts.
+    """
+    try:
+        number = path.stat().st_dev
+    except OSError as error:
+        return f"its directory cannot be looked at: {error.strerror or error}"
+    major_minor = f"{os.major(number)}:{os.minor(number)}"
+    mount = _mount(major_minor, process)
+    if mount is None:
+        return "its file system is mounted where this user cannot see it"
+    file_system, source, options = mount
+    node = Path(f"/sys/dev/block/{major_minor}")
+    if not node.exists() and source.startswith("/dev/"):
+        # btrfs and others give their files a number of their own.
+        try:
+            number = Path(source).stat().st_rdev
+        except OSError as error:
+            return f"its device {source} cannot be looked at: {error.strerror or error}"
+        node = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not node.exists():
+        return f"it is on {file_system}, which has no block device here"
+    return BlockDevice(node.resolve().name, file_system, options)
+
+
+def _mount(major_minor: str, process: int | None) -> tuple[str, str, str] | None:
+    """Type, source and options of the file system with that number."""
+    try:
+        lines = kernel_lines(Path(f"/proc/{process or 'self'}/mountinfo"))
+    except OSError:
+        return None if process is None else _mount(major_minor, None)
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        fields, (file_system, source, *super_options) = left.split(" "), right.split(" ")
+        if fields[2] == major_minor:
+            options = dict.fromkeys([*fields[5].split(","), *(super_options[0].split(",") if super_options else ())])
+            return file_system, _unescaped(source), ",".join(options)
+    return None
+
+
+def _unescaped(text: str) -> str:
+    """The kernel writes a space as ``\\040``."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
@@ -38,7 +97,7 @@ _POOLED = Visibility(
 
 @dataclass(frozen=True)
 class View:
-    """What can be watched of a server."""
+    """Sources of a server that can be sampled."""
 
     roles: dict[str, Role] = field(default_factory=dict)
     """``server``, when its processes are here: for :class:`pgdyno.probe.host.HostProbe`."""
@@ -62,7 +121,7 @@ def look(dsn: str) -> View:
             connect_timeout=int(START_PATIENCE_S),
             **session.OPTIONS,
         ) as connection:
-            backend = local.local_backend(connection)
+            backend = sampler.local_backend(connection)
             roles, devices, results = _on_the_host(connection, backend)
             visibilities = [*results, *_in_the_server(connection)]
             if session.is_pooled(connection):
@@ -100,12 +159,12 @@ def _question() -> type[psycopg.Cursor[tuple[Any, ...]]]:
 def _on_the_host(
     connection: Connection, backend: int | None
 ) -> tuple[dict[str, Role], dict[str, BlockDevice], list[Visibility]]:
-    server = None if backend is None else local.parent(backend)
+    server = None if backend is None else sampler.parent(backend)
     if server is None:
         why = "they are on another host, or this user may not see them"
         what = ("the server's processes", "the server's memory", "the data directory's device")
         return {}, {}, [Visibility(what=name, seen=False, why=why) for name in what]
-    memory = local.memory_group(server)
+    memory = sampler.memory_group(server)
     roles = {"server": Role(parents=(server,), cgroup_memory=memory)}
     visibilities = [
         Visibility(what="the server's processes", seen=True, why=f"process {server} and its children"),
@@ -158,7 +217,7 @@ def _data_directory(connection: Connection, server: int) -> tuple[Path, Path | s
     if os.access(root, os.X_OK):
         # The postmaster works in its data directory, whatever that is called in its own mounts.
         return root, Path(f"/proc/{server}/cwd")
-    if local.in_container(server):
+    if sampler.in_container(server):
         return Path("/"), "the server is in a container, which this user may not look into"
     if not _may(connection, "pg_read_all_settings"):
         return Path("/"), "neither this user nor its role in the server may know where it is"
@@ -168,7 +227,7 @@ def _data_directory(connection: Connection, server: int) -> tuple[Path, Path | s
 
 
 def _linked(link: Path, root: Path) -> Path | str:
-    """Where a link inside the data directory leads: an absolute one begins at the server's own root."""
+    """Target of a link inside the data directory: an absolute one begins at the server's own root."""
     try:
         target = os.readlink(link)
     except PermissionError:
@@ -179,7 +238,7 @@ def _linked(link: Path, root: Path) -> Path | str:
 
 
 def _in_the_server(connection: Connection) -> list[Visibility]:
-    """What the role and the server's settings show."""
+    """Sources that the role and the server's settings show."""
     version = connection.info.server_version
     stats = _may(connection, "pg_read_all_stats")
     return [

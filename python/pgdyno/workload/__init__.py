@@ -1,1 +1,1 @@
-"""What PostgreSQL is made to do, and what came of it."""
+"""Parts that all workloads share: drivers, clients, histograms, tables and data sets, and the outcome of a run."""

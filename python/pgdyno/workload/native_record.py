@@ -1,4 +1,4 @@
-"""Turns what pgdyno's own driver said into the tables of a run.
+"""Tables of a run, from the output of pgdyno's own driver.
 
 It says each second how many transactions ended and their histograms; a second that begins with the measure phase is a
 whole one, so nothing is divided here. A transaction belongs to the phase in which it ended, as with pgbench.
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload import histogram
-from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.outcome import Outcome
 
 from ..results.record import Account, Check, ClockRecord, DriverRecord, Lateness, RunPhase
 from ..results.tables import SubjectClock
+from .clients import Clients
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ class ClientPhases:
 
 @dataclass
 class DriverOutput:
-    """What the driver has said so far."""
+    """Output of the driver so far."""
 
     ready: Line
     seconds: list[Line] = field(default_factory=list)
@@ -97,7 +97,7 @@ def account_total(output: DriverOutput) -> Account:
 
 
 def ending(output: DriverOutput) -> dict[str, Any] | None:
-    """What ended the driver before its time: ``message`` and ``remedy``, and the statement that the server refused."""
+    """Error that ended the driver early: ``message`` and ``remedy``, and the statement that the server refused."""
     assert output.summary is not None
     document: dict[str, Any] | None = output.summary["ended_by"]
     return document
@@ -270,7 +270,7 @@ def _time_was_whole(measured: list[Line], span: ClientPhases) -> Check:
 
 
 def driver_record(spec: Clients, output: DriverOutput, clock: SubjectClock) -> DriverRecord:
-    """What the driver told of itself; ``said`` has its summary."""
+    """Record of the driver, from the summary of its output."""
     summary = output.summary
     assert summary is not None
     return DriverRecord(

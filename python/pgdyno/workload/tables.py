@@ -1,4 +1,4 @@
-"""The tables that a workload begins with: how many rows they have, and what they take on a volume."""
+"""Tables that a workload begins with: their rows, their size on a volume, their checks, and the schema that HammerDB builds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pgdyno.workload.tpcc_conditions import (
     drawn_warehouses,
     violated,
 )
-from pgdyno.workload.tpch.files import MEMORY_BYTES
 
 from ..base.errors import InputError
+from .generated import TPCH_MEMORY_BYTES
 
 if TYPE_CHECKING:
     import psycopg
+
 
 Keys = Literal["special", "uniform", "gaussian", "pareto"]
 TpccRoutines = Literal["functions", "procedures", "statements"]
@@ -45,7 +46,7 @@ _KEY_ENTRIES_PER_PAGE = 366
 _SECONDARY_BYTES_PER_ROW = 10
 """The index on ``k``: equal values share an entry. Measured at 100,000 rows: 10 bytes (special) to 20 (uniform)."""
 _TABLE_BYTES_LEAST = 64 << 10
-"""What a table takes however few its rows are: maps of free space and visibility, the indexes' first pages."""
+"""Bytes of a table without rows: maps of free space and visibility, the indexes' first pages."""
 STORED_PER_INPUT_BYTE = 2.6
 """Bytes of tables and indexes for each byte of a file: 1.28 of the heap and 1.3 of three indexes that are kept (measured, rows of
 98 bytes); room that is asked for must suffice with indexes."""
@@ -95,8 +96,7 @@ class PgbenchTables:
         return f"scale {self.scale}"
 
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
-        """What is wrong with tables just loaded: there is nothing to ask but the counts, which the loader compares."""
-        del connection
+        """Faults of tables just loaded: nothing beyond the counts, which the loader compares."""
         return ()
 
 
@@ -108,15 +108,15 @@ class SysbenchTables:
     filling_bytes: ClassVar[int] = 0
 
     count: int
-    """How many tables."""
+    """Number of tables."""
     rows_each: int
     """Rows of each."""
     auto_inc: bool = True
-    """Whether ids have a sequence; always so in the legacy script."""
+    """True if ids have a sequence; always so in the legacy script."""
     secondary_index: bool = True
-    """Whether there is an index on ``k``."""
+    """True if there is an index on ``k``."""
     keys: Keys = "special"
-    """How ``k`` is drawn: sysbench's ``--rand-type``."""
+    """Distribution of ``k``: sysbench's ``--rand-type``."""
 
     @property
     def rows(self) -> dict[str, int]:
@@ -146,7 +146,6 @@ class SysbenchTables:
 
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
         """As :meth:`PgbenchTables.broken`."""
-        del connection
         return ()
 
 
@@ -175,7 +174,7 @@ class TpccTables:
 
     @property
     def built(self) -> bool:
-        """Whether HammerDB has built them."""
+        """True if HammerDB has built them."""
         return self.schema == PUBLIC
 
     @property
@@ -191,7 +190,7 @@ class TpccTables:
 
     @property
     def comment(self) -> str:
-        """What the schema's comment says, by which tables are recognised that are there already."""
+        """Comment of the schema, by which existing tables are recognised."""
         return f"pgdyno: derived from TPC-C; profile {self.profile}, {self.warehouses} warehouses, {self.routines}"
 
     def document(self) -> dict[str, Any]:
@@ -225,7 +224,7 @@ class TpchTables:
     """Those derived from TPC-H, with dbgen's rows."""
 
     family: ClassVar[str] = "tpch"
-    filling_bytes: ClassVar[int] = MEMORY_BYTES
+    filling_bytes: ClassVar[int] = TPCH_MEMORY_BYTES
 
     scale_factor: float
     profile: TpchProfile = "hammerdb"
@@ -233,7 +232,7 @@ class TpchTables:
 
     @property
     def built(self) -> bool:
-        """Whether HammerDB has built them."""
+        """True if HammerDB has built them."""
         return self.schema == PUBLIC
 
     @property
@@ -249,7 +248,7 @@ class TpchTables:
 
     @property
     def comment(self) -> str:
-        """What the schema's comment says, by which tables are recognised that are there already."""
+        """Comment of the schema, by which existing tables are recognised."""
         return f"pgdyno: derived from TPC-H; profile {self.profile}, scale factor {self.scale_factor:.6g}"
 
     def document(self) -> dict[str, Any]:
@@ -262,7 +261,6 @@ class TpchTables:
 
     def broken(self, connection: psycopg.Connection[tuple[Any, ...]]) -> Iterable[str]:
         """Nothing is left to ask: keys and references were checked by the server, and the loader compares the counts."""
-        del connection
         return ()
 
 
@@ -280,7 +278,7 @@ class BulkTables:
 
     @property
     def size_bytes(self) -> int:
-        """What they will take when they are loaded, with their indexes, about."""
+        """Estimate: bytes on the volume after the load, with indexes."""
         return round(self.input_bytes * STORED_PER_INPUT_BYTE)
 
     def __str__(self) -> str:
@@ -291,7 +289,7 @@ class BulkTables:
 SchemaTables = TpccTables | TpchTables
 """Tables in a schema of their own, which says in its comment what they are."""
 Tables = PgbenchTables | SysbenchTables | SchemaTables
-"""What is filled before a run."""
+"""Tables that are filled before a run."""
 
 
 def scale_for(size_bytes: float, fillfactor: int = 100) -> int:
@@ -333,3 +331,33 @@ def _sbtest_bytes(rows: int, *, secondary_index: bool) -> int:
 def _sbtest_bytes_per_row(*, secondary_index: bool) -> float:
     heap, key = _PAGE_BYTES / _SBTEST_ROWS_PER_PAGE, _PAGE_BYTES / _KEY_ENTRIES_PER_PAGE
     return heap + key + (_SECONDARY_BYTES_PER_ROW if secondary_index else 0)
+
+
+BY: Final = "HammerDB 6.0"
+_PLACES = "{0}street_1 {0}street_2 {0}city {0}state {0}zip"
+_DISTRICTS = " ".join(f"s_dist_{number:02}" for number in range(1, 11))
+TPCC_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    table: tuple(columns.split())
+    for table, columns in {
+        "warehouse": f"w_id w_name {_PLACES.format('w_')} w_tax w_ytd",
+        "district": f"d_w_id d_next_o_id d_id d_ytd d_tax d_name {_PLACES.format('d_')}",
+        "customer": f"c_since c_id c_w_id c_d_id c_payment_cnt c_delivery_cnt c_first c_middle c_last {_PLACES.format('c_')}"
+        " c_phone c_credit c_credit_lim c_discount c_balance c_ytd_payment c_data",
+        "history": "h_date h_c_id h_c_w_id h_w_id h_c_d_id h_d_id h_amount h_data",
+        "item": "i_id i_im_id i_name i_price i_data",
+        "stock": f"s_i_id s_w_id s_ytd s_quantity s_order_cnt s_remote_cnt {_DISTRICTS} s_data",
+        "new_order": "no_w_id no_o_id no_d_id",
+        "orders": "o_entry_d o_id o_w_id o_c_id o_d_id o_carrier_id o_ol_cnt o_all_local",
+        "order_line": "ol_delivery_d ol_o_id ol_w_id ol_i_id ol_supply_w_id ol_d_id ol_number ol_quantity ol_amount ol_dist_info",
+    }.items()
+}
+"""Also in crates/dataset/src/tpcc/definitions.rs, with types."""
+_ARGUMENTS: Final[dict[TpccRoutines, dict[str, int]]] = {
+    "functions": {"neword": 6, "payment": 10, "delivery": 2, "slev": 3, "ostat": 5},
+    "procedures": {"neword": 12, "payment": 33, "delivery": 3, "slev": 4, "ostat": 12},
+}
+
+
+def routine_arguments(routines: TpccRoutines) -> dict[str, int]:
+    """Arguments of each routine; crates/workload/src/kind/tpcc/built.rs calls them."""
+    return _ARGUMENTS[routines]

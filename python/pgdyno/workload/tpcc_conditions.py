@@ -32,7 +32,7 @@ class TpccCondition:
 
     number: int
     what: str
-    """What must be so, in words."""
+    """The condition in words."""
     query: str
     """Brings what violates it. ``{S}`` is the schema; ``{OF column}`` restricts a column to some warehouses."""
 

@@ -13,7 +13,6 @@ from pgdyno.experiment import Arm, Cell, Experiment
 from pgdyno.hosts.file import HostsFile
 from pgdyno.hosts.spread import SpreadOptions
 from pgdyno.probe.samples import ProbeTables
-from pgdyno.workload.load import Progress
 from pgdyno.workload.outcome import Outcome
 from pgdyno.world.resolved import ResolvedArm
 from pgdyno.world.subject import Stopwatch
@@ -23,6 +22,7 @@ from ..results import record
 from ..results.tables import SubjectClock
 from ..results.work_record import PowerCutsRecord
 from ..results.writer import RunWriter
+from ..workload.fill import Progress
 
 OVERHEAD_S = 6.0
 """Attaching, starting, checking and stopping of one run, as measured; it only feeds the estimate of the time left."""

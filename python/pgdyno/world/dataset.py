@@ -19,9 +19,7 @@ from pathlib import Path
 from pgdyno.experiment import Experiment
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
-from pgdyno.workload.data_set import DataSet
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.workload.kind.base import LoadManner
 from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, SysbenchTables, Tables
 from pgdyno.world import own_database
 from pgdyno.world.existing_schema import schema_is_missing
@@ -44,6 +42,8 @@ from ..server import layout, settings
 from ..server.binaries import PgBinaries
 from ..server.cluster import DATABASE, Cluster
 from ..server.remote import RemoteServer
+from ..workload.database import DataSet
+from ..workload.kind import LoadManner
 
 Progress = Callable[[float, str], None]
 

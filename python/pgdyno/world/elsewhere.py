@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pgdyno.experiment import Arm, Experiment
 from pgdyno.hosts.file import HostsFile
-from pgdyno.workload.elsewhere import RemoteHost
 from pgdyno.world.resolved import ResolvedArm
 
 from ..base.errors import InputError
+from ..workload.outcome import RemoteHost
 
 
 def require(experiment: Experiment, arms: Sequence[ResolvedArm], file: HostsFile | None) -> None:

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from pgdyno.experiment import Arm, Experiment
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.workload.load import Progress
 from pgdyno.world import event_checks, on_server, own_database, power_cuts
 from pgdyno.world import subject as subjects
 from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
@@ -22,6 +21,7 @@ from ..base.errors import HostError, InputError
 from ..machine import clean, dirty_limits, preflight
 from ..machine.process import own_name
 from ..server.binaries import PgBinaries
+from ..workload.fill import Progress
 
 
 class EmulatedWorld(World):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pgdyno.workload.hammerdb_schema import BY, TPCC_COLUMNS, routine_arguments
 from pgdyno.workload.tables import SUPPLIERS_PER_SCALE, SchemaTables, TpccTables
-from pgdyno.workload.tpch.files import column_names
 
 from ..server.built_schema import Built, require_built
 from ..server.remote import RemoteServer
 from ..server.remote_schema import lacks_schema, require_schema
+from ..workload.generated import column_names
+from ..workload.tables import BY, TPCC_COLUMNS, routine_arguments
 
 
 def schema_is_missing(server: RemoteServer, tables: SchemaTables, *, yes_create: bool) -> bool:

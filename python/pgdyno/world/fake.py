@@ -14,8 +14,6 @@ from typing import Self
 
 from pgdyno.experiment import Arm, Experiment
 from pgdyno.probe.samples import ProbeTables
-from pgdyno.workload.kind.clients import clients_of
-from pgdyno.workload.load import Progress
 from pgdyno.world import fake_tables
 from pgdyno.world.base import PlannedRun, Preparation, PreparedWorld, RunOutcome, World
 from pgdyno.world.resolved import ResolvedArm, emulated_arms
@@ -23,6 +21,8 @@ from pgdyno.world.resolved import ResolvedArm, emulated_arms
 from ..base.specification import VolumeSpec
 from ..results import record
 from ..results.work_record import FailedCut, PowerCutsRecord
+from ..workload.clients import clients_of
+from ..workload.fill import Progress
 
 LOAD_S = 1.0
 """What its preparation is estimated at."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgdyno.probe.samples import ProbeTables
-from pgdyno.workload.kind.clients import Clients
 from pgdyno.workload.outcome import Outcome
 
 from ..results import record
+from ..workload.clients import Clients
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,13 +13,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from pgdyno.workload.data_set import DataSet
-from pgdyno.workload.kind.base import LoadManner
+from pgdyno.analysis.binding.device import ProvisionedVolume
 from pgdyno.workload.tables import BulkTables, TpccTables, TpchTables
-from pgdyno.workload.tpch.validation import has_answers
 
-from ..analysis.binding.device import ProvisionedVolume
 from ..base.specification import VolumeSpec
+from ..kinds.tpch.validation import has_answers
+from ..workload.database import DataSet
+from ..workload.kind import LoadManner
 
 LOAD_S_FIXED = 5.0
 LOAD_BYTES_PER_S = 80 << 20

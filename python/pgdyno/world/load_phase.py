@@ -13,18 +13,14 @@ from typing import Self
 
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import ProbeTables
-from pgdyno.workload.counting import counting
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.workload.kind.base import LoadManner
-from pgdyno.workload.load import LoadOutcome, Progress, fill, load
-from pgdyno.workload.loaded import LoadMoment, LoadStep
 from pgdyno.workload.server import Server
 from pgdyno.workload.tables import PgbenchTables, Tables, TpchTables
-from pgdyno.workload.tpch import validation
 from pgdyno.world.load_estimate import usual_write_s
 from pgdyno.world.resolved import ResolvedArm
 
 from ..base.errors import PgdynoError
+from ..kinds.tpch import validation
 from ..machine.file_system import FileSystem, dilated_options
 from ..machine.instance import InstanceGroup
 from ..machine.journal import HostJournal
@@ -33,6 +29,10 @@ from ..machine.scratch import scratch_directory
 from ..results import record
 from ..results.tables import SubjectClock
 from ..results.writer import LoadWriter
+from ..workload.fill import LoadOutcome, Progress, fill, load
+from ..workload.kind import LoadManner
+from ..workload.outcome import LoadMoment, LoadStep
+from ..workload.server import counting
 
 Work = Callable[[Callable[[int], None], "Path"], LoadOutcome]
 """What makes a data set. It gives the process id of each program that works to its first argument; its second is the log."""

@@ -10,8 +10,6 @@ from typing import Any
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import ProbeTables, volume_details
 from pgdyno.probe.sql import SqlProbe
-from pgdyno.workload.elsewhere import RemoteHost
-from pgdyno.workload.kind.base import Workload
 from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.world.base import PlannedRun, RunOutcome
 from pgdyno.world.resolved import ResolvedArm
@@ -20,6 +18,8 @@ from pgdyno.world.timeline import EventTimeline
 
 from ..base.errors import PgdynoError
 from ..machine.scratch import scratch_directory
+from ..workload.kind import Workload
+from ..workload.outcome import RemoteHost
 
 NO_HOSTS: Mapping[str, RemoteHost] = MappingProxyType({})
 """All drivers are processes of this machine."""
@@ -67,7 +67,7 @@ def _measured(
     run.progress(1.0, "check")
     with run.watch.stage("check"):
         workload = resolved.arm.workload
-        outcome = workload.told(subject.server, outcome)
+        outcome = workload.with_server_stats(subject.server, outcome)
         checks = workload.proofs(subject.server, outcome, subject.baseline, full=workload.full_check)
     if (died := subject.server_died()) is not None:
         raise died

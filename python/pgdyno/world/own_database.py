@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.workload.database_source import PHYSICAL
-from pgdyno.workload.kind.base import Workload
 from pgdyno.world import physical
 from pgdyno.world.dump_server import server_facts
 from pgdyno.world.reached import ReachedServer
@@ -24,6 +22,8 @@ from ..server import layout, restore
 from ..server.binaries import PgBinaries
 from ..server.cluster import Cluster
 from ..server.lacking import lacking
+from ..workload.database import PHYSICAL
+from ..workload.kind import Workload
 
 
 def require_restorable(tables: OwnDatabase, binaries: PgBinaries) -> None:

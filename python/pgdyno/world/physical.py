@@ -16,8 +16,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pgdyno.workload.database_source import opened
-
 from ..base import engine
 from ..base.errors import InputError, PgdynoError
 from ..machine.launch import user_prefix
@@ -26,6 +24,7 @@ from ..server import settings as settings_module
 from ..server.binaries import PgBinaries
 from ..server.cluster import CONF_FILE, DATABASE, SUPERUSER, Cluster
 from ..server.lacking import available_extensions, has_library
+from ..workload.database import opened
 
 _STATE = re.compile(r"^Database cluster state:\s+(.*)$", re.MULTILINE)
 _STOPPED = ("shut down", "shut down in recovery")

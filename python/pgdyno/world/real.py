@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Self
 
 from pgdyno.experiment import Arm, Experiment
-from pgdyno.workload.load import Progress
 from pgdyno.workload.tables import SchemaTables, Tables
 from pgdyno.world import on_server
 from pgdyno.world import subject as subjects
@@ -19,6 +18,7 @@ from pgdyno.world.load_estimate import load_estimate_s
 from pgdyno.world.resolved import ResolvedArm, existing_arms
 
 from ..base.errors import InputError
+from ..workload.fill import Progress
 
 
 class Real(World):

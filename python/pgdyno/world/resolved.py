@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pgdyno.experiment import Arm, Experiment
 from pgdyno.experiment.tables import MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MIN
-from pgdyno.workload.kind.base import SESSIONS_DEFAULT
 
 from ..advise.size.offers import with_price
 from ..base.catalog import Catalog
@@ -30,6 +29,7 @@ from ..server import settings, timers
 from ..server.accepted import require_accepted
 from ..server.binaries import PgBinaries, find_binaries
 from ..server.remote import RemoteServer
+from ..workload.kind import SESSIONS_DEFAULT
 
 SAMPLES_MIN = 12
 SAMPLE_INTERVAL_MS_MIN = 100

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from pgdyno.probe.host import Role
 from pgdyno.workload.database import OwnDatabase, default_name, read_text
-from pgdyno.workload.database_source import PHYSICAL, Form, opened
-from pgdyno.workload.loaded import LoadOutcome
 from pgdyno.world import physical
 from pgdyno.world.dump_server import dumped
 from pgdyno.world.restoring import SHARE_RESTORE, RestoredDatabase, RestoreWork, Site
@@ -24,6 +22,8 @@ from ..server.binaries import PgBinaries
 from ..server.cluster import DATABASE
 from ..server.dump import DumpFacts, facts_of
 from ..server.restore import RestoreLog, Restorer
+from ..workload.database import PHYSICAL, Form, opened
+from ..workload.outcome import LoadOutcome
 
 STATISTICS_SINCE = 18
 """Version whose servers have pg_restore_relation_stats and its siblings."""

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from pgdyno.probe.host import Role
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.workload.database_source import files_of
 from pgdyno.workload.fill import default_connections
-from pgdyno.workload.loaded import LoadOutcome, Progress
 from pgdyno.world.load_phase import LoadPhase, LoadWorld, recorded
 
 from ..base.errors import InputError, PgdynoError
@@ -25,6 +23,8 @@ from ..server import restore as programs
 from ..server.binaries import PgBinaries
 from ..server.cluster import DATABASE, Cluster
 from ..server.restore import RestoreLog, Restorer
+from ..workload.database import files_of
+from ..workload.outcome import LoadOutcome, Progress
 
 _ROWS = """
 SELECT n.nspname || '.' || c.relname, c.reltuples::bigint FROM pg_catalog.pg_class c

@@ -1,0 +1,1 @@
+"""Kinds of workload, one module or folder each: keys, tables, runner, proofs and record."""

@@ -1,0 +1,1 @@
+"""Kind `tpch`: streams of queries and refresh functions derived from TPC-H."""

@@ -1,1 +1,0 @@
-"""Kinds of workload. Each is one file: its keys, its tables, its runner, its proofs, its record."""

@@ -1,1 +1,0 @@
-"""What is derived from TPC-H: files, tables, queries in streams."""
