@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.rows import query
     from pgdyno.loader import load
+
+    from .analysis.validity import query
 
 __version__ = "0.1.0"
 """The same number as in Cargo.toml (a test compares them)."""
@@ -24,7 +25,7 @@ def __getattr__(name: str) -> Any:
 
         return load
     if name == "query":
-        from pgdyno.analysis.rows import query
+        from .analysis.validity import query
 
         return query
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from pgdyno.results import RunWriter, run_name, write_experiment
-from pgdyno.results.host_record import HostRecord
 from pgdyno.results.record import (
     Account,
     Anchor,
     Check,
     DriverRecord,
     ExperimentRecord,
+    HostRecord,
     InstanceRecord,
     PostgresRecord,
     PriceRecord,

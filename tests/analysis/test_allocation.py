@@ -8,7 +8,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.allocation import Scatter, chosen, groups_of, moderated_variances
+from pgdyno.analysis.statistics import Scatter, chosen, groups_of, moderated_variances
 
 
 def scatter(*spreads: float, runs: int = 3, seconds: float = 20.0) -> dict[int, Scatter]:

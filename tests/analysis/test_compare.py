@@ -42,9 +42,9 @@ def test_littles_law_holds_for_the_closed_loop(comparison: Comparison) -> None:
 def test_verdict_names_ratio_interval_replicates_and_price(comparison: Comparison) -> None:
     assert comparison.ratios[0].distinguishable
     assert comparison.verdict.startswith("io2bx does 3.0")
-    assert "95 % interval" in comparison.verdict
+    assert "95% CI" in comparison.verdict
     assert "3 replicates" in comparison.verdict
-    assert comparison.verdict.endswith("at $1,052.50 against $8 a month.")
+    assert comparison.verdict.endswith("for $1,052.50 instead of $8 a month.")
 
 
 def test_equal_arms_are_not_distinguishable_and_keep_names_apart(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.counters import EDGE_TOLERANCE_NS, CounterSamples
+from pgdyno.analysis.figures import EDGE_TOLERANCE_NS, CounterSamples
 
 SECOND_NS = 1_000_000_000
 

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.credit import (
     LASTS_MAX_S,
     REGIME_S_MIN,
@@ -28,6 +27,7 @@ from pgdyno.analysis.credit import (
     regimes,
     settled,
 )
+from pgdyno.analysis.figures import CounterSamples
 from pgdyno.analysis.steady import steadiness, steady_within
 from pgdyno.base.specification import Rate
 from pgdyno.report import document
@@ -37,7 +37,7 @@ from .synthetic import GP3, IO2BX, WARMUP_S, Plan, make_experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
 
 SECOND_NS = 1_000_000_000
 GP2 = Rate(300.0, 3000.0)

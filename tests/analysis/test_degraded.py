@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.degraded import degraded
+from pgdyno.analysis.validity import degraded
 from pgdyno.report.page import html
 
 from .synthetic import GP3, SECOND_NS, Plan, make_experiment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.dilated import undilated_tps
+from pgdyno.analysis.dilation import undilated_tps
 from pgdyno.report import table
 from pgdyno.report.document import document
 from pgdyno.report.page import html

@@ -67,12 +67,12 @@ def test_thresholds(tmp_path: Path, late_us: float, busy: float, level: str, fig
     assert figure in result.figure
 
 
-def test_the_relay_is_part_of_the_laboratory(tmp_path: Path) -> None:
+def test_the_relay_is_part_of_the_test_harness(tmp_path: Path) -> None:
     comparison = at_a_distance(tmp_path, 0.5, busy=0.4)
     arm = comparison.arms[0]
     figures = arm.replicates[0].figures
     assert arm.cpu_share["relay"] == pytest.approx(0.4 / CORES, abs=1e-3)
-    assert figures.laboratory_share == pytest.approx(0.08 + 0.07 + 0.005 + 0.4 / CORES, abs=1e-3)
+    assert figures.harness_share == pytest.approx(0.08 + 0.07 + 0.005 + 0.4 / CORES, abs=1e-3)
     assert "relay" in [name for _, name in roles(comparison.arms)]
     assert '<i class="role2"></i>relay' in html(comparison)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.driven import cores_of
+from pgdyno.analysis.instrument import cores_of
 from pgdyno.results.record import ClockRecord, DriverRecord, Lateness
 
 from .synthetic import GP3, Arm, Plan, make_experiment

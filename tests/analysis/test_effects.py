@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.analysis.effects import main_effects
-from pgdyno.analysis.interval import distinguishable, ratio_interval, stratified_ratio
+from pgdyno.analysis.factors import main_effects
+from pgdyno.analysis.statistics import distinguishable, ratio_interval, stratified_ratio
 
 from .synthetic import factorial, make_experiment
 

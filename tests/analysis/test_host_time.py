@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.host_time import HostTime, Requests
-from pgdyno.analysis.waits import Wait
+from pgdyno.analysis.dilation import HostTime, Requests
+from pgdyno.analysis.figures import Wait
 
 SLACK = 1 + 1e-9
 """Of sums in floating point."""

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval, t_interval, t_quantile
-from pgdyno.analysis.resolution import detectable_difference
+from pgdyno.analysis.statistics import (
+    Estimate,
+    detectable_difference,
+    distinguishable,
+    ratio_interval,
+    t_interval,
+    t_quantile,
+)
 
 SERIES = 4000
 """Simulated experiments: the standard error of a coverage of 95 % is then 0.34 %."""

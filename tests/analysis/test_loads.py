@@ -12,7 +12,7 @@ from pgdyno.analysis.loads import POINTS_MAX, LoadFigures
 from pgdyno.report import loading, render, table
 from pgdyno.report.document import document
 from pgdyno.report.page import html
-from pgdyno.results import load_record, open_loads, record, tables
+from pgdyno.results import open_loads, record, tables
 from pgdyno.results.writer import LoadWriter
 
 from .synthetic import BOOT_NS, SECOND_NS, Plan, make_experiment
@@ -55,7 +55,7 @@ def write_load(
         rows.append({"t_ns": BOOT_NS + second * SECOND_NS, **counted})
     writer.table(table, tables.from_rows(table, rows))
     writer.finish(
-        load_record.LoadRecord(
+        record.LoadRecord(
             load_id=writer.final_path.name,
             experiment_id=directory.name,
             title=title,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.analysis.headline import SECONDS, TPS, headline_of
 from pgdyno.analysis.metric import figure_of, lines_of
+from pgdyno.analysis.run import SECONDS, TPS, headline_of
 from pgdyno.analysis.series import series_of
 from pgdyno.results.record import DriverRecord
 

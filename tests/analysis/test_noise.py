@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pgdyno.analysis.interval import t_quantile
-from pgdyno.analysis.noise import floor_of
+from pgdyno.analysis.ratio import floor_of
+from pgdyno.analysis.statistics import t_quantile
 
 if TYPE_CHECKING:
     from pgdyno.analysis.compare import Comparison

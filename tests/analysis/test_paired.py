@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.paired import PairOfArms, by_block, figures_by_name, paired
+from pgdyno.analysis.ratio import PairOfArms, by_block, figures_by_name, paired
 
 from .synthetic import Plan, make_experiment
 

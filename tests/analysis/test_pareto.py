@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.pareto import ParetoPoint, front
+from pgdyno.analysis.cost import ParetoPoint, front
 
 
 def offered(index: int, usd: float, *speeds: float) -> ParetoPoint:

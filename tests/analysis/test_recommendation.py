@@ -238,7 +238,7 @@ def test_a_replay_is_judged_by_whether_it_kept_up(tmp_path: Path) -> None:
     assert chosen(comparison) == ("buy", "io2bx:iops=8000")
     assert comparison.recommendation.lead.startswith("Buy io2bx:iops=8000: it kept up with the captured load")
     assert comparison.verdict.startswith(
-        "io2bx:iops=8000 kept up with the captured load; gp3 fell behind: it ended 130 s after"
+        "io2bx:iops=8000 kept up with the captured load; gp3 fell behind: it took 130 s longer than"
     )
     assert "distinguishable" not in comparison.verdict
     assert "274 times" in comparison.verdict

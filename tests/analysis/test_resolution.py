@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.interval import Estimate, distinguishable, ratio_interval, t_quantile
-from pgdyno.analysis.resolution import POWER, detectable_difference, equivalent_within, replicates_needed
+from pgdyno.analysis.statistics import (
+    POWER,
+    Estimate,
+    detectable_difference,
+    distinguishable,
+    equivalent_within,
+    ratio_interval,
+    replicates_needed,
+    t_quantile,
+)
 
 SERIES = 4000
 """Simulated experiments: the standard error of a share of 80 % is then 0.6 %, of one of 5 % 0.3 %."""

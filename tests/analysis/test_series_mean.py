@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.analysis.interval import t_interval
-from pgdyno.analysis.series_mean import series_mean
+from pgdyno.analysis.statistics import series_mean, t_interval
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9))

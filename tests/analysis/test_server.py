@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.waits import Wait
+from pgdyno.analysis.figures import Wait
 
 from .synthetic import GP3, GP3_WAITS, IO2BX, Arm, Plan, make_experiment
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.several import TIMES, several
+from pgdyno.analysis.compare import TIMES, several, summarise
 from pgdyno.base.errors import InputError
 
 from .synthetic import GP3, IO2BX, Arm, Plan, make_experiment

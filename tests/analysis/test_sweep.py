@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgdyno.analysis.boxes import box_of
+from pgdyno.analysis.distribution import latency_map
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.latency_map import latency_map
-from pgdyno.analysis.scaling import Scaling, fit
-from pgdyno.analysis.sweep import axis_of, number_of, sweep_of
+from pgdyno.analysis.statistics import box_of
+from pgdyno.analysis.sweep import Scaling, axis_of, fit, number_of, sweep_of
 
 from ..report.sweeps import CLIENTS, COUNTS, LAWS, law, swept
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.analysis.undilated import undilated, weights_at_one
+from pgdyno.analysis.extrapolation import undilated, weights_at_one
 from pgdyno.report.document import document
 from pgdyno.report.sections import sections
 from pgdyno.report.terminal import table
@@ -179,7 +179,7 @@ def test_table_page_and_document_have_it(tmp_path: Path) -> None:
 
 def test_intervals_cover_the_truth() -> None:
     """Runs that scatter by one per cent, three blocks: the interval of the figure at dilation 1 covers it in about 95 %."""
-    from pgdyno.analysis.interval import t_interval
+    from pgdyno.analysis.statistics import t_interval
 
     draw = np.random.default_rng(1)
     weights = weights_at_one([4, 8])

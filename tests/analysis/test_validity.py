@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.figures import volume_counters
 from pgdyno.analysis.finding import worst
 from pgdyno.analysis.validity import findings, lost_samples
-from pgdyno.analysis.volume_figures import volume_counters
 from pgdyno.results import open_experiment
 from pgdyno.results.record import Check
 
@@ -72,7 +72,7 @@ def test_thresholds(tmp_path: Path, changes: dict[str, Any], check: str, level: 
     assert figure in results[check].figure
 
 
-def test_laboratory_that_takes_most_of_a_busy_machine_is_invalid(tmp_path: Path) -> None:
+def test_a_test_harness_that_takes_most_of_a_busy_machine_is_invalid(tmp_path: Path) -> None:
     """With the server's 22 % and the rest, nothing stays idle."""
     results = checked(tmp_path, replace(GP3, driver_share=0.60))
     assert results["test harness"].level == "invalid"

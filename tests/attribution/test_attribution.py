@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.binding.limits import OF_RUNS, Confidence, Limit
+from pgdyno.analysis.binding.rules import OF_RUNS, Confidence, Limit
 from pgdyno.base.errors import HostError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, Usual
-from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.device import BoughtInstance, DeviceActivity, ProvisionedVolume, Usual
 from pgdyno.analysis.binding.evidence import Cpu, KnownConditions, Second
 from pgdyno.analysis.binding.sessions import SessionStates
 from pgdyno.base.specification import Rate
@@ -18,8 +17,8 @@ GP2 = ProvisionedVolume("gp2:size=100GiB", Rate(300, 3000), None, Rate(128, 128)
 ST1 = ProvisionedVolume("st1:size=500GiB", Rate(500, 500), None, Rate(20, 122), USUAL)
 SMALL = BoughtInstance("c4.large", Rate(4000, 4000), Rate(59.6, 59.6))
 BURSTING = BoughtInstance("r6g.large", Rate(3600, 20000), Rate(75.1, 566.2))
-IDLE = Cpu(idle=0.5, laboratory=0.15, other=0.05, driver_busy=0.2, server=0.3, server_busy=0.3)
-FULL = Cpu(idle=0.03, laboratory=0.22, other=0.05, driver_busy=0.4, server=0.70, server_busy=0.70)
+IDLE = Cpu(idle=0.5, harness=0.15, other=0.05, driver_busy=0.2, server=0.3, server_busy=0.3)
+FULL = Cpu(idle=0.03, harness=0.22, other=0.05, driver_busy=0.4, server=0.70, server_busy=0.70)
 QUIET = SessionStates(client=CLIENTS)
 
 

@@ -9,12 +9,11 @@ import pytest
 
 from pgdyno.advise.size.measured import DeviceSamples
 from pgdyno.advise.size.offers import instance_offers, measured_of, volume_offers, with_price
-from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
+from pgdyno.analysis.binding.device import BoughtInstance, ProvisionedVolume
 from pgdyno.base import engine
 from pgdyno.base.catalog import Catalog
 from pgdyno.base.specification import Rate
-from pgdyno.results.host_record import HostRecord
-from pgdyno.results.record import InstanceRecord, WorldRecord
+from pgdyno.results.record import HostRecord, InstanceRecord, WorldRecord
 from tests.binding.made import device
 
 

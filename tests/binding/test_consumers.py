@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.binding.consumers import Consumer, consumers_of
-from pgdyno.analysis.binding.uses import TITLES, WHATS
+from pgdyno.analysis.binding.consumers import TITLES, WHATS, Consumer, consumers_of
 from pgdyno.results import open_run
 from pgdyno.results.tables import from_rows
 

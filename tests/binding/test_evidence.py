@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.analysis.binding.verdict import RunBinding
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
 
 # Half of the time above its limit makes a checkpoint cost little, so that nearly all seconds are at 3,000 IOPS.
 CAPPED = replace(GP3, waits=GP3_WAITS, above_iops=0.5, spread=0.0, tps=1020)
@@ -54,7 +54,7 @@ def test_seconds_have_what_was_recorded(tmp_path: Path) -> None:
     assert second.sessions.commit == pytest.approx(5.5, abs=0.2)
     assert second.cpu is not None
     assert second.cpu.server == pytest.approx(0.222, abs=0.01)
-    assert second.cpu.laboratory == pytest.approx(0.08 + 0.07 + 0.005, abs=0.01)
+    assert second.cpu.harness == pytest.approx(0.08 + 0.07 + 0.005, abs=0.01)
     assert any(evidence.checkpoints.inside)
     assert not all(evidence.checkpoints.inside)
 
@@ -136,7 +136,7 @@ def test_a_server_that_existed_already_says_what_was_not_seen(tmp_path: Path) ->
 def test_a_driver_that_computes_all_the_time_is_the_limit(tmp_path: Path) -> None:
     waits = (("CPU", "", 6.0),)
     binding = bound(tmp_path, replace(IO2BX, waits=waits, driver_share=0.47))
-    assert (binding.verdict.limit, binding.verdict.confidence) == ("laboratory", "high")
+    assert (binding.verdict.limit, binding.verdict.confidence) == ("harness", "high")
 
 
 def test_sessions_that_wait_for_each_other_are_locks(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
+from pgdyno.analysis.binding.device import ProvisionedVolume
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.credit import inferred
-from pgdyno.analysis.volume_figures import device_counters, volume_spec
+from pgdyno.analysis.figures import CounterSamples, device_counters, volume_spec
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.binding.checkpoints import Checkpoints
-from pgdyno.analysis.binding.circumstances import circumstances_of
-from pgdyno.analysis.binding.evidence import Evidence, Second
+from pgdyno.analysis.binding.evidence import Checkpoints, Evidence, Second, circumstances_of
 from pgdyno.analysis.binding.remedy import RATIO_MAX, remedy_of
 from pgdyno.analysis.binding.verdict import of_evidence
 from pgdyno.analysis.binding.words import evidence_words
@@ -22,9 +20,9 @@ from .made import FAST, FULL, GP3, IDLE, SMALL, device, given, second, sessions
 
 if TYPE_CHECKING:
     from pgdyno.analysis.binding.evidence import KnownConditions
-    from pgdyno.analysis.binding.limits import Limit
     from pgdyno.analysis.binding.remedy import Remedy
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.binding.rules import Limit
+    from pgdyno.analysis.run import RunFigures
 
 MORE = OfferRecord(spec="gp3:iops=4500", usd_per_month=15.5, iops=4500, mib_per_s=125, read_ms=0.56, write_ms=0.83)
 MOST = OfferRecord(spec="gp3:iops=12000", usd_per_month=53.0, iops=12000, mib_per_s=500, read_ms=0.56, write_ms=0.83)

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from pgdyno.analysis.binding.bought import AT_LIMIT, ProvisionedVolume
-from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.device import AT_LIMIT, DeviceActivity, ProvisionedVolume
 from pgdyno.analysis.binding.evidence import Cpu, KnownConditions, Second, ThrottledShares
-from pgdyno.analysis.binding.limits import CAPS, LIMITS, BindingLimit
-from pgdyno.analysis.binding.rules import judge
+from pgdyno.analysis.binding.rules import CAPS, LIMITS, BindingLimit, judge
 from pgdyno.analysis.binding.sessions import SessionStates, state_of
 from pgdyno.base.specification import Rate
 
@@ -99,14 +97,14 @@ CASES = {
     "locks held at a limit": (second(sessions(lock=27, commit=1), device(2990, ms=9)), given(), BindingLimit("volume_iops", True, "data")),
     "client": (second(sessions(commit=2, cpu=1)), given(), BindingLimit("client", True)),
     "driver": (
-        second(sessions(cpu=6), cpu=replace(FULL, driver_busy=0.97, laboratory=0.5, server=0.4, server_busy=0.4)),
+        second(sessions(cpu=6), cpu=replace(FULL, driver_busy=0.97, harness=0.5, server=0.4, server_busy=0.4)),
         given(),
-        BindingLimit("laboratory", True),
+        BindingLimit("harness", True),
     ),
     "strangers": (
-        second(sessions(cpu=20), cpu=replace(FULL, laboratory=0.2, other=0.47, server=0.3, server_busy=0.3)),
+        second(sessions(cpu=20), cpu=replace(FULL, harness=0.2, other=0.47, server=0.3, server_busy=0.3)),
         given(),
-        BindingLimit("laboratory", True),
+        BindingLimit("harness", True),
     ),
     "a volume that only background writes fill": (
         second(sessions(cpu=14, commit=1), device(2990, ms=9), cpu=FULL), given(), BindingLimit("server_cpu", True),
@@ -189,7 +187,7 @@ def test_nothing_is_sure_without_its_evidence(shown: Second, what: KnownConditio
     if result is None:
         return
     assert result.limit in LIMITS
-    if result.limit == "laboratory":
+    if result.limit == "harness":
         assert shown.cpu is not None
     elif result.sure:
         assert shown.sessions is not None or shown.exceeded
@@ -234,7 +232,7 @@ def test_what_waits_for_the_client_is_not_held_against_the_volume() -> None:
 
 def cpu(busy: float) -> Cpu:
     """A machine whose server uses this share of its CPUs, with as much idle as that leaves."""
-    return Cpu(idle=1 - busy - 0.1, laboratory=0.05, other=0.05, driver_busy=0.1, server=busy, server_busy=busy)
+    return Cpu(idle=1 - busy - 0.1, harness=0.05, other=0.05, driver_busy=0.1, server=busy, server_busy=busy)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.analysis.binding.evidence import ThrottledShares
-from pgdyno.analysis.binding.limits import OF_RUNS, OF_WATCHED, BindingLimit
-from pgdyno.analysis.binding.rules import judge
+from pgdyno.analysis.binding.rules import OF_RUNS, OF_WATCHED, BindingLimit, judge
 from pgdyno.analysis.binding.sessions import SessionStates, state_of
 
 from .made import FAST, FULL, IDLE, device, given, second
@@ -20,7 +19,7 @@ AT_LIMIT = device(2990, ms=9.4)
 def test_nothing_binds_where_hardly_a_session_is_at_work() -> None:
     assert judge(second(SessionStates(cpu=0.2, commit=0.1)), WATCHED) == BindingLimit("client", sure=True)
     assert judge(second(SessionStates(), cpu=None), WATCHED) == BindingLimit("client", sure=True)
-    others_busy = replace(FULL, other=0.9, laboratory=0.0, server=0.0, server_busy=0.0)
+    others_busy = replace(FULL, other=0.9, harness=0.0, server=0.0, server_busy=0.0)
     assert judge(second(SessionStates(), cpu=others_busy), WATCHED) == BindingLimit("client", sure=True)
 
 
@@ -29,8 +28,8 @@ def test_clients_that_come_back_may_be_what_lacks_cpu() -> None:
     assert judge(second(hardly), WATCHED) == BindingLimit("client", sure=True)
     unseen = judge(second(hardly, cpu=None), WATCHED)
     assert unseen == BindingLimit("client", sure=False), "they may be on the server's host, whose CPU nobody saw"
-    others_busy = replace(FULL, other=0.9, laboratory=0.0, server=0.05, server_busy=0.05, idle=0.02)
-    assert judge(second(hardly, cpu=others_busy), WATCHED) == BindingLimit("laboratory", sure=False)
+    others_busy = replace(FULL, other=0.9, harness=0.0, server=0.05, server_busy=0.05, idle=0.02)
+    assert judge(second(hardly, cpu=others_busy), WATCHED) == BindingLimit("harness", sure=False)
 
 
 def test_a_base_backup_that_waits_for_the_volume_is_work() -> None:
@@ -87,7 +86,7 @@ def test_connections_bind_where_all_are_taken_and_hardly_one_works() -> None:
         "the volume is why they are taken"
     )
     assert judge(replace(full, connections=0.97), WATCHED) == BindingLimit("client", sure=True)
-    others_busy = replace(FULL, other=0.9, laboratory=0.0, server=0.05, server_busy=0.05, idle=0.02)
+    others_busy = replace(FULL, other=0.9, harness=0.0, server=0.05, server_busy=0.05, idle=0.02)
     just_connected = replace(second(SessionStates(cpu=0.1, client=20), cpu=others_busy), connections=1.0)
     assert judge(just_connected, WATCHED) == BindingLimit("connections", sure=True), "CPU would not admit more of them"
 
@@ -101,11 +100,11 @@ def test_a_standby_that_confirms_late_is_named() -> None:
 
 
 def test_a_busy_host_binds_only_sessions_that_lack_cpu() -> None:
-    others = replace(FULL, other=0.9, laboratory=0.0, server=0.05, server_busy=0.05, idle=0.02)
-    assert judge(second(SessionStates(cpu=6, commit=2), cpu=others), WATCHED) == BindingLimit("laboratory", sure=True)
+    others = replace(FULL, other=0.9, harness=0.0, server=0.05, server_busy=0.05, idle=0.02)
+    assert judge(second(SessionStates(cpu=6, commit=2), cpu=others), WATCHED) == BindingLimit("harness", sure=True)
     assert judge(second(SessionStates(lock=7, other=1), cpu=others), WATCHED) == BindingLimit("locks", sure=True)
-    assert judge(second(SessionStates(cpu=1, client=5), cpu=others), WATCHED) == BindingLimit("laboratory", sure=False)
-    assert judge(second(None, cpu=others), WATCHED) == BindingLimit("laboratory", sure=False)
+    assert judge(second(SessionStates(cpu=1, client=5), cpu=others), WATCHED) == BindingLimit("harness", sure=False)
+    assert judge(second(None, cpu=others), WATCHED) == BindingLimit("harness", sure=False)
     commits = judge(second(SessionStates(commit=7, cpu=1), cpu=others), WATCHED)
     assert commits == BindingLimit("commit_latency", sure=False, role="data")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pgdyno.kinds.load.options import BulkTable, Files
 from pgdyno.kinds.load.run import LoaderOutput
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 
 if TYPE_CHECKING:
     from pathlib import Path

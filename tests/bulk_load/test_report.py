@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.against import against
-from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
-from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.analysis.compare import Comparison, against, summarise
+from pgdyno.analysis.loads import agrees, load_of, request_kib
 from pgdyno.report import against as report_against
 from pgdyno.report import document, table
 from pgdyno.report.bulk_load import iops_note, rows
@@ -21,7 +20,7 @@ from .made import PLAN, make_loads
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.rules import Limit
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +115,7 @@ def test_limits_that_did_not_bind_are_told_with_the_requests_that_would(loads: C
         ("COPY on the server's CPU", "server_cpu", True),
         ("COPY and 3 indexes on the server's CPU", "server_cpu", True),
         ("COPY and 3 indexes on the server's CPU", "volume_iops", False),
-        ("decompression", "laboratory", True),
+        ("decompression", "harness", True),
         ("LWLock: Something", "locks", False),
         (None, "server_cpu", None),
         ("WAL", None, None),

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.bulk_load import agrees, load_of
 from pgdyno.analysis.compare import summarise
+from pgdyno.analysis.loads import agrees, load_of
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
 from pgdyno.report import table

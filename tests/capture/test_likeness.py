@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.likeness import reasons, unlike
+from pgdyno.analysis.replay import likeness_reasons, unlike
 from pgdyno.base.errors import InputError
 from pgdyno.kinds.replay.capture import fallen, grown, shape_of
 from pgdyno.kinds.replay.production import production
@@ -148,8 +148,8 @@ def test_calls_of_a_part_are_not_compared_and_what_a_call_does_is() -> None:
 
 def test_bloat_is_told_and_another_plan_is_a_reason() -> None:
     bloat, plan = likeness(work_of(), work_of(blocks=2600)), likeness(work_of(), work_of(blocks=400_000))
-    assert len(unlike(bloat)) == 1 and list(reasons(bloat)) == []
-    assert len(list(reasons(plan))) == 1
+    assert len(unlike(bloat)) == 1 and list(likeness_reasons(bloat)) == []
+    assert len(list(likeness_reasons(plan))) == 1
 
 
 def test_what_takes_less_than_a_hundredth_is_told_and_is_no_reason() -> None:
@@ -157,7 +157,7 @@ def test_what_takes_less_than_a_hundredth_is_told_and_is_no_reason() -> None:
     often = ComparedStatement(statement="b", production=work_of(calls=100_000), here=work_of(calls=100_000))
     record = LikenessRecord(whole=True, statements=(rare, often))
     assert [other.statement for other in unlike(record)] == ["a"]
-    assert list(reasons(record)) == []
+    assert list(likeness_reasons(record)) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis import reading, sampled
+from pgdyno.analysis import reading
 from pgdyno.analysis.replay import reasons
 from pgdyno.machine.waiting import wait_until
 from pgdyno.results.work_record import ReadingRecord, SampleRecord
@@ -92,11 +92,13 @@ def test_more_than_one_in_a_hundred_is_a_reason_and_everything_is_told(
 
 def test_a_sample_without_some_of_the_transactions_is_another_mixture() -> None:
     record = SampleRecord(transactions=1000, left_out=11, reading=WHOLE)
-    assert [finding.level for finding in sampled.findings(record)] == ["invalid"]
+    assert [finding.level for finding in reading.sample_findings(record)] == ["invalid"]
     accepted = record.model_copy(update={"reading": WHOLE.model_copy(update={"accepted": True})})
-    assert [finding.level for finding in sampled.findings(accepted)] == ["warn"]
-    assert [finding.level for finding in sampled.findings(record.model_copy(update={"left_out": 10}))] == ["warn"]
-    assert not list(sampled.findings(record.model_copy(update={"left_out": 0})))
+    assert [finding.level for finding in reading.sample_findings(accepted)] == ["warn"]
+    assert [finding.level for finding in reading.sample_findings(record.model_copy(update={"left_out": 10}))] == [
+        "warn"
+    ]
+    assert not list(reading.sample_findings(record.model_copy(update={"left_out": 0})))
 
 
 DRIVE = ("--clients", "2", "--warmup", "0s", "--duration", "1s", "--yes-write", *AS_SUPERUSER)

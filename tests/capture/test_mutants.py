@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.likeness import reasons, unlike
+from pgdyno.analysis.replay import likeness_reasons, unlike
 from pgdyno.analysis.replay import reasons as reasons_of
 from pgdyno.results.work_record import LikenessRecord
 
@@ -62,7 +62,7 @@ def alone(document: dict[str, Any], statement: str) -> list[str]:
         if statement in compared_statement.statement or table(QUIET) in compared_statement.statement
     ]
     assert len(few) >= 2, f"{statement} is not compared"
-    return list(reasons(whole.model_copy(update={"statements": tuple(few)})))
+    return list(likeness_reasons(whole.model_copy(update={"statements": tuple(few)})))
 
 
 def test_without_a_mutant_nothing_is_said(mutants: Mutants) -> None:

@@ -19,7 +19,7 @@ from pgdyno.kinds.replay.outside import rehearse
 from pgdyno.kinds.replay.run import ReplayRunner
 from pgdyno.kinds.replay.selection import ReplaySelection
 from pgdyno.results import open_experiment
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.world.reached import ReachedServer
 from tools.captured.logged import dumped

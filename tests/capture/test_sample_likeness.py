@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.analysis.likeness import unlike
+from pgdyno.analysis.replay import unlike
 from pgdyno.kinds.registry import workload_of
 from pgdyno.kinds.replay.capture import counted, grown
 from pgdyno.kinds.replay.run import ReplayRunner

@@ -20,7 +20,7 @@ from pgdyno.report import table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.bench]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.interval import ratio_interval
+from pgdyno.analysis.statistics import ratio_interval
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.bench]
 

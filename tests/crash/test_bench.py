@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.power_cuts import excluded, in_words, shown
+from pgdyno.analysis.durability import excluded, in_words, shown
 from pgdyno.durability.crash import known
 from pgdyno.durability.crash.examine import CHECKS
 from pgdyno.durability.crash.recovery import CUTS_1_IN

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.advise.diagnose.diagnosis import diagnose
-from pgdyno.analysis.binding.limits import LIMITS, Confidence, Limit
+from pgdyno.analysis.binding.rules import LIMITS, Confidence, Limit
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import Experiment
 from pgdyno.world.resolved import emulated_arms
@@ -98,7 +98,7 @@ def test_a_burst_bucket_binds_by_iops_and_once_it_is_empty() -> None:
         ("locks", {"tps_control": 110.0}, "without it there are 110 instead of 100 transactions a second"),
         ("server_cpu", {"idle": 0.02, "server_cpu": 0.9}, None),
         ("server_cpu", {"idle": 0.4, "server_cpu": 0.5}, "40% of the machine's CPU was idle"),
-        ("laboratory", {"idle": 0.02, "server_cpu": 0.9}, "the server used 90% of the machine's CPU, others 8%"),
+        ("harness", {"idle": 0.02, "server_cpu": 0.9}, "the server used 90% of the machine's CPU, others 8%"),
         ("volume_latency", {}, "on average 0.00 requests of 2 clients were in a volume"),
         ("connections", {"refused": True}, None),
         ("connections", {}, "a connection was to be had"),

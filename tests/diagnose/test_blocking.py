@@ -91,7 +91,7 @@ def test_a_row_that_a_forgotten_transaction_holds(server: Cluster, tmp_path: Pat
     assert diagnosis.remedy is not None
     assert f"pg_terminate_backend({pid})" in diagnosis.remedy.action
     text = " ".join(lines(diagnosis))
-    assert "laboratory" not in text
+    assert "harness" not in text
     assert document(diagnosis, None).blockers[0].statement == f"SELECT pg_terminate_backend({pid})"
     (slow,) = [finding for finding in diagnosis.findings if finding.rule == "log_min_duration_statement"]
     assert slow.agrees, "statements that have not ended are long"

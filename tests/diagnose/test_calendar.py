@@ -163,7 +163,7 @@ def test_a_watch_that_follows_is_seen_at_the_next_request(tmp_path: Path) -> Non
 
 
 def test_the_alerts_name_metrics_and_limits_that_exist() -> None:
-    from pgdyno.analysis.binding.limits import LIMITS
+    from pgdyno.analysis.binding.rules import LIMITS
 
     text = (ROOT / "dashboards/prometheus-diagnose.yml").read_text()
     named = set(re.findall(r"pgdyno_[a-z_]+", text))

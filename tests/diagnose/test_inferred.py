@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgdyno.advise.diagnose.inferred import inferred_words, with_inferred
-from pgdyno.analysis.binding.bought import ProvisionedVolume
-from pgdyno.analysis.binding.checkpoints import Checkpoints
-from pgdyno.analysis.binding.device import DeviceActivity
-from pgdyno.analysis.binding.evidence import Evidence, Second, ThrottledShares
+from pgdyno.analysis.binding.device import DeviceActivity, ProvisionedVolume
+from pgdyno.analysis.binding.evidence import Checkpoints, Evidence, Second, ThrottledShares
 from pgdyno.analysis.binding.rules import judge
 from pgdyno.analysis.binding.sessions import SessionStates
 from pgdyno.analysis.binding.verdict import of_evidence

@@ -17,7 +17,7 @@ from pgdyno.advise.diagnose.published import RuleFinding, findings_of, iops_need
 from pgdyno.advise.diagnose.source import sources_of
 from pgdyno.advise.diagnose.statements import Slow, StatementLoad, top_of
 from pgdyno.advise.diagnose.words import lines
-from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.rules import LIMITS
 from pgdyno.analysis.binding.verdict import BindingVerdict
 
 from ..size import formats
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.advise.diagnose.diagnosis import Diagnosis
-    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.rules import Limit
 
 QUEUE_RULE = "VolumeQueueLength, 1 for each 1,000 IOPS"
 
@@ -147,13 +147,13 @@ def test_slow_statements_are_said_as_they_were_seen(tmp_path: Path, slow: Slow, 
 
 
 @pytest.mark.parametrize("limit", [*LIMITS, None])
-def test_no_rule_has_a_word_of_the_laboratory(tmp_path: Path, limit: Limit | None) -> None:
+def test_no_rule_has_a_word_of_the_harness(tmp_path: Path, limit: Limit | None) -> None:
     diagnosis = judged(metrics(tmp_path / "a", formats.Interval(500, 400, 4_000, 3_200)), "gp3")
     shares = {} if limit is None else {limit: 1.0}
     binding = replace(diagnosis.binding, verdict=BindingVerdict(limit, None, "high" if limit else "unknown", shares))
     for slow in (Slow(1000.0, -1.0, 0, 0), Slow(1000.0, -1.0, 3, 5)):
         for finding in findings_of(binding, {}, (), TimeGrid(0.0, 1.0, 1), slow):
-            assert "laboratory" not in finding.why
+            assert "harness" not in finding.why
             assert ("nothing binds" in finding.why) <= (limit == "client")
             assert ("another thing binds" in finding.why) is False
 
@@ -177,7 +177,7 @@ def test_figures_that_nobody_gave_are_never_printed(tmp_path: Path) -> None:
         text = " ".join(" ".join(lines(diagnosis)).split())
         assert " 0 ms" not in text, text
         assert "requests in flight" not in text
-        assert "a request took" not in text
+        assert "I/O latency averaged" not in text
         (device,) = {item.devices["data"] for item in diagnosis.binding.evidence.seconds}
         assert (device.request_ms, device.queue_length, device.reading) == (None, None, None)
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.analysis.dilated import CPU_BOUND
-from pgdyno.analysis.host_time import host_time
+from pgdyno.analysis.dilation import CPU_BOUND, host_time
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
 from pgdyno.report import table

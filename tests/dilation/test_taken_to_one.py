@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.dilated import bound_by_cpu, undilated_tps
-from pgdyno.analysis.host_time import WRITES_WAITED_MAX, host_time
+from pgdyno.analysis.dilation import WRITES_WAITED_MAX, bound_by_cpu, host_time, undilated_tps
 from pgdyno.experiment import Experiment
 from pgdyno.flow.run import run_experiment
 
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pgdyno.analysis.arm import ArmSummary
-    from pgdyno.analysis.host_time import HostTime
-    from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.dilation import HostTime
+    from pgdyno.analysis.statistics import Estimate
 
 pytestmark = [pytest.mark.needs_fuse, pytest.mark.bench]
 

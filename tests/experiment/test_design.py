@@ -16,11 +16,11 @@ from pgdyno.flow import run as flow
 from pgdyno.flow.resume import recorded, require_same
 from pgdyno.flow.schedule import Allowance, allowance, further
 from pgdyno.results import open_experiment
-from pgdyno.results.host_record import HostRecord
 from pgdyno.results.record import (
     Account,
     Anchor,
     ExperimentRecord,
+    HostRecord,
     PostgresRecord,
     RunPhase,
     RunRecord,

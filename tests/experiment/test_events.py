@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.events import Event, down_s, events_of
-from pgdyno.analysis.series import series_of
+from pgdyno.analysis.series import Event, down_s, events_of, series_of
 from pgdyno.base.errors import HostError, InputError, PgdynoError
 from pgdyno.experiment.event import EventTable
 from pgdyno.flow.plan import plan
@@ -22,7 +21,7 @@ from pgdyno.report.terminal import table
 from pgdyno.report.theme import PAPER
 from pgdyno.results import open_experiment
 from pgdyno.results.record import Check
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.world import event_checks
 from pgdyno.world.fake import FAKE_MODIFIED_USD
 from pgdyno.world.timeline import EventTimeline

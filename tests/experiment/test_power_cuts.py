@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.power_cuts import cuts_of
+from pgdyno.analysis.durability import cuts_of
 from pgdyno.base.errors import EXIT_CUT_FAILED, InputError
 from pgdyno.durability.crash.recording import SETTINGS
 from pgdyno.flow.place import require_divisible

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.events import events_of
+from pgdyno.analysis.series import events_of
 from pgdyno.cli.main import run
 from pgdyno.machine import volume
 from pgdyno.machine.clean import clean

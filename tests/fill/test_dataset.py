@@ -24,7 +24,7 @@ from pgdyno.machine.placement import AttachedPlacement, attach_placement
 from pgdyno.machine.volume import attached
 from pgdyno.machine.waiting import wait_until
 from pgdyno.results import open_loads
-from pgdyno.results.load_record import LoadRecord
+from pgdyno.results.record import LoadRecord
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.cluster import Cluster
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables

@@ -10,8 +10,7 @@ import pytest
 
 from pgdyno.base.errors import InputError
 from pgdyno.probe.host import Role
-from pgdyno.results.load_record import LoadRecord
-from pgdyno.results.record import PostgresRecord
+from pgdyno.results.record import LoadRecord, PostgresRecord
 from pgdyno.workload import tables
 from pgdyno.workload.fill import drop, fill, load
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables

@@ -62,7 +62,7 @@ def test_processes_inside_are_bounded(state: Path) -> None:
         assert subprocess.run(instance.join_args(hungry), check=False).returncode == -signal.SIGKILL
         folders = [file.parent for file in instance.join_files]
         weights = [file.read_text().strip() for group in folders for file in group.parent.glob("cpu.[sw][he]*")]
-        assert set(weights) & {"2", "1"}, "the laboratory comes first"
+        assert set(weights) & {"2", "1"}, "the test harness comes first"
         assert Path(instance.paths["cgroup_memory"] or "") in folders
         assert instance.facts["memory_bytes"] == 128 * MIB
     assert not any(folder.exists() for folder in folders)

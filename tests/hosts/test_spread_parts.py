@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pytest
 
-from pgdyno.analysis import spread as analysis
+from pgdyno.analysis import ratio
 from pgdyno.base.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.experiment import Experiment
 from pgdyno.flow import stream
@@ -27,13 +27,13 @@ from pgdyno.hosts.facts import HostFacts
 from pgdyno.hosts.seat import Seat
 from pgdyno.hosts.spread import SpreadOptions, require_alike
 from pgdyno.results import open_experiment, reader
-from pgdyno.results.load_record import LoadRecord
+from pgdyno.results.record import LoadRecord
 from pgdyno.workload.clock import Offset
 from tests.experiment.documents import FAKE, experiment
 from tests.support.commands import pgdyno
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
     from pgdyno.experiment import Cell
     from pgdyno.hosts.connection import Connection
     from pgdyno.hosts.seat_there import RemoteSeat
@@ -280,6 +280,6 @@ def run_of(host: str | None, block: int, arm: int) -> RunFigures:
 
 def test_only_whole_blocks_of_hosts_are_compared() -> None:
     runs = [run_of("alpha", 1, 0), run_of("alpha", 1, 1), run_of("beta", 2, 0), run_of(None, 3, 0)]
-    compared, left = analysis.paired(runs, 2)
+    compared, left = ratio.whole_blocks(runs, 2)
     assert compared == [*runs[:2], runs[3]], "a block that was made here may lack a run, as always"
-    assert left == (analysis.UnpairedRuns("beta", 2, 1, 2),)
+    assert left == (ratio.UnpairedRuns("beta", 2, 1, 2),)

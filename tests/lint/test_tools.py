@@ -43,7 +43,7 @@ def test_the_tree_keeps_the_contracts(tree: Path) -> None:
 
 
 AGAINST = {
-    "pgdyno.analysis.interval": ("pgdyno.machine.paths", "analysis and report touch no machine"),
+    "pgdyno.analysis.statistics": ("pgdyno.machine.paths", "analysis and report touch no machine"),
     "pgdyno.machine.paths": ("pgdyno.server.user", "Layers"),
     "pgdyno.base.errors": ("pgdyno.results", "Layers"),
 }

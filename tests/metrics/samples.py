@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgdyno.advise.metrics.samples import CounterHistory
-from pgdyno.analysis.counters import CounterSamples
+from pgdyno.analysis.figures import CounterSamples
 from pgdyno.results.record import Anchor
 
 SECOND_NS = 1_000_000_000

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.advise.metrics.cloudwatch import METRICS
 from pgdyno.advise.size.reading import cloudwatch as reading
-from pgdyno.analysis.volume_figures import volume_counters
+from pgdyno.analysis.figures import volume_counters
 from pgdyno.base.errors import EXIT_OK, EXIT_USAGE
 from pgdyno.cli.main import run
 from pgdyno.results import open_experiment

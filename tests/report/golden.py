@@ -20,8 +20,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.against import against
-from pgdyno.analysis.compare import Comparison, summarise
+from pgdyno.analysis.compare import Comparison, against, summarise
 from pgdyno.report import document, render, table
 from pgdyno.report.against import html as html_against
 from pgdyno.report.export import markdown, runs_csv

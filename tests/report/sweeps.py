@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.analysis.run_figures import RunFigures
+    from pgdyno.analysis.run import RunFigures
 
 VOLUMES = ("gp3", "io2bx:iops=16000")
 CLIENTS = (16, 32, 48, 64, 80, 96)

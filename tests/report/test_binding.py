@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.binding.limits import LIMITS
 from pgdyno.analysis.binding.remedy import Remedy
+from pgdyno.analysis.binding.rules import LIMITS
 from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.analysis.headline import TPS
+from pgdyno.analysis.run import TPS
 from pgdyno.report import binding, document, table
 from pgdyno.report.page import html
 from pgdyno.report.terminal import WIDTH, WIDTH_MIN

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pgdyno.analysis.against import against
-from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.analysis.difference import differences, flat
-from pgdyno.analysis.interval import unpaired_ratio
+from pgdyno.analysis.compare import Comparison, against, differences, flat, summarise
+from pgdyno.analysis.statistics import unpaired_ratio
 from pgdyno.base.errors import EXIT_USAGE, HostError
 from pgdyno.cli.main import run
 from pgdyno.report.against import html, verdict

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.events import Event
+from pgdyno.analysis.series import Event
 from pgdyno.base.text import fitted
 from pgdyno.report import figures, trust
 from pgdyno.report.figures.parts import EVENT_LANE_PX, EVENT_LETTER_PX, _in_lanes, event_rows

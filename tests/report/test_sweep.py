@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.headline import SECONDS
+from pgdyno.analysis.run import SECONDS
 from pgdyno.report import document, table
 from pgdyno.report.figures.parts import evenly
 from pgdyno.report.page import html, main_figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.statistics import Estimate
 from pgdyno.published.reproduce import words
 from pgdyno.published.reproduce.chart import LineResult, PointResult
 from pgdyno.published.reproduce.chart_svg import svg, ticks

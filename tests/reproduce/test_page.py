@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.statistics import Estimate
 from pgdyno.published.reproduce.labels import LabelBox
 from pgdyno.published.reproduce.page import write_page
 from pgdyno.published.reproduce.results import recorded_in

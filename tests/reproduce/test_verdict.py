@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.statistics import Estimate
 from pgdyno.published.reproduce.verdict import PublishedRatio, Sign, Word, judged, order_of, sign_of
 
 CAUSE = "the disks are slow"

@@ -18,13 +18,10 @@ from pgdyno.advise.size.advice import advise
 from pgdyno.advise.size.demand import demand_of
 from pgdyno.advise.size.measured import DeviceSamples, IntervalSample
 from pgdyno.advise.size.offers import measured_of, with_offers
-from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume
-from pgdyno.analysis.binding.checkpoints import Checkpoints
-from pgdyno.analysis.binding.circumstances import Circumstances
-from pgdyno.analysis.binding.device import DeviceActivity
-from pgdyno.analysis.binding.evidence import Evidence, KnownConditions, Second
-from pgdyno.analysis.binding.limits import BindingLimit
+from pgdyno.analysis.binding.device import BoughtInstance, DeviceActivity, ProvisionedVolume
+from pgdyno.analysis.binding.evidence import Checkpoints, Circumstances, Evidence, KnownConditions, Second
 from pgdyno.analysis.binding.remedy import remedy_of
+from pgdyno.analysis.binding.rules import BindingLimit
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
 from pgdyno.base.catalog import Catalog
 from pgdyno.results.record import InstanceRecord, VolumeRecord
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgdyno.advise.size.advice import Advice
-    from pgdyno.analysis.binding.limits import Limit
+    from pgdyno.analysis.binding.rules import Limit
 
 DRAWS = int(os.environ.get("PGDYNO_DRAWS", "300"))
 """Of 2,000 (`PGDYNO_DRAWS=2000`) each is as good as another; 300 take seconds."""

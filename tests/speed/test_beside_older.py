@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.analysis.interval import Estimate, ratio_interval
+from pgdyno.analysis.statistics import Estimate, ratio_interval
 from pgdyno.machine import awake
 from tools.fidelity import fio
 from tools.fidelity.cell import Job

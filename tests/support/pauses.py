@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.analysis.volume_figures import volume_counters
+from pgdyno.analysis.figures import volume_counters
 from pgdyno.report.page import html
 from pgdyno.report.terminal import table
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.events import Event
+    from pgdyno.analysis.series import Event
     from pgdyno.results import Run
 
 SETTLED_S = 0.5

@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.queries import parallel_workers, queries_of
-from pgdyno.analysis.run_figures import figures_of
+from pgdyno.analysis.run import figures_of
 from pgdyno.report import document, queries, table
 from pgdyno.report.page import html
 from pgdyno.results import open_experiment, tables

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.analysis.interval import Estimate, ratio_interval
+from pgdyno.analysis.statistics import Estimate, ratio_interval
 from pgdyno.base import catalog
 from pgdyno.cli import main as cli_main
 from pgdyno.kinds.registry import workload_of

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgdyno.base.errors import PgdynoError
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import histogram, native, native_record
 from pgdyno.workload.native_record import SECOND_NS, DriverOutput
 

@@ -15,7 +15,7 @@ from pgdyno.base.errors import EXIT_FAILURE, InputError, PgdynoError
 from pgdyno.kinds.pgbench import ScriptFile
 from pgdyno.kinds.registry import workload_of
 from pgdyno.results import RunWriter
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import histogram, native
 from pgdyno.workload.clock import now_ns
 from pgdyno.workload.process import DriverProcess

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgdyno.kinds.registry import workload_of
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import histogram, native_record
 from pgdyno.workload.native_record import SECOND_NS, ClientPhases, DriverOutput
 

@@ -13,7 +13,7 @@ from pgdyno.base.errors import HostError, PgdynoError
 from pgdyno.kinds.registry import workload_of
 from pgdyno.results import RunWriter
 from pgdyno.results.record import Account
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import histogram, pgbench
 from pgdyno.workload.clock import now_ns
 from pgdyno.workload.fill import load

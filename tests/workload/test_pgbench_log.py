@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pgdyno.base.errors import PgdynoError
 from pgdyno.results.record import Anchor
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 from pgdyno.workload import pgbench
 from pgdyno.workload.pgbench import TransactionLog
 

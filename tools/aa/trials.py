@@ -26,7 +26,7 @@ EQUAL = 20
 DIFFERENT = 3
 """Experiments of two volumes that differ."""
 CHANGE = 0.03
-"""By how much: :data:`pgdyno.analysis.resolution.DIFFERENCE_OF_INTEREST`."""
+"""By how much: :data:`pgdyno.analysis.statistics.DIFFERENCE_OF_INTEREST`."""
 
 
 @dataclass(frozen=True)

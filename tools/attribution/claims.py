@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.limits import OF_RUNS
+from pgdyno.analysis.binding.rules import OF_RUNS
 from tools.fidelity.claim import Claim
 
 if TYPE_CHECKING:

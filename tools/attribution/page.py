@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.limits import OF_RUNS, TITLES
+from pgdyno.analysis.binding.rules import OF_RUNS, TITLES
 from tools.measured import claims_table
 from tools.reference import markdown as md
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pgdyno.analysis.binding.limits import Confidence, Limit
+from pgdyno.analysis.binding.rules import Confidence, Limit
 from pgdyno.base import engine
 from tools.measured import Kept
 

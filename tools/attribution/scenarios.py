@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.analysis.binding.limits import OF_RUNS, Limit
+from pgdyno.analysis.binding.rules import OF_RUNS, Limit
 
 WARM_UP = "4s"
 DURATION = "12s"
@@ -171,7 +171,7 @@ def _client(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def _laboratory(rng: random.Random) -> dict[str, Any]:
+def _harness(rng: random.Random) -> dict[str, Any]:
     lines = "".join(f"\\set a{place} random(1, 1000000) * 3 + {place}\n" for place in range(DRIVER_LINES))
     files = [_file("computed.sql", f"{lines}SELECT abalance FROM pgbench_accounts WHERE aid = 1;\n")]
     workload = {"kind": "script", "files": files, "scale": 2, "clients": rng.choice([4, 8])}
@@ -189,5 +189,5 @@ _FAMILIES: dict[Limit, Callable[[random.Random], dict[str, Any]]] = {
     "server_cpu": _server_cpu,
     "locks": _locks,
     "client": _client,
-    "laboratory": _laboratory,
+    "harness": _harness,
 }

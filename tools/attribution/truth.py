@@ -19,7 +19,7 @@ CONTROL_MIN = 1.25
 def refuted(scenario: Scenario, arms: tuple[ArmSummary, ...]) -> str | None:
     """Why the run is not labelled as it was meant, or None. The second arm is the control, where there is one."""
     arm = arms[0]
-    if not arm.valid and scenario.truth != "laboratory":
+    if not arm.valid and scenario.truth != "harness":
         return f"the run is invalid: {arm.why_invalid[0]}"
     held, other = _held(scenario, arm)
     if held is not None and held < HELD_MIN:

@@ -14,9 +14,16 @@ from functools import partial
 import numpy as np
 
 from pgdyno.analysis.credit import CreditUse, regimes
-from pgdyno.analysis.interval import distinguishable, ratio_interval, t_interval
-from pgdyno.analysis.noise import floor_of
-from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, POWER, detectable_difference, equivalent_within
+from pgdyno.analysis.ratio import floor_of
+from pgdyno.analysis.statistics import (
+    DIFFERENCE_OF_INTEREST,
+    POWER,
+    detectable_difference,
+    distinguishable,
+    equivalent_within,
+    ratio_interval,
+    t_interval,
+)
 from pgdyno.analysis.steady import steady_state, steady_within
 from tools.calibration import series
 

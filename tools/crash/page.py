@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis import power_cuts
+from pgdyno.analysis import durability
 from pgdyno.durability.crash import known
 from pgdyno.durability.crash.examine import CHECKS
 from pgdyno.durability.crash.recovery import CUTS_1_IN, CUTS_OF_ONE
@@ -91,7 +91,7 @@ def render_crash(record: Record, judged: Sequence[Claim]) -> str:
         "crash",
         record,
         judged,
-        f"{power_cuts.in_words(cuts, failed)}." if cuts else "",
+        f"{durability.in_words(cuts, failed)}." if cuts else "",
         "## A server with everything on",
         "A row *in recovery* is of cuts that come while the server recovers from another cut, from mounting until it takes connections:"
         f" at most {CUTS_OF_ONE} of each recovery that is recorded.",

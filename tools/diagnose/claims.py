@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.limits import LIMITS
+from pgdyno.analysis.binding.rules import LIMITS
 from tools.diagnose.truth import consumer_of
 from tools.fidelity.claim import Claim
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.binding.limits import LIMITS, TITLES
-from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
+from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
+from pgdyno.analysis.binding.rules import LIMITS, TITLES
 from tools.diagnose.claims import JUDGED_MIN, WHOLE
 from tools.diagnose.truth import LEFT_MAX, consumer_of
 from tools.diagnose.views import VIEWS

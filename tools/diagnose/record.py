@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pgdyno.analysis.binding.limits import Confidence, Limit
-from pgdyno.analysis.binding.uses import What
+from pgdyno.analysis.binding.consumers import What
+from pgdyno.analysis.binding.rules import Confidence, Limit
 from pgdyno.base import engine as _engine
 from tools.attribution.record import RULES, rules_digest
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.binding.uses import What
+from pgdyno.analysis.binding.consumers import What
+from pgdyno.analysis.binding.rules import Limit
 
 FAST = "gp3:iops=16000,throughput=1000"
 """Limits that two cores do not reach."""
@@ -223,7 +223,7 @@ def _cached(rng: random.Random, number: int, older: bool, seed: int) -> Stand:
         Load("client", None, pause + READ, rng.choice([3, 8])),
         Load("client", None, None),
         Load("client", None, READ, 4, ("--rate", str(rng.choice([30, 90])))),
-        Load("laboratory", None, compute, rng.choice([2, 4]), beside="others"),
+        Load("harness", None, compute, rng.choice([2, 4]), beside="others"),
         Load("synchronous_standby", None, FEW_PAGES, rng.choice([2, 6]), beside="standby"),
         Load("connections", None, None, beside="full"),
     ]  # fmt: skip

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pgdyno.analysis.binding.limits import Limit
-    from pgdyno.analysis.binding.uses import What
+    from pgdyno.analysis.binding.consumers import What
+    from pgdyno.analysis.binding.rules import Limit
     from tools.diagnose.record import Facts, Reading
 
 HELD_MIN = 0.5
@@ -87,13 +87,13 @@ def _control(facts: Facts) -> str | None:
 def _cpu(facts: Facts) -> str | None:
     """By the kernel's account: who used the machine."""
     others = 1 - facts.idle - facts.server_cpu
-    if facts.limit not in ("server_cpu", "laboratory"):
+    if facts.limit not in ("server_cpu", "harness"):
         if 1 - facts.idle > BUSY_MIN and others > facts.server_cpu and facts.limit == "volume_latency":
             return f"other processes used {others:.0%} of the machine's CPU"
         return None
     if 1 - facts.idle < BUSY_MIN:
         return f"{facts.idle:.0%} of the machine's CPU was idle"
-    most = "server_cpu" if facts.server_cpu > others else "laboratory"
+    most = "server_cpu" if facts.server_cpu > others else "harness"
     if most != facts.limit:
         return f"the server used {facts.server_cpu:.0%} of the machine's CPU, others {others:.0%}"
     return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pgdyno.advise.diagnose.bought import Purchase, purchase_of
 from pgdyno.advise.diagnose.diagnosis import Diagnosis, begin_s, diagnose, diagnose_files
 from pgdyno.advise.diagnose.source import VolumeSource, sources_of
-from pgdyno.analysis.binding.limits import LIMITS, Limit
+from pgdyno.analysis.binding.rules import LIMITS, Limit
 from tools.diagnose.measure import IOSTAT, WATCH
 from tools.diagnose.record import Answer, Facts, Measured
 
@@ -29,7 +29,7 @@ OF_HOST = ("disk", "cpu", "memory", "volume", "volume_latency", "instance")
 OF_VOLUMES: tuple[Limit, ...] = ("volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth")
 SHOWN: dict[str, tuple[Limit, ...]] = {
     "SQL alone": ("locks", "client", "synchronous_standby", "connections"),
-    "SQL and CloudWatch": tuple(limit for limit in LIMITS if limit not in ("server_cpu", "laboratory")),
+    "SQL and CloudWatch": tuple(limit for limit in LIMITS if limit not in ("server_cpu", "harness")),
     "iostat alone": OF_VOLUMES,
     "NVMe alone": OF_VOLUMES,
 }

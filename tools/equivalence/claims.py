@@ -8,7 +8,7 @@ from tools.equivalence import record, same
 from tools.fidelity.claim import Claim
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.statistics import Estimate
     from tools.equivalence.record import Record, Result
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field
 
-from pgdyno.analysis.interval import ratio_interval
+from pgdyno.analysis.statistics import ratio_interval
 from pgdyno.base import engine
 from pgdyno.base.errors import PgdynoError
 from tools.equivalence import drivers, same, turns
@@ -23,7 +23,7 @@ from tools.equivalence.workloads import CLIENTS, Length
 from tools.measured import Kept
 
 if TYPE_CHECKING:
-    from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.statistics import Estimate
     from tools.equivalence.bench import Bench
     from tools.equivalence.workloads import Workload
 

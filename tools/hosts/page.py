@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.interval import Estimate, ratio_interval
+from pgdyno.analysis.statistics import Estimate, ratio_interval
 from tools.fidelity.claim import Claim
 from tools.hosts.record import RESULTS, ROOT
 from tools.measured import claims_table

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pgdyno.analysis.loads import LOAD_METRICS
-from pgdyno.analysis.paired import figures_by_name
+from pgdyno.analysis.ratio import figures_by_name
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.published import PublishedDocument, read_document

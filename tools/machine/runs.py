@@ -21,7 +21,7 @@ RUN_S = 2400.0
 _STARTING = {"sh", "setpriv"}
 """What a server's process is before it is one."""
 _SLOW = re.compile(
-    r"(?:replicate \d+: )?(?:\w+ )*(lateness|device|laboratory|host|steal|samples|schedule|driver): (?!.*(no counters|do not cover))"
+    r"(?:replicate \d+: )?(?:\w+ )*(lateness|device|harness|host|steal|samples|schedule|driver): (?!.*(no counters|do not cover))"
 )
 """Checks that a slow machine fails. A run that lacks counters fails the same ones, and is not slow."""
 _LEFT = (

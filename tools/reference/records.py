@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.results.load_record import LoadRecord
-from pgdyno.results.record import ExperimentRecord, RunRecord
+from pgdyno.results.record import ExperimentRecord, LoadRecord, RunRecord
 from tools.reference import markdown as md
 from tools.reference import schema
 

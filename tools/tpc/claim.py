@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgdyno.analysis.interval import ratio_interval
+from pgdyno.analysis.statistics import ratio_interval
 from tools.driver.record import compare
 from tools.equivalence import claims as equivalence
 from tools.fidelity.claim import Claim

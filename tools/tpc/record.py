@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, Field
 
-from pgdyno.analysis.interval import ratio_interval
+from pgdyno.analysis.statistics import ratio_interval
 from pgdyno.base import engine
 from tools.driver.record import Pair
 from tools.measured import Kept
@@ -17,7 +17,7 @@ from tools.measured import Kept
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgdyno.analysis.interval import Estimate
+    from pgdyno.analysis.statistics import Estimate
 
 WAL_BYTES_FEW = 20.0
 """A call that only reads writes none; what is left is the server's own."""

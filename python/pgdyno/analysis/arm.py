@@ -9,18 +9,13 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pgdyno.analysis.distribution import ScriptStatement, ValueCounts, merge
-from pgdyno.analysis.events import Event, down_s, events_of
 from pgdyno.analysis.finding import CheckResult, why_invalid
-from pgdyno.analysis.headline import Headline, headline_of
-from pgdyno.analysis.instance_figures import InstanceFigures
-from pgdyno.analysis.interval import Estimate, t_interval
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.server_figures import IoRate
-from pgdyno.analysis.unit import Unit, unit_of
-from pgdyno.analysis.volume_figures import DATA, MemberFigures, VolumeFigures, volume_attach, volume_spec
-from pgdyno.analysis.waits import Wait
 
 from ..results.record import Visibility
+from .figures import DATA, InstanceFigures, IoRate, MemberFigures, VolumeFigures, Wait, volume_attach, volume_spec
+from .run import Headline, RunFigures, Unit, headline_of, unit_of
+from .series import Event, down_s, events_of
+from .statistics import Estimate, t_interval
 
 _Name = TypeVar("_Name")
 _Figures = TypeVar("_Figures", bound="VolumeFigures | MemberFigures | InstanceFigures")

@@ -1,7 +1,8 @@
-"""Which arm of a set to take: the cheapest that meets the goal or, without one, the cheapest that is about as fast as the fastest.
+"""The arm to take of a set: the cheapest that meets the goal or, without one, the cheapest that is about as fast as the fastest.
 
-Arms that are asked for different work are not alternatives to each other. Those that differ in nothing else are one :class:`Option`,
-which is as good as in the work that it does worst.
+Arms with different work are not alternatives to each other. Arms that differ only in their work are one :class:`Option`, which is as
+good as in the work that it does worst. The steps lead from the cheapest arm to the fastest one, and to the cheapest thing beyond that
+helps: one ladder for all arms. A measured arm comes before anything that was not measured.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from functools import cached_property
 from typing import Any, Final
 
 from pgdyno.analysis.arm import ArmSummary
+from pgdyno.analysis.binding.arm import ArmBinding
+from pgdyno.analysis.binding.remedy import Remedy
 from pgdyno.analysis.factors import JOINT, Factor
-from pgdyno.analysis.headline import HEADLINES
-from pgdyno.analysis.interval import Estimate, t_interval
 from pgdyno.analysis.metric import METRICS, figure_of
 from pgdyno.analysis.ratio import gain_of
 from pgdyno.analysis.replay import replay_of
 from pgdyno.analysis.sweep import axis_of
-from pgdyno.analysis.unit import TRANSACTIONS
 
 from ..base.goal import Goal, GoalCondition
+from .binding.rules import Limit
+from .run import HEADLINES, TRANSACTIONS
+from .statistics import Estimate, t_interval
 
 NEARLY_AS_FAST: Final = 0.95
 """Ratio to the fastest from which an arm is about as fast: a twentieth is less than what another hour of the day changes."""
@@ -240,3 +243,101 @@ def _cheapest(candidates: Sequence[Option]) -> Option | None:
         return (math.inf if usd is None else usd, option.place, -arm.metric.gain(arm.headline.mean))
 
     return min(candidates, key=order, default=None)
+
+
+STEPS_MAX: Final = 6
+"""Measured steps that are named; of more the last ones."""
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One step."""
+
+    label: str
+    """The arm, or what to do beyond the measured ones, as a sentence's end."""
+    arm: int | None
+    """Index of the arm; None of what was not measured."""
+    spec: str | None
+    """The volume, or the type of the instance, to buy; None of an arm, and where nothing is bought."""
+    usd_per_month: float | None
+    value: float | None
+    """The headline that was measured; None of what was not."""
+    ratio: float | None
+    """Times as fast as the step before it; of what was not measured at most. None of the first one."""
+    limit: Limit | None
+    """What holds it back; of what was not measured the limit that is met next."""
+    remedy: Remedy | None = None
+    """Of what was not measured."""
+
+
+def steps_of(choice: BestOption, bindings: Mapping[int, ArmBinding]) -> tuple[StepResult, ...]:
+    """The steps of a set; empty without a valid arm."""
+    climbed: list[Option] = []
+    for option in sorted(choice.options, key=_price):
+        if not climbed or _is_faster(option, climbed[-1]):
+            if climbed and _price(option) == _price(climbed[-1]):
+                climbed.pop()
+            climbed.append(option)
+    climbed = climbed[-STEPS_MAX:]
+    if not climbed:
+        return ()
+    steps = [
+        _measured(option, None if not place else climbed[place - 1], bindings) for place, option in enumerate(climbed)
+    ]
+    # Where options cost alike the chosen one is as good as the fastest, and it is its limit that a reader will meet.
+    top = choice.chosen if choice.chosen is not None and _price(choice.chosen) == _price(climbed[-1]) else climbed[-1]
+    if top is not climbed[-1]:
+        steps[-1] = _measured(top, climbed[-2] if len(climbed) > 1 else None, bindings)
+    remedy = bindings[top.arm.index].remedy
+    if remedy is not None and not _is_measured(remedy, choice):
+        steps.append(
+            StepResult(
+                label=remedy.action,
+                arm=None,
+                spec=remedy.spec,
+                usd_per_month=remedy.usd_per_month,
+                value=None,
+                ratio=remedy.tps_ratio_max,
+                limit=remedy.then,
+                remedy=remedy,
+            )
+        )
+    return tuple(steps)
+
+
+def _price(option: Option) -> float:
+    return math.inf if option.usd_per_month is None else option.usd_per_month
+
+
+def _is_faster(option: Option, than: Option) -> bool:
+    """Whether it is worth a step: faster by what another arm may be slower by and still be recommended, or in time where that is late."""
+    if option.kept_up is not than.kept_up:
+        return option.kept_up
+    gain = than.gain(option)
+    return gain is not None and gain.mean < NEARLY_AS_FAST
+
+
+def _measured(option: Option, before: Option | None, bindings: Mapping[int, ArmBinding]) -> StepResult:
+    gain = None if before is None else option.gain(before)
+    verdict = bindings[option.arm.index].verdict
+    return StepResult(
+        label=option.label,
+        arm=option.arm.index,
+        spec=None,
+        usd_per_month=option.usd_per_month,
+        value=option.arm.headline.mean,
+        ratio=None if gain is None else gain.mean,
+        # A replay in its time is held back by nothing.
+        limit=None if replay_of(option.arm) is not None and option.kept_up else verdict.limit,
+    )
+
+
+def _is_measured(remedy: Remedy, choice: BestOption) -> bool:
+    """Whether what a remedy would buy is an arm of the set already."""
+    specs = {
+        volume.resolved.get("spec")
+        for option in (*choice.options, *choice.left_out)
+        for volume in option.arm.volumes.values()
+    }
+    types = {option.arm.replicates[0].figures.record.world.instance.type for option in choice.options}
+    return remedy.spec is not None and remedy.spec in specs | types

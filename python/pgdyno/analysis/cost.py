@@ -1,7 +1,7 @@
-"""What each arm costs: a month, a million transactions, the same capacity; and whether a cheaper one would do.
+"""The cost of each arm per month, per million transactions and for the same capacity; and the arms that no cheaper arm beats.
 
-Prices are the list prices of the volumes that were recorded with the run, so a report made later says the same. An
-instance, snapshots and transfer are not among them.
+Prices are the list prices of the volumes, recorded with the run, so a later report shows the same ones. They exclude the instance,
+snapshots and transfer.
 """
 
 from __future__ import annotations
@@ -10,15 +10,48 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.analysis import durability, pareto
 from pgdyno.analysis.arm import ArmSummary, Replicate
 from pgdyno.analysis.durability import Loss
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import TPS, headline_of
-from pgdyno.analysis.pareto import Block
-from pgdyno.analysis.volume_figures import DATA
 
 from ..results.record import PriceRecord
+from . import durability
+from .figures import DATA
+from .run import TPS, headline_of
+from .statistics import ratio_interval
+
+Block = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class ParetoPoint:
+    """An arm as a buyer sees it."""
+
+    index: int
+    usd_per_month: float
+    speed: Mapping[Block, float]
+    """Block -> what is wanted more of, positive: transactions per second, or one over a latency."""
+
+
+def front(offered: Sequence[ParetoPoint]) -> frozenset[int]:
+    """Indexes of the arms on the front."""
+    return frozenset(point.index for point in offered if not any(_beats(other, point) for other in offered))
+
+
+def _beats(other: ParetoPoint, point: ParetoPoint) -> bool:
+    if other.usd_per_month < point.usd_per_month:
+        return _faster(point, other) is False
+    return other.usd_per_month == point.usd_per_month and other is not point and _faster(other, point) is True
+
+
+def _faster(point: ParetoPoint, other: ParetoPoint) -> bool | None:
+    """Whether one is faster than the other beyond doubt; None where no block has a run of both."""
+    pairs = [(value, other.speed[block]) for block, value in point.speed.items() if block in other.speed]
+    if not pairs:
+        return None
+    ratio = ratio_interval(pairs)
+    return (ratio.mean if ratio.low is None else ratio.low) > 1
+
 
 HOURS_PER_MONTH = 730.0
 """As providers' own price examples count: 8,760 hours of a year by twelve."""
@@ -110,15 +143,15 @@ def _front(
     arms: Sequence[ArmSummary], factors: Sequence[Factor], speed: Callable[[Replicate], float]
 ) -> frozenset[int]:
     """The front of each load: of arms that differ in what is asked, none is an alternative to another."""
-    by_load: dict[tuple[int, ...], list[pareto.ParetoPoint]] = {}
+    by_load: dict[tuple[int, ...], list[ParetoPoint]] = {}
     for arm in arms:
         usd, values = arm.usd_per_month, _by_block(arm, speed)
         if usd is not None and values:
             load = tuple(
                 level for factor, level in zip(factors, arm.levels, strict=True) if factor.name.startswith(_LOAD)
             )
-            by_load.setdefault(load, []).append(pareto.ParetoPoint(arm.index, usd, values))
-    return frozenset(index for offered in by_load.values() for index in pareto.front(offered))
+            by_load.setdefault(load, []).append(ParetoPoint(arm.index, usd, values))
+    return frozenset(index for offered in by_load.values() for index in front(offered))
 
 
 def _by_block(arm: ArmSummary, speed: Callable[[Replicate], float]) -> dict[Block, float]:

@@ -1,4 +1,4 @@
-"""When the credits of a volume or the reserve of an instance were gone: before that and after it a run has two limits.
+"""Exhaustion of a volume's credits or an instance's reserve: before it and after it a run has two limits.
 
 A gp2 volume of 100 GiB does 3,000 IOPS while it has credits and 300 without them. A mean over both describes neither, and
 how much of each is in it depends on how long the run was. So a run is divided where credits went or came back,
@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, ProvisionedVolume
-from pgdyno.analysis.counters import CounterSamples
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.analysis.volume_figures import device_counters, of_role, volume_roles, volume_spec
 
 from ..base.specification import Rate, VolumeSpec
 from ..base.text import duration, number
 from ..results import StoredRun
+from .binding.device import AT_LIMIT, LEFT_ABOVE, ProvisionedVolume
+from .figures import CounterSamples, device_counters, of_role, volume_roles, volume_spec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,4 +1,4 @@
-"""How likely it is that an arm's data are lost within a year, from the published failure rates of its volumes.
+"""Loss of data: its probability within a year by published failure rates, and what a number of power cuts shows.
 
 A provider publishes an annual failure rate: the share of volumes that fail in a year. Volumes are taken to fail one
 independently of another. A RAID-0 needs all its members, so ``n`` of them last with the probability of one to the power
@@ -12,6 +12,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from pgdyno.analysis.arm import ArmSummary
+
+from ..results.work_record import FailedCut, PowerCutsRecord
 
 TABLESPACE = "tablespace."
 _NEEDED = ("data", "wal")
@@ -65,3 +69,72 @@ def ends_with_its_instance(by_role: Mapping[str, Mapping[str, Any]]) -> bool:
 def _any_of(rates: list[float]) -> float:
     """Probability that at least one happens. By logarithms, because 1 - (1 - 0.00001)^2 would lose its digits."""
     return -math.expm1(math.fsum(math.log1p(-rate) for rate in rates))
+
+
+def excluded(cuts: int, confidence: float = 0.95) -> float:
+    """The N of "fewer than 1 in N" after ``cuts`` cuts without a failure: at a larger share one would have failed with this
+    confidence (for 95 %, the rule of three: Hanley and Lippman-Hand, JAMA 1983).
+
+    It is of the instants and contents that were drawn from these recordings, which are not all that a device may leave.
+    """
+    return 1 / (1 - math.pow(1 - confidence, 1 / cuts))
+
+
+def shown(cuts: int, confidence: float = 0.99) -> float:
+    """The N of "a fault of 1 in N would have been seen with 99 %"."""
+    return excluded(cuts, confidence)
+
+
+def in_words(cuts: int, failures: int) -> str:
+    """The verdict in one line."""
+    if not cuts:
+        return "no cut was made"
+    if failures:
+        return f"{failures:,} of {cuts:,} power cuts left a database that lost an acknowledged commit or is damaged"
+    return (
+        f"0 of {cuts:,} power cuts lost an acknowledged commit or left damage: fewer than 1 in {excluded(cuts):,.0f} do (95 %);"
+        f" a fault of 1 in {shown(cuts):,.0f} would have been seen with 99 %"
+    )
+
+
+@dataclass(frozen=True)
+class ArmCuts:
+    """The power cuts of an arm in one reading, of all its replicates together: each has a recording of its own."""
+
+    reading: str
+    runs: tuple[PowerCutsRecord, ...]
+
+    @property
+    def cuts(self) -> int:
+        """Contents that were examined."""
+        return sum(run.cuts for run in self.runs)
+
+    @property
+    def failed(self) -> int:
+        """Those that the database did not survive."""
+        return sum(run.failed for run in self.runs)
+
+    @property
+    def by_check(self) -> dict[str, int]:
+        """Check -> cuts in which it found something."""
+        names = dict.fromkeys(name for run in self.runs for name in run.by_check)
+        return {name: sum(run.by_check.get(name, 0) for run in self.runs) for name in names}
+
+    @property
+    def first_failed(self) -> tuple[FailedCut, ...]:
+        """The first that failed, in the order of the replicates."""
+        return tuple(failed for run in self.runs for failed in run.first_failed)
+
+    @property
+    def verdict(self) -> str:
+        """In one line."""
+        return in_words(self.cuts, self.failed)
+
+
+def cuts_of(arm: ArmSummary) -> tuple[ArmCuts, ...]:
+    """The power cuts of an arm, an entry for each reading; nothing where none were asked for."""
+    runs = [replicate.figures.record.power_cuts for replicate in arm.replicates]
+    readings = dict.fromkeys(cut.reading for run in runs for cut in run)
+    return tuple(
+        ArmCuts(reading, tuple(cut for run in runs for cut in run if cut.reading == reading)) for reading in readings
+    )

@@ -1,15 +1,20 @@
-"""The factors of an experiment and what their levels are called: short names for figures and sentences.
+"""The factors of an experiment: short names of their levels, and the effect of each over all others.
 
 An experiment file names a factor by its path (``world.volume``); a record has its levels as they were written
-(``gp3:size=100GiB``), an empty one as what it means (``no wal volume``). A reader wants ``volume`` and ``gp3``.
+(``gp3:size=100GiB``), an empty one as its meaning (``no wal volume``). A reader wants ``volume`` and ``gp3``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
+
+from pgdyno.analysis.arm import ArmSummary
 
 from ..results.record import ExperimentRecord, RunRecord
+from .statistics import LEVEL, Estimate, distinguishable, stratified_ratio
 
 VOLUME = "world.volume"
 """The factor of a comparison of volumes."""
@@ -130,8 +135,6 @@ def _volume_type(name: str, level: str, having: Sequence[RunRecord]) -> str:
     role = name.removeprefix(_VOLUMES).strip('"') if name.startswith(_VOLUMES) else "data"
     if world is not None and role in world.volumes:
         return str(world.volumes[role].spec.get("type") or level)
-    if world is not None and role == "data" and world.volume:
-        return str(world.volume.get("type") or level)
     return level.partition(":")[0]
 
 
@@ -140,3 +143,119 @@ def _unique(labels: tuple[str, ...], levels: tuple[str, ...]) -> tuple[str, ...]
     return tuple(
         label if labels.count(label) == 1 else (level or label) for label, level in zip(labels, levels, strict=True)
     )
+
+
+Levels = tuple[int, ...]
+Block = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One level of a factor against its first level."""
+
+    factor: int
+    """Place of the factor in the experiment."""
+    level: int
+    estimate: Estimate | None
+    """Ratio of the headline; None when no pair of runs differs in this alone."""
+    combinations: int
+    """Combinations of the other factors that it is a mean over."""
+    within: tuple[Within, ...] = ()
+    """The effect at each level of another factor on which it was seen to depend."""
+
+    @property
+    def distinguishable(self) -> bool:
+        """Whether the interval excludes 1."""
+        return self.estimate is not None and distinguishable(self.estimate)
+
+
+@dataclass(frozen=True)
+class Within:
+    """An effect at one level of another factor."""
+
+    factor: int
+    """The other factor."""
+    level: int
+    estimate: Estimate
+
+
+def main_effects(factors: Sequence[Factor], arms: Sequence[ArmSummary]) -> tuple[Effect, ...]:
+    """The effect of every level after the first of every factor; empty for one factor, whose arms are its levels."""
+    if len(factors) < 2:
+        return ()
+    logs = _logs(arms)
+    looked = combinations(factors, 2)
+    contrasts = sum((len(number.levels) - 1) * (len(other.levels) - 1) for number, other in looked)
+    return tuple(
+        _effect(logs, factors, factor, level, contrasts)
+        for factor in range(len(factors))
+        for level in range(1, len(factors[factor].levels))
+    )
+
+
+def _effect(
+    logs: dict[Levels, dict[Block, float]], factors: Sequence[Factor], factor: int, level: int, contrasts: int
+) -> Effect:
+    strata = _strata(logs, factor, level)
+    estimate = stratified_ratio(list(strata.values())) if strata else None
+    within = tuple(
+        item
+        for other in range(len(factors))
+        if other != factor and _depends(logs, factors, factor, level, other, contrasts)
+        for item in _within(strata, other, len(factors[other].levels))
+    )
+    return Effect(factor, level, estimate, len(strata), within)
+
+
+def _logs(arms: Sequence[ArmSummary]) -> dict[Levels, dict[Block, float]]:
+    """Levels -> block -> logarithm of the headline; a run that did nothing has none."""
+    return {arm.levels: {block: math.log(value) for block, value in arm.by_block.items()} for arm in arms}
+
+
+def _strata(logs: dict[Levels, dict[Block, float]], factor: int, level: int) -> dict[Levels, list[float]]:
+    """Levels of the other factors (this one at 0) -> logarithms of the ratio in each block that has both runs."""
+    strata = {}
+    for levels, base in logs.items():
+        over = logs.get(_at(levels, factor, level), {})
+        values = [over[block] - base[block] for block in base if block in over]
+        if levels[factor] == 0 and values:
+            strata[levels] = values
+    return strata
+
+
+def _within(strata: dict[Levels, list[float]], other: int, count: int) -> Iterator[Within]:
+    for level in range(count):
+        kept = [values for levels, values in strata.items() if levels[other] == level]
+        if kept:
+            yield Within(other, level, stratified_ratio(kept))
+
+
+def _depends(
+    logs: dict[Levels, dict[Block, float]],
+    factors: Sequence[Factor],
+    factor: int,
+    level: int,
+    other: int,
+    contrasts: int,
+) -> bool:
+    """Whether the effect differs between levels of another factor beyond doubt.
+
+    Each pair of levels is asked at a level that makes one false hint in twenty experiments, however many are asked
+    (Bonferroni): a hint that comes by chance would send the reader astray.
+    """
+    for at in range(1, len(factors[other].levels)):
+        strata = []
+        for levels, base in logs.items():
+            if levels[factor] or levels[other]:
+                continue
+            corners = [logs.get(_at(_at(levels, factor, a), other, b), {}) for a, b in product((level, 0), (at, 0))]
+            both, over, under = corners[0], corners[1], corners[2]
+            shared = [block for block in base if all(block in corner for corner in corners)]
+            strata.append([both[block] - under[block] - over[block] + base[block] for block in shared])
+        if any(strata) and distinguishable(stratified_ratio(strata, 1 - (1 - LEVEL) / contrasts)):
+            return True
+    return False
+
+
+def _at(levels: Levels, place: int, level: int) -> Levels:
+    return (*levels[:place], level, *levels[place + 1 :])

@@ -1,4 +1,4 @@
-"""One finding about one run, and how serious it is."""
+"""A finding about one run, and how serious it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a run that tables have: their names, units and words, and how each is taken. This is the one list.
+"""The figures that tables have of a run: their names, units and words, and how each is taken. This is the one list.
 
 A figure that is added here stands in the page's summary, in the CSV and in the JSON of every report.
 """
@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.dilated import undilated_tps
 from pgdyno.analysis.distribution import PERCENTILES, ValueCounts, merge
-from pgdyno.analysis.headline import NEW_ORDER, NOPM, Better
-from pgdyno.analysis.interval import Estimate, t_interval
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.volume_figures import DATA, VolumeFigures
-from pgdyno.analysis.waits import CLIENT
 
 from ..results.work_record import ReplayRecord
+from .dilation import undilated_tps
+from .figures import CLIENT, DATA, VolumeFigures
+from .run import NEW_ORDER, NOPM, Better, RunFigures
+from .statistics import Estimate, t_interval
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Streams of queries: what each query took, whether all runs brought the same rows, and whether they were asked the same.
+"""Streams of queries: the time of each query, and whether all runs returned the same rows for the same queries.
 
 The unit of inference is the run, as everywhere: a query's time in a run is the geometric mean over its streams and sets, and ratios
 of arms are paired by replicate.
@@ -14,11 +14,11 @@ from typing import Any
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.server_figures import growth_of
 
 from ..results.work_record import StreamsRecord
+from .figures import growth_of
+from .run import RunFigures
+from .statistics import Estimate, ratio_interval, t_interval
 
 SHOWN = 3
 """Queries that a finding names; it says how many there are."""

@@ -1,6 +1,7 @@
-"""What a capture lacks: statements that its log or its clients had, and that the reading did not keep.
+"""Losses of a capture: statements that its log or its clients had, and that the reading did not keep.
 
-A replay sends what is in the capture. If that is not what production did, each of its figures is of another load, so the verdict is about both.
+A replay sends the statements of the capture, and a sample draws from them. If those are not production's, each figure is of another
+load, so the verdict is about both.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from pgdyno.analysis.finding import CheckResult
 
-from ..results.work_record import ReadingRecord
+from ..base.text import percent
+from ..results.work_record import ReadingRecord, SampleRecord
 
 SHARE_MOST = 0.01
 """Share of statements, or of sessions: the limit that also holds for statements which a replay leaves out."""
@@ -98,3 +100,17 @@ def findings(record: ReadingRecord) -> Iterator[CheckResult]:
 
 def _named(counted: Mapping[str, int], words: Mapping[str, str]) -> str:
     return ", ".join(f"{number:,} {words.get(reason, reason)}" for reason, number in counted.items())
+
+
+def sample_findings(record: SampleRecord) -> Iterator[CheckResult]:
+    """The checks of a sample."""
+    yield from findings(record.reading)
+    share = record.left_out / max(1, record.transactions)
+    figure = (
+        f"{record.left_out:,} of {record.transactions:,} transactions of the capture ({percent(share)}) are never drawn,"
+        " because they have a statement that cannot be sent, or not again"
+    )
+    if share > SHARE_MOST and not record.reading.accepted:
+        yield CheckResult("mixture", "invalid", f"{figure}; {ACCEPT}")
+    elif record.left_out:
+        yield CheckResult("mixture", "warn", figure)

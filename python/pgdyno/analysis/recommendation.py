@@ -1,6 +1,6 @@
-"""The one recommendation for a set of arms, in words: what to buy or use, what else would do, and what to do beyond it.
+"""The one recommendation for a set of arms, in words: the arm to buy or use, its alternatives, and the next step beyond it.
 
-Its first sentence is the answer. What follows says what cannot be told apart from it and what a dearer arm buys, then how sure that is.
+Its first sentence is the answer. Then follow the arms that cannot be told apart from it, what a dearer arm buys, and how sure that is.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pgdyno.analysis.binding.arm import ArmBinding
 from pgdyno.analysis.choice import BestOption, Option, choose, meets, shortfall
 from pgdyno.analysis.cost import ArmCost
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.interval import Estimate, distinguishable
 from pgdyno.analysis.replay import replay_of
-from pgdyno.analysis.steps import StepResult, steps_of
 from pgdyno.analysis.verdict import interval, listed
 
 from ..base.goal import Goal, GoalCondition
 from ..base.text import UNKNOWN, money, number, probability, times
+from .choice import StepResult, steps_of
+from .statistics import Estimate, distinguishable
 
 Action = Literal["buy", "use", "none"]
 MENTIONED_MAX: Final = 3
@@ -180,11 +180,11 @@ def _missed(choice: BestOption, goal: Goal) -> str:
     """That no arm meets the goal, and how far the nearest one is from it."""
     unmeasured = [c.name for c in goal.conditions if all(option.value(c) is None for option in choice.options)]
     if unmeasured:
-        return f"No recommendation: the goal asks for {listed(unmeasured)}, which these runs did not measure."
+        return f"No recommendation: the goal asks for {listed(unmeasured)}, which were not measured."
     nearest = _nearest(choice, goal)
     assert nearest is not None
     wrong = [
-        f"{c.name} is {_value(nearest, c)} where {c.written} was asked for"
+        f"{c.name} is {_value(nearest, c)} (goal: {c.written})"
         for c in goal.conditions
         if (value := nearest.value(c)) is None or not c.met_by(value.mean)
     ]
@@ -210,7 +210,7 @@ def _alone(only: Option, arms: Sequence[ArmSummary]) -> tuple[str, str]:
             "",
         )
     lead = f"{only.label} {does(only).removeprefix('it ')}{_for(only)}."
-    return lead, 'Nothing was compared with it: name a second arm, or a goal such as --goal "p99<=20ms".'
+    return lead, 'There is nothing to compare it with: name a second arm, or a goal such as --goal "p99<=20ms".'
 
 
 def _met(option: Option | None, goal: Goal | None) -> tuple[Met, ...]:
@@ -263,7 +263,7 @@ def _kept_up(option: Option) -> str:
     late_s = _late_s(option)
     if option.kept_up:
         return "it kept up with the captured load"
-    return f"it fell behind: it ended {number(late_s)} s after its {number(_due_s(option))} s"
+    return f"it fell behind: it took {number(late_s)} s longer than the {number(_due_s(option))} s that were due"
 
 
 def _late_s(option: Option) -> float:
@@ -316,7 +316,7 @@ def _unpriced(choice: BestOption, chosen: Option) -> list[str]:
     if not choice.purchase or not lacking:
         return []
     if chosen.usd_per_month is None:
-        return ["Its price is not known, so this is the fastest and not the cheapest."]
+        return ["Its price is not known, so this is the fastest arm, not the cheapest."]
     return [f"The price of {listed(lacking[:MENTIONED_MAX])} is not known."]
 
 
@@ -334,7 +334,7 @@ def _alike(choice: BestOption, chosen: Option, alike: Sequence[Option], costs: M
         if _is_dearer(option, chosen):
             text += f"; what {money(_more(option, chosen))} more buys is {_bought(option, chosen, costs)}"
         elif _is_dearer(chosen, option):
-            text += "; more runs would tell whether that one is fast enough"
+            text += "; more runs would show whether that one is fast enough"
         results.append(f"{text}.")
     return results
 
@@ -344,14 +344,14 @@ def _bought(option: Option, chosen: Option, costs: Mapping[int, ArmCost]) -> str
     here, there = costs[chosen.arm.index], costs[option.arm.index]
     gains = []
     if here.ends_with_its_instance and not there.ends_with_its_instance:
-        gains.append("data that outlast the instance")
+        gains.append("data that survive the instance")
     loss, other = here.loss_per_year, there.loss_per_year
     if loss is not None and other is not None and loss.high > LOSS_LESS * other.high:
         gains.append(f"durability ({_loss(there)} lost within a year instead of {_loss(here)})")
     p99, sooner = chosen.p99_ms, option.p99_ms
     if p99 and sooner and p99 > SOONER * sooner:
         gains.append(f"a p99 of {number(sooner)} ms instead of {number(p99)} ms")
-    return listed(gains) or "nothing that was measured"
+    return listed(gains) or "no measured advantage"
 
 
 def _loss(cost: ArmCost) -> str:
@@ -397,25 +397,25 @@ def _sooner(choice: BestOption, chosen: Option, alike: Sequence[Option], goal: G
     if p99 <= SOONER * soonest:
         return []
     return [
-        f'{_at(option)} answers sooner, with a p99 of {number(soonest)} ms: say what is needed, as --goal "p99<=20ms".'
+        f'{_at(option)} has a lower p99, {number(soonest)} ms: set a goal if you need that, such as --goal "p99<=20ms".'
     ]
 
 
 def _doubts(choice: BestOption, chosen: Option, goal: Goal | None) -> list[str]:
     """What makes the answer less sure: single runs, and a goal that lies inside of an interval."""
     if chosen.arm.headline.n == 1 and len(choice.options) > 1:
-        return ["Each arm was run once, so no figure has an interval: repeat it with -n 3."]
+        return ["Each arm ran once, so no figure has an interval: use -n 3."]
     doubts = []
     for condition in () if goal is None else goal.conditions:
         value = chosen.value(condition)
         if value is None or condition.name == "price" or _is_sure(condition, value):
             continue
         if value.low is None or value.high is None:
-            doubts.append(f"Its {condition.name} is of a single run: repeat it with -n 3.")
+            doubts.append(f"Its {condition.name} comes from a single run: use -n 3.")
         else:
             ends = f"{number(max(0.0, value.low))} to {number(value.high)}"
             doubts.append(
-                f"The 95 % interval of its {condition.name} ({ends}) reaches past the goal: more runs would tell."
+                f"The 95% CI of its {condition.name} ({ends}) extends past the goal: make more runs to be sure."
             )
     return doubts
 

@@ -1,4 +1,4 @@
-"""Whether a run came to a steady state, from when on, and how sure its mean is: from its seconds alone.
+"""The steady state of a run: whether it came to one, from when on, and how sure its mean is, from its seconds alone.
 
 Three answers are possible. *Steady*: from some second on the transactions per second scatter around one level, whose
 interval is given. *Not steady*: they kept changing, and a mean would describe no time of the run. *Too short*: this
@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno.analysis.credit import Regime
 from pgdyno.analysis.finding import CheckResult
-from pgdyno.analysis.interval import t_quantile
 from pgdyno.analysis.series import checkpoint_starts
-from pgdyno.analysis.series_mean import FREQUENCIES, SeriesMean, series_mean
 
 from ..base.text import number, percent
 from ..results import StoredRun
+from .statistics import FREQUENCIES, SeriesMean, series_mean, t_quantile
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,20 +1,100 @@
-"""What a sweep sweeps: the factors whose levels are numbers, as axes, and the arms along them.
+"""Sweeps: the factors whose levels are numbers, as axes, the arms along them, and the scalability law fitted to the clients.
 
 A factor is an axis when its levels are numbers (``16``, ``512MiB``, ``30s``) and at least three. The clients come first, because
-what a server does under more of them is what a sweep is mostly about.
+most sweeps are about a server under more of them.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import TPS, Headline
-from pgdyno.analysis.scaling import Scaling, fit
+
+from .run import TPS, Headline
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+SCALING_LEVELS_MIN = 4
+"""Three constants go through any three points; a fourth shows whether the law describes anything."""
+DEVIATION_MAX = 0.15
+"""Where runs lie further from the curve than this (root mean square, relative), the law is not what they follow: the constants
+would be names for noise."""
+_STARTS = ((0.01, 1e-6), (0.1, 1e-4), (0.5, 1e-3), (0.95, 1e-2))
+"""(contention, coherence) to search from: from nearly linear to nearly saturated."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A fitted law."""
+
+    rate_tps: float
+    """Transactions per second of one client by itself."""
+    contention: float
+    """0 to 1."""
+    coherence: float
+    deviation: float
+    """How far runs lie from the curve: root mean square of the difference of logarithms."""
+    clients: tuple[float, float]
+    """The range that it was fitted to."""
+
+    def tps(self, clients: float) -> float:
+        """What the law predicts for this number of clients."""
+        waiting = 1 + self.contention * (clients - 1) + self.coherence * clients * (clients - 1)
+        return self.rate_tps * clients / waiting
+
+    @property
+    def follows(self) -> bool:
+        """Whether runs lie on the curve closely enough to speak of its constants."""
+        return self.deviation <= DEVIATION_MAX
+
+    @property
+    def peak_clients(self) -> float | None:
+        """Clients beyond which more of them do less; None where the curve never falls."""
+        if self.coherence <= 1e-12:
+            return None
+        return max(1.0, math.sqrt(max(0.0, 1 - self.contention) / self.coherence))
+
+
+def fit(points: Sequence[tuple[float, float]]) -> Scaling | None:
+    """The law through (clients, TPS), by least squares of the logarithms: each point counts by its relative error.
+
+    None for fewer than four numbers of clients.
+    """
+    import numpy as np
+    from scipy.optimize import least_squares
+
+    known = [(clients, tps) for clients, tps in points if clients > 0 and tps > 0]
+    if len({clients for clients, _ in known}) < SCALING_LEVELS_MIN:
+        return None
+    n = np.array([clients for clients, _ in known])
+    logs = np.log([tps for _, tps in known])
+
+    def residuals(constants: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        rate, contention, coherence = constants
+        residuals: np.ndarray[Any, Any] = (
+            rate + np.log(n) - np.log(1 + contention * (n - 1) + coherence * n * (n - 1)) - logs
+        )
+        return residuals
+
+    limits = ([-np.inf, 0.0, 0.0], [np.inf, 1.0, 1.0])
+    tried = []
+    for contention, coherence in _STARTS:
+        # The rate that fits the first point, if these were the other two.
+        rate = float(-residuals(np.array([0.0, contention, coherence]))[0])
+        tried.append(least_squares(residuals, [rate, contention, coherence], bounds=limits, x_scale="jac"))
+    best = min(tried, key=lambda item: float(item.cost))
+    rate, contention, coherence = (float(value) for value in best.x)
+    deviation = math.sqrt(2 * float(best.cost) / len(known))
+    return Scaling(math.exp(rate), contention, coherence, deviation, (float(n.min()), float(n.max())))
+
 
 CLIENTS = "workload.clients"
 LEVELS_MIN = 3

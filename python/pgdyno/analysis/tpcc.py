@@ -1,4 +1,4 @@
-"""What runs of transactions derived from TPC-C came to: by the clients' count, by the server's, and whether the mix was the mix."""
+"""Runs of transactions derived from TPC-C: the clients' count, the server's count, and the mix."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.headline import NEW_ORDER, NOPM
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.server_figures import growth_of
+
+from .figures import growth_of
+from .run import NEW_ORDER, NOPM, RunFigures
 
 PACED_MAX: Final = 12.86
 """New-Orders a minute and warehouse that ten users with the specification's keying and think times reach at most (TPC-C 5.11,

@@ -1,4 +1,4 @@
-"""How far a run can be trusted: the instrument judged by its own record.
+"""Trust in a run: every check of the instrument, by the run's own record.
 
 Each check gives a finding with its figure: ``ok``, ``warn`` (read the numbers with it in mind), ``invalid`` (the
 numbers describe this machine or pgdyno, not the volume) or ``unknown`` (the run did not record it). The
@@ -7,37 +7,86 @@ thresholds are the constants below, each with its reason.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis import sampled
-from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.credit import credit_findings
-from pgdyno.analysis.degraded import degraded
-from pgdyno.analysis.dilated import dilated
-from pgdyno.analysis.distance import distance
-from pgdyno.analysis.driven import driven
-from pgdyno.analysis.events import events_of
 from pgdyno.analysis.finding import CheckResult, Level, graded, why_invalid
-from pgdyno.analysis.on_time import of, on_time
 from pgdyno.analysis.queries import parallel_workers
 from pgdyno.analysis.replay import replayed
-from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures, figures_of
 from pgdyno.analysis.steady import steadiness
-from pgdyno.analysis.unit import unit_of
-from pgdyno.analysis.volume_figures import DATA, of_role, volume_counters
 
 from ..base.errors import InputError
-from ..base.text import percent
+from ..base.text import number, percent
 from ..results import StoredRun
+from ..results import query as sql_over_runs
+from ..results.names import results_root
+from . import reading
+from .binding.evidence import is_watched
+from .dilation import dilated
+from .figures import DATA, CounterSamples, of_role, volume_counters, volume_spec
+from .instrument import driven, of, on_time
+from .run import HARNESS_ROLES, RunFigures, figures_of, unit_of
+from .series import events_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LABORATORY_SHARE_WARN = 0.25
+
+RELAY_BUSY_INVALID = 0.90
+"""One thread relays everything: when it computes nine tenths of the time, messages queue for it."""
+LONGER_WARN = 0.10
+"""A round trip that is a tenth longer than asked, for half of the messages, is another distance."""
+_DIRECTIONS = ("to_server", "to_client")
+
+
+def distance(run: RunFigures) -> Iterator[CheckResult]:
+    """What the relay added to its own delay, and whether it kept up. Nothing for a client without a distance."""
+    client = run.record.client
+    if not client.rtt_ms:
+        return
+    known = client.relay.get("rtt_ns") and all(direction in client.relay for direction in _DIRECTIONS)
+    share = run.cpu_share.get("relay")
+    if not known or share is None:
+        yield CheckResult("client's distance", "unknown", "the relay's lateness or its CPU was not recorded")
+        return
+    busy = share * run.record.world.host.cores
+    longer = sum(client.relay[direction]["late_ns_p50"] for direction in _DIRECTIONS) / client.relay["rtt_ns"]
+    level: Level = "invalid" if busy >= RELAY_BUSY_INVALID else "warn" if longer > LONGER_WARN else "ok"
+    figure = (
+        f"{client.rtt_ms:g} ms, by the relay's own clock {percent(longer)} more for half of the messages;"
+        f" its thread computed {percent(busy)} of the time"
+    )
+    yield CheckResult("client's distance", level, figure)
+
+
+def degraded(run: RunFigures) -> Iterator[CheckResult]:
+    """For each volume that may be degraded, how long it was while measuring; nothing of any other."""
+    measure = run.record.measure
+    for role in run.volumes:
+        result = volume_spec(run.run, role).get("degradation")
+        if result is None:
+            continue
+        counters = CounterSamples.of(of_role(run.run.table("probe/volume"), role))
+        spent_ns = counters.delta("degraded_ns", measure.begin_ns, measure.end_ns)
+        of = f" of {number((measure.end_ns - measure.begin_ns) / 1e9)} s"
+        spent = "it was not recorded how long" if spent_ns is None else f"for {number(spent_ns / 1e9)}{of}"
+        (shortest, longest), (least, most) = result["lasts_s"], result["left_percent"]
+        whose = "its provider leaves open" if result["promised"] else "was asked for"
+        yield CheckResult(
+            "degraded",
+            "warn",
+            f"the {role} volume had a part of its limits on purpose, {spent}: {number(result['of_time_percent'])} % of the time"
+            f" {whose}; {shortest} to {longest} s at a time with {number(least)} to {number(most)} % left are a hypothesis",
+        )
+
+
+HARNESS_SHARE_WARN = 0.25
 """A quarter of the machine taken by the measurement is CPU that a server on a real volume would have had."""
-LABORATORY_SHARE_INVALID = 0.60
+HARNESS_SHARE_INVALID = 0.60
 """Above this the server had the smaller part of the machine. It is allowed while a tenth of the machine stayed idle
 (:data:`IDLE_SHARE_SPARE`): then nothing waited long for CPU."""
 IDLE_SHARE_SPARE = 0.10
@@ -75,14 +124,14 @@ def findings(run: RunFigures) -> list[CheckResult]:
         *_row_locks(run),
         *parallel_workers(run),
         *replayed(run),
-        *(() if run.record.sample is None else sampled.findings(run.record.sample)),
+        *(() if run.record.sample is None else reading.sample_findings(run.record.sample)),
         *_steadiness(run),
         *credit_findings(run.credit, run.work_per_s, unit_of(run.record).per_second),
         *degraded(run),
         *(finding for volume in run.volumes.values() for finding in on_time(run, volume)),
         *driven(run),
         *distance(run),
-        _laboratory(run),
+        _harness(run),
         _host(run),
         _steal(run),
         *(finding for role in run.volumes for finding in _samples(run, role)),
@@ -168,16 +217,16 @@ def _row_locks(run: RunFigures) -> Iterator[CheckResult]:
     yield CheckResult("row locks", "warn" if clients > warehouses else "ok", figure)
 
 
-def _laboratory(run: RunFigures) -> CheckResult:
-    share = run.laboratory_share
+def _harness(run: RunFigures) -> CheckResult:
+    share = run.harness_share
     if share is None:
         return CheckResult("test harness", "unknown", "its CPU was not recorded")
-    parts = ", ".join(f"{role} {percent(run.cpu_share[role])}" for role in LABORATORY_ROLES if role in run.cpu_share)
+    parts = ", ".join(f"{role} {percent(run.cpu_share[role])}" for role in HARNESS_ROLES if role in run.cpu_share)
     figure = f"{percent(share)} of the machine's CPU ({parts})"
     idle = run.cpu_share.get("host_idle", 0.0)
-    if share > LABORATORY_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
+    if share > HARNESS_SHARE_INVALID and idle < IDLE_SHARE_SPARE:
         return CheckResult("test harness", "invalid", f"{figure}, with {percent(idle)} idle")
-    return CheckResult("test harness", "warn" if share > LABORATORY_SHARE_WARN else "ok", figure)
+    return CheckResult("test harness", "warn" if share > HARNESS_SHARE_WARN else "ok", figure)
 
 
 def _host(run: RunFigures) -> CheckResult:
@@ -255,7 +304,7 @@ def _probes(run: RunFigures) -> Iterator[CheckResult]:
         if due == 0 or seconds <= 0:
             continue
         lost = (row["lost_samples"] or 0) / due
-        # The host's probe is a process whose CPU `_laboratory` has counted.
+        # The host's probe is a process whose CPU `_harness` has counted.
         used = [row[name] for name in ("client_cpu_ns", "server_cpu_ns") if row[name] is not None]
         cost = f", {percent(sum(used) / 1e9 / seconds)} of a core" if used else ""
         level: Level = "warn" if lost > LOST_SAMPLES_WARN else "ok"
@@ -304,3 +353,16 @@ def _instance(run: RunFigures) -> Iterator[CheckResult]:
         stands = "" if run.record.world.dilation == 1 else f" that stand for {cores * run.record.world.dilation}"
         figure = f"storage only: {name}{has} this host {cores} cores{stands}, so what the CPU bounds is the host's"
         yield CheckResult("instance", "unknown", figure)
+
+
+def query(sql: str, results: str | Path | None = None) -> list[dict[str, Any]]:
+    """Rows of one SELECT over the finished runs, each a dictionary by column: what ``pgdyno query`` prints.
+
+    ``results`` is the folder, by default that of the command. What cannot be read is left out with a warning. :class:`pgdyno.base.errors.InputError`
+    for bad SQL, for anything but one SELECT, and when there are no runs.
+    """
+    unreadable: dict[Path, str] = {}
+    result = sql_over_runs.query(results_root(None if results is None else Path(results)), sql, judge, unreadable)
+    for path, why in unreadable.items():
+        warnings.warn(f"omitted, because it cannot be read: {path}: {why}", stacklevel=2)
+    return result.dictionaries()

@@ -1,4 +1,4 @@
-"""Numbers in the words of a verdict. What could not be told apart is called so; a single run tells nothing apart and says that."""
+"""The sentences of a verdict. Arms that could not be told apart are called so; single runs tell nothing apart, and the sentence says that."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import Final
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.effects import Effect
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import Headline
-from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.replay import replay_of
 from pgdyno.analysis.sweep import Sweep
 
 from ..base.text import TOO_FEW, money, number, percent, ratio_interval, times
+from .factors import Effect
+from .run import Headline
+from .statistics import Estimate
 
-NO_INTERVAL: Final = "A single run has no interval: -n 3 gives one."
+NO_INTERVAL: Final = "Use -n 3 for a confidence interval."
 SENTENCES_MAX = 4
 """More arms than this after the first are counted instead of listed: fifteen sentences are too many to read."""
 PAIRED_SENTENCES_MAX = 3
@@ -52,7 +52,7 @@ def of_replays(arms: Sequence[ArmSummary]) -> str:
     if in_time:
         words.append(f"{listed(in_time)} kept up with the captured load")
     words += [
-        f"{arm.label} fell behind: it ended {number(replay.late_s.mean)} s after its {number(replay.runs[0].due_s)} s"
+        f"{arm.label} fell behind: it took {number(replay.late_s.mean)} s longer than the {number(replay.runs[0].due_s)} s that were due"
         for arm, replay in late
     ]
     return f"{'; '.join(words)}. " if words else ""
@@ -99,7 +99,7 @@ def of_effects(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: S
     if same:
         pairs = ", ".join(" and ".join(sides(factors, effect)) for effect in same)
         sentences.append(f"Not distinguishable: {pairs}.")
-    return " ".join(sentences) or "No verdict: no two runs differ in one factor alone."
+    return " ".join(sentences) or "No verdict: no two runs differ in only one factor."
 
 
 def of_sweep(arms: Sequence[ArmSummary], factors: Sequence[Factor], effects: Sequence[Effect], sweep: Sweep) -> str:
@@ -125,7 +125,7 @@ def _invalid(arms: Sequence[ArmSummary]) -> str | None:
         return None
     some = "all arms are" if len(invalid) == len(arms) else f"{len(invalid)} of the {len(arms)} arms are"
     names = f"{invalid[0]} is" if len(invalid) == 1 else some
-    return f"No verdict: {names} invalid, and every factor's effect rests on all arms."
+    return f"No verdict: {names} invalid, and each factor's effect needs all arms."
 
 
 def effect_sentence(factors: Sequence[Factor], effect: Effect, metric: Headline) -> str:
@@ -149,11 +149,11 @@ def distance(estimate: Estimate | None) -> float:
 
 
 def interval(estimate: Estimate) -> str:
-    """``95 % interval 2.9 to 3.1``, or that there is none."""
+    """``95% CI 2.9 to 3.1``, or that there is none."""
     if estimate.low is None or estimate.high is None:
-        return "a single run, which has no interval"
+        return "a single run, so no interval"
     ends = ratio_interval(estimate.low, estimate.high)
-    return "too few runs for an interval" if ends == TOO_FEW else f"95 % interval {ends}"
+    return "too few runs for an interval" if ends == TOO_FEW else f"95% CI {ends}"
 
 
 def _counted(by_index: dict[int, ArmSummary], ratios: Sequence[Ratio]) -> str:
@@ -208,7 +208,7 @@ def _against(arm: ArmSummary, base: ArmSummary, ratio: Ratio) -> str:
         names = " and ".join(invalid)
         return f"No verdict on {arm.label} against {base.label}: {names} {'are' if len(invalid) > 1 else 'is'} invalid."
     if ratio.estimate is None:
-        return f"No verdict on {arm.label} against {base.label}: no block has a run of both that did anything."
+        return f"No verdict on {arm.label} against {base.label}: no block has a run of both with a result."
     estimate = ratio.estimate
     if estimate.mean < FAR_APART:
         arm, base, estimate = base, arm, inverse(estimate)
@@ -240,10 +240,10 @@ def _ruled_out(ratio: Ratio) -> str:
 
 
 def _price(arm: ArmSummary) -> str:
-    return "" if arm.usd_per_month is None else f" at {money(arm.usd_per_month)} a month"
+    return "" if arm.usd_per_month is None else f" for {money(arm.usd_per_month)} a month"
 
 
 def _prices(arm: ArmSummary, base: ArmSummary) -> str:
     if arm.usd_per_month is None or base.usd_per_month is None:
         return ""
-    return f" at {money(arm.usd_per_month)} against {money(base.usd_per_month)} a month"
+    return f" for {money(arm.usd_per_month)} instead of {money(base.usd_per_month)} a month"

@@ -1,6 +1,6 @@
-"""How long a volume that was made from a snapshot is slower than a warm one, in transactions.
+"""Transactions until a volume made from a snapshot is as fast as a warm one.
 
-A figure for reading and not for verdicts: it is of the seconds of a run, so it has one value for each replicate, and all are shown.
+For reading and not for verdicts: it comes from the seconds of a run, so it has one value for each replicate, and all are shown.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import TPS
 from pgdyno.analysis.series import series_of
 
 from ..base.specification import without_init
+from .run import TPS
 
 SHARE = 0.9
 """Within 10 % of warm: less than that is the noise of seconds."""

@@ -209,3 +209,12 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,), gap: st
         ).rstrip()
         for row in rows
     ]
+
+
+def cpus_of(text: str) -> set[int]:
+    """The CPUs of a list in the kernel's notation: ``0-2,5``."""
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return cpus

@@ -324,7 +324,7 @@ def _print_keys(keys: Mapping[str, Any]) -> None:
 
 def _print_likeness(record: LikenessRecord) -> None:
     """How many statements did production's work, and which did other work."""
-    from pgdyno.analysis.likeness import unlike
+    from ..analysis.replay import unlike
 
     beyond = unlike(record)
     click.echo(

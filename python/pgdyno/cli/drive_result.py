@@ -97,10 +97,10 @@ class DriveResult:
 
 def of(spec: Clients, output: DriverOutput, *, interrupted: bool = False) -> DriveResult:
     """The result of what the driver said."""
-    from pgdyno.analysis import driven
+    from pgdyno.analysis import instrument
     from pgdyno.workload.native_record import SECOND_NS, driver_record, ending
 
-    from ..results.subject_clock import SubjectClock
+    from ..results.tables import SubjectClock
 
     summary = output.summary
     assert summary is not None
@@ -108,8 +108,8 @@ def of(spec: Clients, output: DriverOutput, *, interrupted: bool = False) -> Dri
     driver = driver_record(spec, output, SubjectClock())
     scripts = summary["scripts"]
     whole = _part({"name": "all", **summary, **_joined(scripts)}, None, seconds)
-    threads = driven.cores_of(spec.threads, None, len(os.sched_getaffinity(0)))
-    busy = driven.busy(driver, threads)
+    threads = instrument.cores_of(spec.threads, None, len(os.sched_getaffinity(0)))
+    busy = instrument.busy(driver, threads)
     settled = whole.succeeded + whole.rolled_back + whole.failed + whole.skipped - (driver.backlog or 0)
     return DriveResult(
         spec=spec,
@@ -131,8 +131,8 @@ def of(spec: Clients, output: DriverOutput, *, interrupted: bool = False) -> Dri
             *_outcome(whole, spec.clients, output),
             *_of_capture(spec, output, whole),
             *([busy] if busy is not None else []),
-            *driven.on_schedule(driver, whole.service_ms["p50"] or 0.0),
-            *driven.backlog(driver, settled),
+            *instrument.on_schedule(driver, whole.service_ms["p50"] or 0.0),
+            *instrument.backlog(driver, settled),
         ),
         interrupted=interrupted,
         ended_by=ending(output),
@@ -163,7 +163,6 @@ def _outcome(whole: ScriptPart, clients: int, output: DriverOutput) -> Iterator[
 
 def _of_capture(spec: Clients, output: DriverOutput, whole: ScriptPart) -> Iterator[CheckResult]:
     """Whether transactions of a capture did what they had done in production: as for an experiment of kind `sample`."""
-    from pgdyno.analysis import sampled
     from pgdyno.analysis.finding import CheckResult, graded
     from pgdyno.analysis.validity import FAILED_SHARE_INVALID
     from pgdyno.workload.native_record import account_total
@@ -183,7 +182,7 @@ def _of_capture(spec: Clients, output: DriverOutput, whole: ScriptPart) -> Itera
     keys = keys_given(inputs, total.succeeded + total.rolled_back + total.failed)
     if not keys.ok:
         yield CheckResult("keys", "invalid", keys.detail)
-    yield from sampled.findings(spec.drawn_from(inputs))
+    yield from reading.sample_findings(spec.drawn_from(inputs))
 
 
 def show(result: DriveResult, as_json: bool) -> None:

@@ -29,13 +29,13 @@ def execute_and_show(
     be used, unless ``keep_invalid``. ``goal`` goes before the one of the experiment.
     """
     from pgdyno.analysis.compare import summarise
-    from pgdyno.analysis.power_cuts import cuts_of
     from pgdyno.cli.progress import Display
     from pgdyno.flow.listener import Listener
     from pgdyno.flow.run import execute
     from pgdyno.flow.schedule import allowance
     from pgdyno.report import document, print_table, write_report
 
+    from ..analysis.durability import cuts_of
     from ..base.errors import EXIT_INVALID, CutFailed, RunInvalid
     from ..results import results_root
 

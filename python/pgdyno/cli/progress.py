@@ -99,8 +99,7 @@ class Display(_ProgressBar):
 
     def finished(self, cell: Cell, path: Path) -> None:
         """Show what a run came to."""
-        from pgdyno.analysis.headline import headline_of
-
+        from ..analysis.run import headline_of
         from ..results import open_run
 
         self._done_cells += 1

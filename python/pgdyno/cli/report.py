@@ -101,8 +101,9 @@ def command(
 def _sum_up(directories: list[Path]) -> None:
     """Print what different experiments say of the same arms."""
     from pgdyno.analysis.compare import summarise
-    from pgdyno.analysis.several import several
     from pgdyno.report.several import lines
+
+    from ..analysis.compare import several
 
     for line in lines(several([summarise(directory) for directory in directories])):
         click.echo(line)
@@ -110,8 +111,9 @@ def _sum_up(directories: list[Path]) -> None:
 
 def _against(comparison: Comparison, other: Comparison, output: Path) -> None:
     """Write the page of two results, and say what it found."""
-    from pgdyno.analysis.against import against
     from pgdyno.report.against import verdict, write_against
+
+    from ..analysis.compare import against
 
     result = against(comparison, other)
     click.echo(verdict(result))

@@ -62,7 +62,7 @@ def _print_json(root: Path, experiments: list[StoredExperiment], unreadable: dic
 
 
 def _document(experiment: StoredExperiment) -> dict[str, Any]:
-    from pgdyno.analysis.headline import headline_of
+    from ..analysis.run import headline_of
 
     record = experiment.record
     verdicts = _verdicts(experiment)
@@ -99,7 +99,7 @@ def _document(experiment: StoredExperiment) -> dict[str, Any]:
 
 
 def _print_experiment(experiment: StoredExperiment) -> None:
-    from pgdyno.analysis.headline import headline_of
+    from ..analysis.run import headline_of
 
     record = experiment.record
     wanted = len(experiment.runs) + _missing(experiment)

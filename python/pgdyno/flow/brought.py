@@ -10,8 +10,7 @@ from pgdyno.flow.stream import Frame
 from pgdyno.hosts.connection import DriverHost
 
 from ..base.errors import HostError, PgdynoError
-from ..results.load_record import LoadRecord
-from ..results.record import ExperimentRecord, RunRecord
+from ..results.record import ExperimentRecord, LoadRecord, RunRecord
 from ..results.writer import DirectoryWriter, LoadWriter, RunWriter
 
 Came = dict[str, tuple[int, str | None]]

@@ -15,7 +15,7 @@ from pgdyno.world.subject import Stopwatch
 from .. import results as store
 from ..advise.size.offers import of_run
 from ..results import record, tables
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 from ..results.writer import RunWriter
 from ..workload.fill import Progress
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgdyno.analysis.difference import Difference, differences, flat, same_order
 from pgdyno.experiment import Experiment
 from pgdyno.experiment.origin import Origin, dotted
 from pgdyno.flow.schedule import Allowance
 from pgdyno.world import World
 
+from ..analysis.compare import Difference, differences, flat, same_order
 from ..base.errors import HostError, InputError
 from ..results import open_experiment
 

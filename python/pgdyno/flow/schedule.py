@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from pgdyno.analysis import allocation
-from pgdyno.analysis.allocation import Group, Scatter
-from pgdyno.analysis.headline import headline_of
 from pgdyno.experiment import Cell, Experiment
 
+from ..analysis import statistics
+from ..analysis.run import headline_of
+from ..analysis.statistics import Group, Scatter
 from ..results import open_experiment
 from ..results.record import RunRecord
 
@@ -74,7 +74,7 @@ def further(
         there = {record.position for record in records}
         lacking = [cell for cell in cells if cell.position not in there]
         scatter = scatter_of(record for record in records if record.block < cells[0].block)
-        wanted = _fitting(allocation.chosen(scatter, _groups(experiment)), lacking, scatter, left_s(), estimate)
+        wanted = _fitting(statistics.chosen(scatter, _groups(experiment)), lacking, scatter, left_s(), estimate)
         if not wanted:
             return
         for cell in lacking:
@@ -93,14 +93,14 @@ def scatter_of(records: Iterable[RunRecord]) -> dict[int, Scatter]:
         logs.setdefault(record.arm_index, []).extend([math.log(value)] if value > 0 else [])
         seconds.setdefault(record.arm_index, []).append(seconds_of(record))
     return {
-        arm: allocation.Scatter(tuple(values), math.fsum(seconds[arm]) / len(seconds[arm]), len(seconds[arm]))
+        arm: statistics.Scatter(tuple(values), math.fsum(seconds[arm]) / len(seconds[arm]), len(seconds[arm]))
         for arm, values in logs.items()
     }
 
 
 def _groups(experiment: Experiment) -> list[Group]:
     alone = len(experiment.factors) < 2 or experiment.file.design == "one-at-a-time"
-    return allocation.groups_of([tuple(arm.levels.values()) for arm in experiment.arms], alone)
+    return statistics.groups_of([tuple(arm.levels.values()) for arm in experiment.arms], alone)
 
 
 def _fitting(

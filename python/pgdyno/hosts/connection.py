@@ -19,7 +19,7 @@ from pgdyno.hosts.seat_there import RemoteSeat, lost
 
 from ..base import engine as _engine
 from ..base.errors import HostError, InputError
-from ..results.host_record import DriverHostRecord
+from ..results.record import DriverHostRecord
 
 HTTP_REMEDY = "start it with `pgdyno hosts`, which has no HTTP: those routes ask for no certificate (distributed#6407)"
 SAME_REMEDY = "install the same pgdyno on all hosts"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pgdyno.analysis.driven import BEGIN_MS_INVALID
 from pgdyno.hosts import facts, file
 from pgdyno.hosts.connection import HTTP_REMEDY, SAME_REMEDY, Connection
 from pgdyno.hosts.facts import HostFacts
 from pgdyno.hosts.seat_there import RemoteSeat
 from pgdyno.workload.clock import Offset
 
+from ..analysis.instrument import BEGIN_MS_INVALID
 from ..base.errors import PgdynoError
 from ..machine.doctor import STEAL_WARN_SHARE, HostCheck
 

@@ -9,12 +9,12 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.loader.format import UNSPLITTABLE
 
 from ..base import endpoint, session
 from ..base.endpoint import Endpoint
 from ..base.errors import HostError, InputError, PgdynoError
+from ..base.text import cpus_of
 from ..server import remote
 from ..server.binaries import VERSION_MIN
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 from ..results.writer import DirectoryWriter
 
 if TYPE_CHECKING:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pgdyno.analysis.against import Against, Pair
-from pgdyno.analysis.difference import Difference
-from pgdyno.analysis.headline import Headline
 from pgdyno.analysis.verdict import interval as extent_of
 from pgdyno.report import figures
 from pgdyno.report.effects import EffectRow
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 
+from ..analysis.compare import Against, Difference, Pair
+from ..analysis.run import Headline
 from ..base.text import UNKNOWN, number, times
 
 TOLD_MAX = 4

@@ -8,10 +8,10 @@ from typing import Any
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.factors import VOLUME
-from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.section import Block, Section, listed
 from pgdyno.report.words import COLUMNS_MAX, clients_of, record_of
 
+from ..analysis.figures import DATA
 from ..base.text import UNKNOWN, address, percent, plain, size
 from ..results.record import InstanceRecord, RunRecord
 

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.binding.arm import OF_INVALID, ArmBinding
-from pgdyno.analysis.binding.limits import LIMITS, TITLES, Limit
 from pgdyno.analysis.binding.remedy import Remedy
 from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.headline import Headline
 from pgdyno.report.section import Block, Note, Section, listed, many
 from pgdyno.report.words import COLUMNS_MAX
 
+from ..analysis.binding.rules import LIMITS, TITLES, Limit
+from ..analysis.run import Headline
 from ..base.text import UNKNOWN, money, percent, times
 
 NOT_EXPLAINED = "not explained"
@@ -34,7 +34,7 @@ COLOURS = (
     "role6",
     "arm5",
 )
-"""Class of the page for each limit, in the order of :data:`~pgdyno.analysis.binding.limits.LIMITS`."""
+"""Class of the page for each limit, in the order of :data:`~pgdyno.analysis.binding.rules.LIMITS`."""
 
 
 class Stretch(NamedTuple):

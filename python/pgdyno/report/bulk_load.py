@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.bulk_load import ArmLoad, agrees, load_of, request_kib, shares_of
 from pgdyno.analysis.compare import Comparison
 from pgdyno.report.binding import verdict_words
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.words import FigureRow, most_waited
 
+from ..analysis.loads import ArmLoad, agrees, load_of, request_kib, shares_of
 from ..base.text import UNKNOWN, number, percent
 
 _STEPS = {

@@ -12,10 +12,7 @@ from typing import Any
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.effects import Effect
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.headline import Better
-from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.report.document_arm import ArmDocument, arm_of
 from pgdyno.report.document_loads import LoadOf, load_of
@@ -25,6 +22,10 @@ from pgdyno.report.document_sweep import SweepOf, sweep_of
 from pgdyno.report.document_undilated import UndilatedOf, undilated_of
 from pgdyno.report.document_warming import WarmingOf, warmings_of
 from pgdyno.report.part import DocumentPart
+
+from ..analysis.factors import Effect
+from ..analysis.run import Better
+from ..analysis.statistics import Estimate
 
 
 class ArmRatio(DocumentPart):

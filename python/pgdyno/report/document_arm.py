@@ -9,10 +9,6 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.cost import ArmCost
 from pgdyno.analysis.credit import Regime
 from pgdyno.analysis.distribution import PERCENTILES, ValueCounts
-from pgdyno.analysis.headline import TPS
-from pgdyno.analysis.interval import Estimate
-from pgdyno.analysis.series_mean import SeriesMean
-from pgdyno.analysis.volume_figures import DATA
 from pgdyno.report.document_binding import BindingDocument, binding_of
 from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
 from pgdyno.report.document_events import EventOf, events_document
@@ -21,6 +17,10 @@ from pgdyno.report.document_queries import QueriesOf, queries_document
 from pgdyno.report.document_replay import ReplayOf, replay_document
 from pgdyno.report.document_tpcc import TpccOf, tpcc_document
 from pgdyno.report.part import DocumentPart, Share
+
+from ..analysis.figures import DATA
+from ..analysis.run import TPS
+from ..analysis.statistics import Estimate, SeriesMean
 
 
 class LatencyMs(DocumentPart):

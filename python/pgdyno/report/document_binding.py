@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.analysis.binding.arm import ArmBinding
-from pgdyno.analysis.binding.limits import TITLES, Confidence, Limit
 from pgdyno.analysis.binding.verdict import RunBinding
 from pgdyno.report.part import DocumentPart, Share
+
+from ..analysis.binding.rules import TITLES, Confidence, Limit
 
 
 class BoundFor(DocumentPart):

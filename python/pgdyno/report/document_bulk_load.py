@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
 from pgdyno.report.part import DocumentPart, Share
+
+from ..analysis.binding.rules import Limit
+from ..analysis.loads import agrees, load_of, request_kib
 
 
 class BulkLoadOf(DocumentPart):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.events import around
 from pgdyno.report.part import DocumentPart
+
+from ..analysis.series import around
 
 
 class EventOf(DocumentPart):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.power_cuts import cuts_of, excluded
 from pgdyno.report.part import DocumentPart
+
+from ..analysis.durability import cuts_of, excluded
 
 
 class FailedCutOf(DocumentPart):

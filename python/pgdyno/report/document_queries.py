@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.queries import queries_of
 from pgdyno.report.part import DocumentPart
+
+from ..analysis.statistics import Estimate
 
 
 class QueriesOf(DocumentPart):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pgdyno.analysis.binding.limits import Limit
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.recommendation import Action
-from pgdyno.analysis.steps import StepResult
 from pgdyno.report.part import DocumentPart
+
+from ..analysis.binding.rules import Limit
+from ..analysis.choice import StepResult
 
 
 class MetOf(DocumentPart):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.interval import Estimate
-from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.reading import remarks
 from pgdyno.analysis.replay import replay_of, trust_of
 from pgdyno.report.part import DocumentPart
+
+from ..analysis.replay import unlike
+from ..analysis.statistics import Estimate
 
 
 class AccountOf(DocumentPart):

@@ -8,9 +8,10 @@ from typing import Annotated
 from pydantic import Field
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.scaling import Scaling
 from pgdyno.analysis.sweep import Axis, Sweep, SweepGroup
 from pgdyno.report.part import DocumentPart, Share
+
+from ..analysis.sweep import Scaling
 
 
 class SweepAxis(DocumentPart):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.interval import Estimate
 from pgdyno.report.part import DocumentPart
+
+from ..analysis.statistics import Estimate
 
 
 class FigureEstimate(DocumentPart):

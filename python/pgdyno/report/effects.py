@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.effects import Effect, Within
-from pgdyno.analysis.headline import Headline
-from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.verdict import sides
 from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Grid, Heading, Section, Sentences
 
+from ..analysis.factors import Effect, Within
+from ..analysis.run import Headline
+from ..analysis.statistics import Estimate
 from ..base.text import UNKNOWN, ratio_interval, times
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pgdyno.analysis.arm import ArmSummary, mean_known
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.events import EventEffect, around
 from pgdyno.report.section import Matrix, Note, Section
 from pgdyno.report.words import FigureRow
 
+from ..analysis.series import EventEffect, around
 from ..base.text import UNKNOWN, money, number
 
 _NOTE = (

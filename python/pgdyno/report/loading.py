@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.interval import t_interval
 from pgdyno.analysis.loads import LOAD_METRICS, LoadedVolume, LoadFigures
 from pgdyno.report import figures, volumes
 from pgdyno.report.figures.loading import DRAWN_MAX
 from pgdyno.report.section import Drawing, Grid, Note, Part, Section
 from pgdyno.report.words import FigureRow, most_waited
 
+from ..analysis.statistics import t_interval
 from ..base.text import UNKNOWN, interval, number, size
 
 _NOTE = (

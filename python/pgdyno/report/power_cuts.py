@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.power_cuts import ArmCuts, cuts_of, excluded
 from pgdyno.report.section import Grid, Note, Section, Sentences
 
+from ..analysis.durability import ArmCuts, cuts_of, excluded
 from ..base.text import UNKNOWN
 
 FAILED_SHOWN = 5

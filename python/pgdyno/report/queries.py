@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, ArmQueries, asked_by_hammerdb, queries_of, workers_of
-from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.report import volumes
 from pgdyno.report.figures import queries as figure
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
 from pgdyno.report.words import FigureRow, interval
 
+from ..analysis.run import RunFigures
 from ..base.text import UNKNOWN, number
 
 _MIB = 2**20

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pgdyno.analysis.binding.limits import TITLES
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.ratio import Ratio
-from pgdyno.analysis.steps import StepResult
 from pgdyno.report.binding import remedy_words
 from pgdyno.report.section import Grid, Note, Section, Sentences
 
+from ..analysis.binding.rules import TITLES
+from ..analysis.choice import StepResult
 from ..base.text import UNKNOWN, money, number, ratio_interval, times
 
 PAIRS_MIN = 3

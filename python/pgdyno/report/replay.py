@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.reading import WORDS, remarks
 from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, ArmReplay, replay_of, trust_of
 from pgdyno.report.asked import HOSTS, clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
 from pgdyno.report.words import FigureRow, interval
 
+from ..analysis.replay import unlike
 from ..base.text import UNKNOWN, number
 from ..results.work_record import ReplayedKeys, ReplayRecord
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.analysis.interval import Estimate
-from pgdyno.analysis.several import Several
-
+from ..analysis.compare import Several
+from ..analysis.statistics import Estimate
 from ..base.text import UNKNOWN, aligned, ratio_interval, times
 
 MEANING = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.interval import Estimate
 from pgdyno.report.section import Grid, Note, Section, Sentences
 
+from ..analysis.statistics import Estimate
 from ..base.text import UNKNOWN, gib, ratio_interval, times
 
 TITLE = "Hosts"

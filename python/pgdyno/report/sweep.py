@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.boxes import box_of
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.distribution import merge
-from pgdyno.analysis.events import events_of
-from pgdyno.analysis.latency_map import latency_map
-from pgdyno.analysis.scaling import Scaling
 from pgdyno.analysis.sweep import CLIENTS, Sweep
 from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
 from pgdyno.report.figures import scaling as scaling_figure
 from pgdyno.report.figures.parts import evenly
 from pgdyno.report.section import Drawing, Grid, Heading, Legend, Make, Note, Part, Section, Sentences
 
+from ..analysis.distribution import latency_map
+from ..analysis.series import events_of
+from ..analysis.statistics import box_of
+from ..analysis.sweep import Scaling
 from ..base.text import UNKNOWN, money, number, percent
 
 CURVES_MAX = 8

@@ -8,13 +8,13 @@ from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.finding import CheckResult, worst
 from pgdyno.analysis.ratio import Ratio
-from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
 from pgdyno.analysis.verdict import sides
-from pgdyno.analysis.volume_figures import path_us
 from pgdyno.report import effects
 from pgdyno.report.section import Block, Heading, Section, Sentences, listed, many
 from pgdyno.report.words import COLUMNS_MAX, FigureRow, clients_of, record_of
 
+from ..analysis.figures import path_us
+from ..analysis.statistics import DIFFERENCE_OF_INTEREST, detectable_difference
 from ..base.text import UNKNOWN, number, percent
 from ..results.record import Visibility
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.interval import Estimate
-from pgdyno.analysis.undilated import Undilated
 from pgdyno.report.section import Grid, Note, Section, Sentences
 
+from ..analysis.extrapolation import Undilated
+from ..analysis.statistics import Estimate
 from ..base.text import UNKNOWN, number, ratio_interval, times
 
 TITLE = "At dilation 1, extrapolated"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
-from pgdyno.analysis.interval import Estimate
 
+from ..analysis.statistics import Estimate
 from ..base.text import UNKNOWN, money, number, percent
 from ..base.text import interval as interval_words
 from ..results.record import RunRecord

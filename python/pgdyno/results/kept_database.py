@@ -1,4 +1,4 @@
-"""Databases that are kept: restored once, as images on a disk that only root reads, found again by what they were made from.
+"""Kept databases: restored once, as images on a disk that only root reads, and used again for the same source.
 
 Each is a directory ``NAME`` with ``database.json`` and an image for each role. A directory whose name begins with a dot is not whole.
 """
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ..base import installation
 from ..base.errors import HostError
-from .record_base import Record
+from .work_record import Record
 
 RECORD = "database.json"
 

@@ -1,4 +1,4 @@
-"""Where results lie and what they are called.
+"""Names and places of results.
 
 ::
 

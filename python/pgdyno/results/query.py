@@ -248,13 +248,8 @@ def _create_view(
     files = [str(_file_of(run, table)) for run in having]
     listed = ", ".join(_quoted(file) for file in files)
     text = f"SELECT * FROM read_parquet([{listed}], union_by_name = true, filename = true, hive_partitioning = false)"
-    meant = ""
-    if "volume" in tables.columns(table).names:
-        # Runs from before there could be several do not have the column: a SELECT without rows brings it.
-        text = f"{text} UNION ALL BY NAME SELECT NULL::VARCHAR AS volume WHERE false"
-        meant = f" REPLACE (coalesce(volume, {_quoted(tables.DATA_VOLUME)}) AS volume)"
     connection.execute(
-        f"CREATE VIEW {view} AS SELECT {keys}, t.* EXCLUDE (filename){meant}"
+        f"CREATE VIEW {view} AS SELECT {keys}, t.* EXCLUDE (filename)"
         f" FROM ({text}) t JOIN {RUNS_VIEW} r ON t.filename = r.path || '/{table}.parquet'"
     )
 

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from ..base.errors import InputError
 from ..base.text import parsed_json
 from . import tables
-from .load_record import LoadRecord
 from .names import PARTIAL
-from .record import SCHEMA_VERSION, ExperimentRecord, RunRecord
+from .record import SCHEMA_VERSION, ExperimentRecord, LoadRecord, RunRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,7 +166,7 @@ def _read_table(file: Path, name: str, _mtime_ns: int, _size_bytes: int) -> pa.T
 
     try:
         with pq.ParquetFile(file) as opened:
-            return tables.with_volume(name, opened.read())
+            return opened.read()
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{file} cannot be read: {error}", remedy="repeat the experiment") from error
 

@@ -1,4 +1,4 @@
-"""The record of one run (``run.json``) and of one experiment (``experiment.json``).
+"""The records of a run (``run.json``), an experiment (``experiment.json``) and a load (``load.json``).
 
 A record holds what was asked for and what happened, never a verdict: figures are derived from the tables beside it, so
 that a later version of the analysis can read an old run. Every instant is nanoseconds of CLOCK_MONOTONIC on the host
@@ -7,14 +7,52 @@ that ran it (in a dilated world slowed from the anchor on); the single ``anchor`
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from .host_record import DriverHostRecord, HostRecord
-from .record_base import Count, Record
-from .work_record import BulkLoadRecord, PowerCutsRecord, ReplayRecord, SampleRecord, StreamsRecord
+from ..base.errors import PgdynoError
+from .work_record import BulkLoadRecord, Count, PowerCutsRecord, Record, ReplayRecord, SampleRecord, StreamsRecord
+
+
+class HostRecord(Record):
+    """The machine that the run was made on."""
+
+    cores: Count
+    kernel: str
+    memory_bytes: Count
+    cpus_awake: bool | None = None
+    """Whether idle CPUs polled for work during the run instead of sleeping."""
+    label: str | None = None
+    """Its name, where the runs were spread over hosts; None where they were made on the machine that was asked."""
+    cpu: str | None = None
+    """Model of its CPU; known together with its name, and empty where the kernel does not say it."""
+
+    @classmethod
+    def of_this_machine(cls, *, cpus_awake: bool = False) -> HostRecord:
+        """What the kernel says; :class:`~pgdyno.base.errors.PgdynoError` where it does not say how much memory there is."""
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if memory_bytes <= 0:
+            raise PgdynoError("this machine does not say how much memory it has", remedy="run on Linux")
+        cores = len(os.sched_getaffinity(0))
+        return cls(cores=cores, kernel=platform.release(), memory_bytes=memory_bytes, cpus_awake=cpus_awake)
+
+
+class DriverHostRecord(Record):
+    """The host of a driver, where that is not the one that recorded."""
+
+    cores: Count
+    """That the driver may use."""
+    kernel: str
+    memory_bytes: Count
+    cpu: str
+    """Model of its CPU; empty where the kernel does not say it."""
+    rtt_ms: float | None = None
+    """Shortest time to open a TCP connection to the server before the load: a round trip. None where that could not be measured."""
+
 
 SCHEMA_VERSION: Final = 1
 """Version of both documents. A reader refuses a larger one; a change that an old reader would misread raises it."""
@@ -51,7 +89,7 @@ class Anchor(Record):
 
 class OfferRecord(Record):
     """A volume that could have been bought instead, by the run's catalogue: of its type the cheapest that is not smaller and carries
-    the measured load with a margin, without credits. In older records one step of a ladder, whatever it carries.
+    the measured load with a margin, without credits.
     """
 
     spec: str
@@ -88,7 +126,7 @@ class InstanceRecord(Record):
     cpus: str | None = None
     """The cpuset in the kernel's notation (``0-3,6``); None when every core was shared."""
     cpu_share: float = 1.0
-    """Share of these CPUs' time that the server could have; 1 in older records."""
+    """Share of these CPUs' time that the server could have."""
     type: str | None = None
     """Name of the instance type (``r6g.large``); None if memory and CPUs were given directly."""
     vcpus: Annotated[int, Field(ge=1)] | None = None
@@ -99,11 +137,11 @@ class InstanceRecord(Record):
     """Whether the type has more vCPUs than the host has cores: then the storage is that instance's, and
     the CPU is this host's."""
     sustained_vcpus: float | None = None
-    """vCPUs that the type may use without limit of time: the baseline of a burstable one; None without a type, and in older records."""
+    """vCPUs that the type may use without limit of time: the baseline of a burstable one; None without a type."""
     usd_per_month: float | None = None
-    """List price of the type; None if it is not sold, and in older records."""
+    """List price of the type; None if it is not sold."""
     offers: tuple[InstanceOfferRecord, ...] = ()
-    """Alternatives; empty if no type was named, and in older records."""
+    """Alternatives; empty if no type was named."""
 
 
 class PriceRecord(Record):
@@ -122,9 +160,9 @@ class VolumeRecord(Record):
     attach: dict[str, Any] = Field(default_factory=dict)
     """What the volume's daemon said when it was ready: calibrated overhead, proofs, devices."""
     price: PriceRecord | None = None
-    """Price of one more GiB; None if it is not sold, and in older records."""
+    """Price of one more GiB; None if it is not sold."""
     offers: tuple[OfferRecord, ...] = ()
-    """Alternatives; empty if it is not sold, and in older records."""
+    """Alternatives; empty if it is not sold."""
 
 
 class ServerRecord(Record):
@@ -194,7 +232,7 @@ class ClientRecord(Record):
 
     rtt_ms: float | None = None
     """Emulated round trip in the subject's time; 0 is a local socket. None: nothing was chosen, the way to a server that
-    existed before, or an older record."""
+    existed before."""
     relay: dict[str, Any] = Field(default_factory=dict)
     """The summary of ``pgdyno-engine relay``, in the host's time: connections, bytes, and its own lateness, with
     whole distributions. Empty without a relay."""
@@ -268,7 +306,7 @@ class PostgresRecord(Record):
     given_up: tuple[str, ...] = ()
     """Settings that were off although durability rests on them."""
     clock_shift_s: float | None = None
-    """How far its clock was ahead of the host's, negative in the past; None where it was not shifted, and in older records."""
+    """How far its clock was ahead of the host's, negative in the past; None where it was not shifted."""
 
 
 class RunPhase(Record):
@@ -323,7 +361,7 @@ class Check(Record):
     detail: str
     """The figures that were compared, in words."""
     figures: dict[str, float] = Field(default_factory=dict)
-    """Figures that a report shows; empty for most, and in older records."""
+    """Figures that a report shows; empty for most."""
 
 
 class Validity(Record):
@@ -354,7 +392,7 @@ class RunRecord(Record):
     """The arm as the user wrote it: a volume specification, or the levels of the factors joined."""
     arm_index: Count
     factors: dict[str, str] = Field(default_factory=dict)
-    """Factor -> this arm's level, as the experiment file has them; empty in older records."""
+    """Factor -> this arm's level, as the experiment file has them."""
     block: Annotated[int, Field(ge=1)]
     """The replicate: one run of every arm makes a block, and ratios are paired within blocks."""
     position: Count
@@ -366,17 +404,17 @@ class RunRecord(Record):
     workload: dict[str, Any]
     """The workload's specification; ``closed`` says whether arrivals waited for completions."""
     driver: DriverRecord | None = None
-    """The driver and its cost, of several drivers all together; None in older records."""
+    """The driver and its cost, of several drivers all together."""
     drivers: dict[str, DriverRecord] = Field(default_factory=dict)
-    """Each of several drivers that shared the load, by its name; empty for one driver, and in older records."""
+    """Each of several drivers that shared the load, by its name; empty for one driver."""
     postgres: PostgresRecord
     phases: tuple[RunPhase, ...]
     account: Account
     queries: Count | None = None
     """Statements of a test of sysbench that were answered in the measure phase, as sysbench counts: BEGIN and COMMIT are two of
-    them, and retries count again. None for other workloads, and in older records."""
+    them, and retries count again. None for other workloads."""
     succeeded_by_type: dict[str, Count] = Field(default_factory=dict)
-    """Succeeded transactions of the measure phase by type, for kind `tpcc`; empty for others, and in older records."""
+    """Succeeded transactions of the measure phase by type, for kind `tpcc`; empty for others."""
     bulk_load: BulkLoadRecord | None = None
     """The result of a measured load; its account counts rows."""
     streams: StreamsRecord | None = None
@@ -384,11 +422,11 @@ class RunRecord(Record):
     replay: ReplayRecord | None = None
     """The result of a replay; its account counts statements, and as rolled back those that failed as in production."""
     sample: SampleRecord | None = None
-    """What the transactions of a sample were drawn from; None of other workloads, and in older records."""
+    """What the transactions of a sample were drawn from; None of other workloads."""
     power_cuts: tuple[PowerCutsRecord, ...] = ()
-    """Power cuts after the run, an entry for each reading; empty where none were asked for, and in older records."""
+    """Power cuts after the run, an entry for each reading; empty where none were asked for."""
     metric: str | None = None
-    """Name of the headline by which arms are compared (``tps``, ``nopm``, ``seconds``, ``geomean_s``, ``response_ms``); None in older records."""
+    """Name of the headline by which arms are compared (``tps``, ``nopm``, ``seconds``, ``geomean_s``, ``response_ms``)."""
     checks: tuple[Check, ...] = ()
     validity: Validity
     visibility: tuple[Visibility, ...] = ()
@@ -436,8 +474,76 @@ class ExperimentRecord(Record):
     """The experiment's short name; ``title`` says in a line what it is about."""
     title: str = ""
     file_schema_version: Count = 0
-    """Version of the format of ``settings``, which is that of experiment files; 0 in older records."""
+    """Version of the format of ``settings``, which is that of experiment files."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """The other tables of the experiment file, as written."""
     versions: dict[str, str] = Field(default_factory=dict)
     """pgdyno, the engine's build hash, Python."""
+
+
+class LoadedStep(Record):
+    """One thing that one session did while a data set was loaded."""
+
+    what: str
+    """``drop``, ``create``, ``copy``, ``vacuum``, ``primary key``, ``index``, ``foreign key``, ``analyze``."""
+    table: str | None = None
+    """None where it is of all tables."""
+    session: Count
+    begin_ns: int
+    end_ns: int
+    rows: Count
+    """That were copied."""
+
+
+class LoadedMoment(Record):
+    """How far a load was."""
+
+    t_ns: int
+    rows: Count
+    """That had been sent."""
+    bytes: Count
+    """Bytes of those rows, as sent to COPY."""
+
+
+class LoadRecord(Record):
+    """The filling of one data set, or of the tables on an existing server. What the devices did meanwhile is
+    in the tables beside it.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    load_id: str
+    """Name of its directory, unique within its experiment."""
+    experiment_id: str
+    title: str
+    """What was loaded."""
+    tables: dict[str, Any]
+    """The tables, as in the program's input."""
+    loader: Literal["native", "pgbench", "restore"]
+    sessions: Count
+    """Maximum number of sessions that worked at the same time."""
+    anchor: Anchor
+    begin_ns: int
+    end_ns: int
+    """When the program ended, including the checkpoint."""
+    rows: dict[str, Count]
+    """Rows of each table."""
+    row_bytes: Count | None = None
+    """Bytes of all rows, as sent to COPY; None if not reported."""
+    digests: dict[str, str] = Field(default_factory=dict)
+    """Table -> digest of its rows, as sent to COPY: equal rows have equal digests in any order. Empty if not reported."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """By step, in which at least one session was at it."""
+    steps: tuple[LoadedStep, ...] = ()
+    moments: tuple[LoadedMoment, ...] = ()
+    """About one each second; none if not reported."""
+    postgres: PostgresRecord
+    limited: bool = False
+    """Whether it was filled on an arm's own volumes with their limits, in its instance and with its settings."""
+    dilation: Annotated[int, Field(ge=1)] = 1
+    """The factor by which its time was slowed; instants and seconds are in slowed time."""
+    volumes: dict[str, str] = Field(default_factory=dict)
+    """Role -> specification of the volumes, if they have their limits."""
+    memory_bytes: int | None = None
+    """Memory of the instance, if the volumes have their limits."""
+    checks: tuple[Check, ...] = ()
+    """What was asked of the tables afterwards beside their rows. All are ok: other tables are refused, and have no record."""

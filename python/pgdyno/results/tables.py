@@ -1,4 +1,4 @@
-"""The tables of a run: their columns, units and meaning. Long form; the unit is the last word of a column's name.
+"""The tables of a run: their columns, units and meaning; and the clock of the subject, on which their instants are.
 
 Every ``t_ns``, ``t_begin_ns`` and ``t_end_ns`` is CLOCK_MONOTONIC. Counters are cumulative since some instant before
 the run, so that a lost sample costs resolution and not truth; analysis takes differences.
@@ -7,12 +7,15 @@ the run, so that a lost sample costs resolution and not truth; analysis takes di
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.errors import PgdynoError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+
 
 TABLES: dict[str, str] = {
     "workload/latency": "latency of transactions per second of the run, as counts of HDR buckets; in an open loop from"
@@ -104,7 +107,7 @@ _FURTHER_COLUMNS = {
 """Tables whose source names the rest of the columns (the engine, the server's version)."""
 
 DATA_VOLUME = "data"
-"""Role of the volume that every world has. A table without the column ``volume`` is of that one alone."""
+"""Role of the volume that every world has. A writer whose table lacks the column ``volume`` means that one."""
 
 
 def has_further_columns(name: str) -> bool:
@@ -127,7 +130,8 @@ def conform(name: str, table: pa.Table) -> pa.Table:
     if name not in _COLUMNS:
         raise PgdynoError(f"there is no table {name}", remedy=f"one of {', '.join(TABLES)}")
     wanted = columns(name)
-    table = with_volume(name, table)
+    if "volume" in wanted.names and "volume" not in table.column_names:
+        table = table.add_column(1, "volume", pa.array([DATA_VOLUME] * table.num_rows, pa.string()))
     missing = [field.name for field in wanted if field.name not in table.column_names]
     further = [column for column in table.column_names if column not in wanted.names]
     if missing or (further and name not in _FURTHER_COLUMNS):
@@ -137,15 +141,6 @@ def conform(name: str, table: pa.Table) -> pa.Table:
         )
     schema = pa.schema([*wanted, *(table.schema.field(column) for column in further)])
     return table.select(schema.names).cast(schema)
-
-
-def with_volume(name: str, table: pa.Table) -> pa.Table:
-    """The table with its column ``volume``: one that was written before there could be several is of the data's."""
-    import pyarrow as pa
-
-    if "volume" not in columns(name).names or "volume" in table.column_names:
-        return table
-    return table.add_column(1, "volume", pa.array([DATA_VOLUME] * table.num_rows, pa.string()))
 
 
 def empty(name: str) -> pa.Table:
@@ -166,3 +161,45 @@ def from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     for key in further if name in _FURTHER_COLUMNS else ():
         arrays[key] = pa.array([row.get(key) for row in results], pa.int64())
     return pa.table(arrays)
+
+
+_Instant = TypeVar("_Instant", int, "np.ndarray[Any, Any]")
+_INSTANTS = ("t_ns", "t_begin_ns", "t_end_ns")
+_HOST_DURATION = "_time_ms"
+"""What the kernel and PostgreSQL measured in milliseconds, by their own clock. An emulated volume counts in
+nanoseconds, and in its own time already."""
+
+
+@dataclass(frozen=True)
+class SubjectClock:
+    """CLOCK_MONOTONIC until ``zero_ns``, and ``dilation`` times slower from there on."""
+
+    zero_ns: int = 0
+    dilation: int = 1
+
+    def instant_ns(self, host_ns: _Instant) -> _Instant:
+        """An instant of CLOCK_MONOTONIC on this clock, or many of them."""
+        return self.zero_ns + (host_ns - self.zero_ns) // self.dilation
+
+    def host_s(self, seconds: float) -> float:
+        """How long the host takes for these seconds of slowed time."""
+        return seconds * self.dilation
+
+    def durations_us(self, host_us: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Durations that the host measured in whole microseconds, to the nearest one of the subject's."""
+        return (host_us + self.dilation // 2) // self.dilation
+
+    def table(self, table: pa.Table) -> pa.Table:
+        """A table of samples: its instants, and the durations that the host measured."""
+        import pyarrow.compute as pc
+
+        if self.dilation == 1:
+            return table
+        for place, name in enumerate(table.column_names):
+            column = table.column(name)
+            if name in _INSTANTS:
+                since = pc.divide(pc.subtract(column, self.zero_ns), self.dilation)
+                table = table.set_column(place, name, pc.add(since, self.zero_ns))
+            elif name.endswith(_HOST_DURATION):
+                table = table.set_column(place, name, pc.cast(pc.divide(column, self.dilation), column.type))
+        return table

@@ -1,12 +1,18 @@
-"""The record of work that ends by itself, in the record of its run: loads, streams of queries, replays, and power cuts."""
+"""The record of work that ends by itself, as a part of its run's record: loads, streams of queries, replays, and power cuts."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from .record_base import Count, Record
+Count = Annotated[int, Field(ge=0)]
+
+
+class Record(BaseModel):
+    """A record is written once and never changed, and a misspelt field is an error rather than lost."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class BulkLoadedTable(Record):
@@ -183,9 +189,9 @@ class ReplayedKeys(Record):
     learned: Count
     """Keys of which the capture says which statement made them."""
     answered: Count = 0
-    """Those whose statement was answered here with a key; 0 in older records."""
+    """Those whose statement was answered here with a key."""
     exchanged: Count
-    """How often a key of this run stood in a statement in the place of the captured one. In older records the keys that were answered."""
+    """How often a key of this run stood in a statement in the place of the captured one."""
     doubtful: Count = 0
     """How often what may be a key was sent as captured."""
     doubtful_places: tuple[DoubtfulPlace, ...] = ()
@@ -251,11 +257,11 @@ class ReplayRecord(Record):
     left_out_s: Annotated[float, Field(ge=0)]
     """The same of those that were left out."""
     log_entries: Count = 0
-    """Entries of the log that the capture was read from; 0 in older records."""
+    """Entries of the log that the capture was read from."""
     log_lost: Count = 0
     """Lines of it that are missing by their numbers, not whole, or no text: their statements are not in the capture."""
     reading: ReadingRecord | None = None
-    """What the capture itself lacks; None in older records."""
+    """What the capture itself lacks."""
     captured_s: Annotated[float, Field(ge=0)]
     """How long production took for this part of the capture."""
     due_s: Annotated[float, Field(ge=0)]

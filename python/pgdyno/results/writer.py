@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from ..base import owner
 from ..base.errors import HostError, PgdynoError
 from . import tables
-from .load_record import LoadRecord
 from .names import EXPERIMENT_FILE, FAILED, LOGS, PARTIAL, slug
-from .record import ExperimentRecord, RunRecord
+from .record import ExperimentRecord, LoadRecord, RunRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa

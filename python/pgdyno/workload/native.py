@@ -18,9 +18,8 @@ from pgdyno.workload.server import Server
 
 from ..base import engine
 from ..base.errors import PgdynoError
-from ..results.host_record import DriverHostRecord
-from ..results.record import Check
-from ..results.subject_clock import SubjectClock
+from ..results.record import Check, DriverHostRecord
+from ..results.tables import SubjectClock
 from .clients import Clients
 from .outcome import DriverShare, Progress, RemoteHost, shares_of
 from .process import Alarm, DriverProcess, follow, start_s

@@ -14,7 +14,7 @@ from pgdyno.workload import histogram
 from pgdyno.workload.outcome import Outcome
 
 from ..results.record import Account, Check, ClockRecord, DriverRecord, Lateness, RunPhase
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 from .clients import Clients
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from pgdyno.workload.server import Server
 
 from ..base.engine import EngineProcess
 from ..base.errors import InputError
-from ..results.host_record import DriverHostRecord
-from ..results.record import Account, Check, DriverRecord, RunPhase
-from ..results.subject_clock import SubjectClock
+from ..results.record import Account, Check, DriverHostRecord, DriverRecord, RunPhase
+from ..results.tables import SubjectClock
 from ..results.work_record import BulkLoadRecord, ReplayRecord, SampleRecord, StreamsRecord
 from ..results.writer import RunWriter
 

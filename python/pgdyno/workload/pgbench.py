@@ -29,7 +29,7 @@ from ..base import engine
 from ..base.errors import PgdynoError
 from ..machine.scratch import scratch_directory
 from ..results.record import Account, Anchor, Check, DriverRecord, RunPhase
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 from .clients import Clients
 from .outcome import Progress
 from .server import environment, pgbench_path

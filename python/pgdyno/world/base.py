@@ -19,7 +19,7 @@ from pgdyno.world.subject import Stopwatch
 
 from ..base.errors import InputError, PgdynoError
 from ..results import record
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 from ..results.work_record import PowerCutsRecord
 from ..results.writer import RunWriter
 from ..workload.fill import Progress

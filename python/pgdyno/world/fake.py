@@ -162,7 +162,7 @@ def _iops(volume: VolumeSpec) -> float:
 
 
 def _world(resolved: ResolvedArm) -> record.WorldRecord:
-    from ..results.host_record import HostRecord
+    from ..results.record import HostRecord
 
     volumes = {
         role: record.VolumeRecord(spec=dict(spec.document), attach={}) for role, spec in resolved.volumes.items()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
+from pgdyno.analysis.binding.device import ProvisionedVolume
 from pgdyno.workload.tables import BulkTables, TpccTables, TpchTables
 
 from ..base.specification import VolumeSpec

@@ -26,8 +26,8 @@ from ..machine.instance import InstanceGroup
 from ..machine.journal import HostJournal
 from ..machine.placement import Placement
 from ..machine.scratch import scratch_directory
-from ..results import load_record, record
-from ..results.subject_clock import SubjectClock
+from ..results import record
+from ..results.tables import SubjectClock
 from ..results.writer import LoadWriter
 from ..workload.fill import LoadOutcome, Progress, fill, load
 from ..workload.kind import LoadManner
@@ -241,7 +241,7 @@ def _measured(
     checks = proof()
     world = phase.world
     path = writer.finish(
-        load_record.LoadRecord(
+        record.LoadRecord(
             load_id=writer.final_path.name,
             experiment_id=phase.directory.name,
             title=phase.title,
@@ -271,13 +271,13 @@ def _measured(
     return PhaseResult(path, text + _written(samples))
 
 
-def _step(step: LoadStep, clock: SubjectClock) -> load_record.LoadedStep:
+def _step(step: LoadStep, clock: SubjectClock) -> record.LoadedStep:
     instants = {"begin_ns": clock.instant_ns(step.begin_ns), "end_ns": clock.instant_ns(step.end_ns)}
-    return load_record.LoadedStep(**asdict(step) | instants)
+    return record.LoadedStep(**asdict(step) | instants)
 
 
-def _moment(moment: LoadMoment, clock: SubjectClock) -> load_record.LoadedMoment:
-    return load_record.LoadedMoment(**asdict(moment) | {"t_ns": clock.instant_ns(moment.t_ns)})
+def _moment(moment: LoadMoment, clock: SubjectClock) -> record.LoadedMoment:
+    return record.LoadedMoment(**asdict(moment) | {"t_ns": clock.instant_ns(moment.t_ns)})
 
 
 def _watched(

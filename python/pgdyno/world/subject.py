@@ -33,7 +33,7 @@ from ..machine.journal import HostJournal
 from ..machine.placement import AttachedPlacement, Placement, attach_placement
 from ..machine.relay import HOST, Relay, relaying
 from ..results import record
-from ..results.host_record import HostRecord
+from ..results.record import HostRecord
 from ..server import layout, shifted
 from ..server.cluster import SUPERUSER, Cluster
 from ..server.settings import together
@@ -238,7 +238,7 @@ def existing(resolved: ResolvedArm, *, watch: Stopwatch) -> Iterator[Subject]:
         postgres=resolved.postgres,
         volumes={},
         devices=view.devices,
-        roles=lambda driver_pids: view.roles | _laboratory(driver_pids),
+        roles=lambda driver_pids: view.roles | _harness(driver_pids),
         stop=lambda: None,
         baseline=baseline,
         environment=server.environment,
@@ -360,11 +360,11 @@ def _roles(
     return {
         "server": Role(cgroup_cpu=groups.get("cgroup_cpu"), cgroup_memory=groups.get("cgroup_memory")),
         "daemon": Role(pids=tuple({attached.daemon.pid: None for attached in volumes.values()})),
-        **_laboratory(driver_pids),
+        **_harness(driver_pids),
     }
 
 
-def _laboratory(driver_pids: tuple[int, ...]) -> dict[str, Role]:
+def _harness(driver_pids: tuple[int, ...]) -> dict[str, Role]:
     # This process samples the server's counters, so it is part of the probe.
     # Drivers on other hosts are not.
     driver = {"driver": Role(pids=driver_pids)} if driver_pids else {}

@@ -13,7 +13,7 @@ from pgdyno.probe.samples import ProbeTables
 from ..base.errors import PgdynoError
 from ..base.quantity import duration_words
 from ..results.record import Check
-from ..results.subject_clock import SubjectClock
+from ..results.tables import SubjectClock
 
 LASTS_MAX_S = 900.0
 """The longest that a run waits, after its load has ended, for an event that has begun: a recovery of many GB of WAL."""

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pgdyno
-from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, cpu_share_of
-from pgdyno.analysis.binding.checkpoints import Checkpoints
-from pgdyno.analysis.binding.circumstances import OBSERVE
 from pgdyno.analysis.binding.evidence import Evidence, KnownConditions, Second
 
+from ...analysis.binding.device import BoughtInstance, ProvisionedVolume, cpu_share_of
+from ...analysis.binding.evidence import OBSERVE, Checkpoints
 from ...base.errors import InputError
 from ...results import StoredRun, record
-from ...results.host_record import HostRecord
 from ...results.names import identity_hash
+from ...results.record import HostRecord
 from .alongside import TimeGrid, beside, utc
 from .bought import Purchase
 from .source import VolumeSource

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from pgdyno.analysis.binding.checkpoints import Checkpoints
-from pgdyno.analysis.binding.device import MIB, DeviceActivity
 from pgdyno.analysis.binding.evidence import Evidence, Second, ThrottledShares, missing_of
 
+from ...analysis.binding.device import MIB, DeviceActivity
+from ...analysis.binding.evidence import Checkpoints
 from ...base.errors import InputError
 from ...base.text import percent
 from ...results.record import RunRecord

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pgdyno.analysis.binding.circumstances import Circumstances
 from pgdyno.analysis.binding.evidence import Evidence
-from pgdyno.analysis.server_figures import BLOCK_BYTES
 
+from ...analysis.binding.evidence import Circumstances
+from ...analysis.figures import BLOCK_BYTES
 from ...base.catalog import Catalog
 from ...base.errors import InputError
 from ...base.text import size

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
-from pgdyno.analysis.binding.circumstances import is_watched
-from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.binding.uses import What
 from pgdyno.analysis.binding.verdict import BindingVerdict, total
 
+from ...analysis.binding.consumers import What
+from ...analysis.binding.evidence import is_watched
+from ...analysis.binding.rules import Limit
 from ...base.errors import InputError
 from ...base.text import parsed_json
 from ...results import StoredRun, list_experiments

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import groupby
 
-from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
-
+from ...analysis.binding.consumers import TITLES as CONSUMERS
+from ...analysis.binding.rules import Limit
 from ...base.text import percent
 from . import words
 from .calendar import Calendar, Hour
@@ -25,7 +24,7 @@ LETTERS: dict[Limit | None, str] = {
     "server_cpu": "P",
     "locks": "X",
     "client": "-",
-    "laboratory": "H",
+    "harness": "H",
     "synchronous_standby": "S",
     "connections": "N",
     "no_answer": "A",

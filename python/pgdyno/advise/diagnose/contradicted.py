@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
 from pgdyno.analysis.binding.evidence import Evidence, Second
 
+from ...analysis.binding.device import ProvisionedVolume
 from ...base.text import number, times
 from .source import CLOUDWATCH, NVME, VolumeSource
 

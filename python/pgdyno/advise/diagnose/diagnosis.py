@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pgdyno.analysis.binding.circumstances import Circumstances, circumstances_of, is_watched
 from pgdyno.analysis.binding.consumers import Consumer, consumers_of
 from pgdyno.analysis.binding.evidence import Evidence, evidence_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, of_evidence
 from pgdyno.analysis.binding.words import evidence_words
-from pgdyno.analysis.run_figures import figures_of
-from pgdyno.analysis.volume_figures import DATA
 
+from ...analysis.binding.evidence import Circumstances, circumstances_of, is_watched
+from ...analysis.figures import DATA
+from ...analysis.run import figures_of
 from ...base.errors import InputError
 from ...results import StoredRun, open_experiment, open_run
 from ...results.names import EXPERIMENT_FILE

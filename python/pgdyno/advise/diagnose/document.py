@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pgdyno.analysis.binding.limits import Confidence, Limit
-from pgdyno.analysis.binding.uses import What
 from pgdyno.report.part import DocumentPart, Share
 
+from ...analysis.binding.consumers import What
+from ...analysis.binding.rules import Confidence, Limit
 from .diagnosis import Diagnosis
 
 

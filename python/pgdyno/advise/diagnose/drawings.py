@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.analysis.binding.consumers import Consumer
-from pgdyno.analysis.binding.limits import LIMITS, Limit
-from pgdyno.analysis.binding.uses import TITLES
 from pgdyno.report.binding import COLOURS
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
 from pgdyno.report.theme import Theme
 
+from ...analysis.binding.consumers import TITLES
+from ...analysis.binding.rules import LIMITS, Limit
 from ...base.text import percent
 from .calendar import Hour
 from .words import name_of

@@ -12,9 +12,9 @@ from typing import Literal
 
 from pgdyno.analysis.binding.consumers import Consumer
 from pgdyno.analysis.binding.remedy import RATIO_MAX
-from pgdyno.analysis.binding.uses import What
-from pgdyno.analysis.server_figures import growth_of
 
+from ...analysis.binding.consumers import What
+from ...analysis.figures import growth_of
 from ...results import StoredRun
 
 MATTERS = 0.15

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
-from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import Evidence
 
+from ...analysis.binding.device import DeviceActivity, ProvisionedVolume
 from ...base.errors import InputError
 from ...base.specification import Rate
 from ..size import capped

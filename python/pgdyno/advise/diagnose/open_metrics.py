@@ -9,8 +9,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pgdyno.analysis.binding.limits import LIMITS
-
+from ...analysis.binding.rules import LIMITS
 from ..metrics.open_metrics import MetricFamily, Sample, lines_of
 from .calendar import runs_of
 from .diagnosis import Diagnosis, diagnose

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import __version__
-from pgdyno.analysis.binding.circumstances import is_watched
-from pgdyno.analysis.binding.limits import LIMITS, Limit
-from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 from pgdyno.report import courses, figures, server
 from pgdyno.report.binding import Stretch
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 from pgdyno.report.section import Block, Drawing, Grid, Note, Part, Section, Sentences
 
+from ...analysis.binding.consumers import TITLES as CONSUMERS
+from ...analysis.binding.evidence import is_watched
+from ...analysis.binding.rules import LIMITS, Limit
 from ...base.text import UNKNOWN, money, number, percent, size, times
 from ...results.names import EXPERIMENT_FILE
 from . import calendar_words, drawings, words

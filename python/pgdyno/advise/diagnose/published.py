@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
-from pgdyno.analysis.binding.device import MIB, DeviceActivity
 from pgdyno.analysis.binding.evidence import Evidence
-from pgdyno.analysis.binding.limits import CAPS, TITLES, Limit
-from pgdyno.analysis.binding.means import mean_second
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
-from pgdyno.analysis.server_figures import BLOCK_BYTES
 
+from ...analysis.binding.device import MIB, DeviceActivity, ProvisionedVolume
+from ...analysis.binding.rules import CAPS, TITLES, Limit
+from ...analysis.binding.verdict import mean_second
+from ...analysis.figures import BLOCK_BYTES
 from ...base.specification import VolumeSpec
 from ...base.text import duration, number, percent, size
 from ...results.record import InstanceRecord, VolumeRecord

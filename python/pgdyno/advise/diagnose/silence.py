@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from pgdyno.analysis.binding.limits import BindingLimit, Limit
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, total
 from pgdyno.probe.sampler import LONG_NS, SLOW, is_full
 
+from ...analysis.binding.rules import BindingLimit, Limit
 from ...base.text import number
 from ...results import StoredRun
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.analysis.server_figures import BLOCK_BYTES
-
+from ...analysis.figures import BLOCK_BYTES
 from ...results import StoredRun
 from .noticed import RunningStatements, running_of
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pgdyno.analysis.binding.limits import Limit
+from ...analysis.binding.rules import Limit
 
 WATCHED: dict[Limit, str] = {
     "client": "nothing binds: the clients ask for no more",
-    "laboratory": "other processes of this host",
+    "harness": "other processes of this host",
     "no_answer": "no answer of the server",
 }
 """Those that have another name than in a run of pgdyno's own."""

@@ -13,18 +13,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pgdyno
-from pgdyno.analysis.binding.circumstances import OBSERVE
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import ProbeTables
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
 
+from ...analysis.binding.evidence import OBSERVE
 from ...base.endpoint import public_dsn
 from ...base.errors import InputError, RunInvalid
 from ...machine.scratch import scratch_directory
 from ...results import record
-from ...results.host_record import HostRecord
 from ...results.names import experiment_id, identity_hash, run_name
+from ...results.record import HostRecord
 from ...results.tables import from_rows
 from ...results.writer import RunWriter, write_experiment
 from .bought import Purchase, require_memory, require_roles

@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from pgdyno.analysis.binding.limits import TITLES, Limit
 from pgdyno.analysis.binding.remedy import Remedy
-from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
-from pgdyno.analysis.volume_figures import DATA
 
+from ...analysis.binding.consumers import TITLES as CONSUMERS
+from ...analysis.binding.rules import TITLES, Limit
+from ...analysis.figures import DATA
 from ...base.text import address, duration, money, number, percent, size, times
 from .diagnosis import OF_STORAGE, Diagnosis, WatchCost
 from .free import Free

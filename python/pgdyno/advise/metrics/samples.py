@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.counters import CounterSamples
-from pgdyno.analysis.volume_figures import of_role, volume_roles, volume_spec
-
+from ...analysis.figures import CounterSamples, of_role, volume_roles, volume_spec
 from ...base.errors import InputError
 from ...machine.volume import AttachedVolume
 from ...results import StoredRun

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pgdyno.analysis.binding.bought import PAGE_BYTES, ProvisionedVolume, Usual
-from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import devices_of
 
+from ...analysis.binding.device import PAGE_BYTES, DeviceActivity, ProvisionedVolume, Usual
 from ...base.catalog import Catalog
 from ...base.errors import InputError
 from ...base.specification import VolumeSpec

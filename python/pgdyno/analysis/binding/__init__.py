@@ -1,4 +1,4 @@
-"""Which limit binds: in each second of a run, in total, by what evidence, and what the cheapest remedy is.
+"""The limit that binds: in each second of a run, in total, with its evidence and the cheapest remedy.
 
 Everything here is read from what a user of a real host has too: the kernel's statistics of block devices, PostgreSQL's
 counters and wait events, CPU time, and the limits of what was bought. What an emulated volume counts about itself

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.binding.circumstances import circumstances_of
 from pgdyno.analysis.binding.remedy import MARGIN, OF_VOLUMES, RATIO_MAX, Remedy, remedy_of
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, bind_run, total
 from pgdyno.analysis.binding.words import evidence_words, unexplained_words
-from pgdyno.analysis.run_figures import RunFigures
-from pgdyno.analysis.volume_figures import DATA, volume_spec
+
+from ..figures import DATA, volume_spec
+from ..run import RunFigures
+from .evidence import circumstances_of
 
 OF_INVALID = "its numbers are invalid, so no limit and no remedy are named"
 

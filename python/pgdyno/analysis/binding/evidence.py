@@ -1,31 +1,229 @@
-"""What a run shows of each of its seconds: its devices, its sessions, its CPU, its checkpoints. No verdict yet.
+"""Evidence of each second of a run: its devices, its sessions, its CPU, its checkpoints. No verdict yet.
 
-A figure that was not recorded is None, and what follows from it is not said.
+A figure that was not recorded is None, and nothing is concluded from it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.binding.bought import BoughtInstance, ProvisionedVolume, cpu_share_of
-from pgdyno.analysis.binding.checkpoints import Checkpoints, checkpoints_of
-from pgdyno.analysis.binding.circumstances import is_watched
-from pgdyno.analysis.binding.device import DeviceActivity
-from pgdyno.analysis.binding.sessions import SessionStates, look_ms_by_second, others_by_second, sessions_by_second
-from pgdyno.analysis.counters import CounterSamples, cpu_counters
-from pgdyno.analysis.dilated import server_cores
-from pgdyno.analysis.driven import cores_of
-from pgdyno.analysis.run_figures import LABORATORY_ROLES, RunFigures
-from pgdyno.analysis.volume_figures import device_counters, volume_roles, volume_spec
+from pgdyno.analysis.binding.sessions import (
+    SESSION_LOCKS,
+    SessionStates,
+    look_ms_by_second,
+    others_by_second,
+    sessions_by_second,
+)
+from pgdyno.analysis.replay import kept_up
+from pgdyno.analysis.series import checkpoint_starts
 
 from ...results import StoredRun
-from ...results.record import RunRecord
+from ...results.record import InstanceRecord, RunPhase, RunRecord, VolumeRecord
+from ..dilation import server_cores
+from ..figures import BLOCK_BYTES, CounterSamples, cpu_counters, device_counters, volume_roles, volume_spec
+from ..instrument import cores_of
+from ..run import HARNESS_ROLES, RunFigures
+from .device import BoughtInstance, DeviceActivity, ProvisionedVolume, cpu_share_of
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+_DONE = ("num_done", "sync_time_ms", "write_time_ms")
+"""What grows when a checkpoint ends: the count from 18 on; before it the times, which are added at its end."""
+
+INTERVAL_MAX_S = 60.0
+"""From one checkpoint's begin to the next. PostgreSQL itself warns below 30 s (checkpoint_warning), and its default is 5
+minutes: a page that is changed once a minute goes whole into WAL each time."""
+MOVED_MIN = 0.5
+"""Share of all bytes moved: without the checkpoints there would be less than half of them."""
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of a run's measure phase."""
+
+    inside: tuple[bool, ...]
+    """For each second, whether a checkpoint was under way in it."""
+    started: int = 0
+    """Begun in the phase."""
+    requested: int = 0
+    """Of these, because max_wal_size was reached, or because one was asked for."""
+    seconds: float = 0.0
+    """Length of the phase."""
+    page_bytes: float | None = None
+    """Pages that checkpoints wrote, and whole pages in WAL, which each page needs after a checkpoint. None where either is not known."""
+    written_share: float | None = None
+    """``page_bytes``, of all bytes that went to the volumes; None where either is not known."""
+    moved_share: float | None = None
+    """The same, of all bytes that went to the volumes or came from them."""
+    outside_ratio: float | None = None
+    """Transactions per second outside of checkpoints over those of the whole phase; None where either is not known."""
+
+    @property
+    def interval_s(self) -> float | None:
+        """Mean time from one begin to the next; None with fewer than two."""
+        return self.seconds / self.started if self.started >= 2 else None
+
+    @property
+    def too_often(self) -> bool:
+        """Whether they follow each other so closely that most of what volumes do is because of them.
+
+        Then the time outside of them does not count as better: a page that is changed there for the first time goes whole into WAL.
+        """
+        interval_s, share = self.interval_s, self.moved_share
+        return interval_s is not None and interval_s <= INTERVAL_MAX_S and share is not None and share >= MOVED_MIN
+
+    def of_volumes(self, written: float | None, read: float | None) -> Checkpoints:
+        """The same with the bytes that all volumes wrote and read in the phase; None for what is not known."""
+        return replace(
+            self,
+            written_share=_share(self.page_bytes, written),
+            moved_share=_share(self.page_bytes, None if written is None or read is None else written + read),
+        )
+
+
+def checkpoints_of(run: RunFigures, edges: np.ndarray[Any, Any]) -> Checkpoints:
+    """From pg_stat_checkpointer (pg_stat_bgwriter before 17), to the resolution of the probe."""
+    bins = len(edges) - 1
+    table, measure = run.run.table("probe/checkpointer"), run.record.measure
+    if table.num_rows < 2:
+        return Checkpoints((False,) * bins, seconds=measure.seconds)
+    counters = CounterSamples.of_server(table)
+    spans = _spans(checkpoint_starts(run.run), _ends(counters), measure.end_ns)
+    begin_ns = edges[:-1].tolist()
+    inside = tuple(any(begin < right and end > left for begin, end in spans)
+                   for left, right in zip(begin_ns, edges[1:].tolist(), strict=True))  # fmt: skip
+    timed, requested = (_grown(counters, name, measure) for name in ("num_timed", "num_requested"))
+    return Checkpoints(
+        inside=inside,
+        started=timed + requested,
+        requested=requested,
+        seconds=measure.seconds,
+        page_bytes=_page_bytes(run, counters),
+        outside_ratio=_outside_ratio(run, edges, inside),
+    ).of_volumes(*_volume_bytes(run))
+
+
+def _grown(counters: CounterSamples, name: str, measure: RunPhase) -> int:
+    """Whole checkpoints by a counter; there can be several between two looks at it."""
+    grown = counters.delta(name, measure.begin_ns, measure.end_ns)
+    return 0 if grown is None or math.isnan(grown) else round(grown)
+
+
+def _spans(starts: list[int], ends: list[int], last_ns: int) -> list[tuple[int, int]]:
+    """Begin and end of each; one whose end was not seen lasts until the next begins, or the run ends."""
+    spans = []
+    for place, start in enumerate(starts):
+        following = starts[place + 1] if place + 1 < len(starts) else last_ns
+        end = next((t for t in ends if t >= start), following)
+        spans.append((start, max(start, end)))
+    return spans
+
+
+def _ends(counters: CounterSamples) -> list[int]:
+    import numpy as np
+
+    for name in _DONE:
+        values = counters.columns.get(name)
+        if values is not None and not np.isnan(values).all():
+            return [int(t) for t in counters.t_ns[1:][np.diff(values) > 0]]
+    return []
+
+
+def _page_bytes(run: RunFigures, checkpointer: CounterSamples) -> float | None:
+    span = (run.record.measure.begin_ns, run.record.measure.end_ns)
+    wal = CounterSamples.of_server(run.run.table("probe/wal"))
+    pages = [checkpointer.delta("buffers_written", *span), wal.delta("wal_fpi", *span)]
+    return None if None in pages else sum(page for page in pages if page is not None) * BLOCK_BYTES
+
+
+def _volume_bytes(run: RunFigures) -> tuple[float | None, float | None]:
+    """What all volumes wrote and read by the host's counters; None where the host does not show them."""
+    span = (run.record.measure.begin_ns, run.record.measure.end_ns)
+    devices = [device_counters(run.run, role) for role in volume_roles(run.run)]
+    written, read = (
+        [moved for device in devices if (moved := device.delta(name, *span)) is not None]
+        for name in ("write_bytes", "read_bytes")
+    )
+    return sum(written) if written else None, sum(read) if read else None
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    if part is None or whole is None or math.isnan(part) or not whole > 0:
+        return None
+    return min(1.0, part / whole)
+
+
+def _outside_ratio(run: RunFigures, edges: np.ndarray[Any, Any], inside: tuple[bool, ...]) -> float | None:
+    import numpy as np
+
+    table, bins = run.run.table("workload/throughput"), len(edges) - 1
+    if table.num_rows == 0 or all(inside):
+        return None
+    middle = (table["t_begin_ns"].to_numpy() + table["t_end_ns"].to_numpy()) // 2
+    place = np.searchsorted(edges, middle, side="right") - 1
+    counted = (place >= 0) & (place < bins)
+    done = np.bincount(place[counted], weights=table["transactions"].to_numpy()[counted], minlength=bins)
+    mean = float(done.mean())
+    return float(done[~np.array(inside)].mean()) / mean if mean > 0 else None
+
+
+OBSERVE = "observe"
+"""The kind of workload of a server that was only watched: its own users made the load."""
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """They belong to one run, or to a server that was watched."""
+
+    volumes: Mapping[str, VolumeRecord] = field(default_factory=dict)
+    """By role: what there is, and what could be bought instead."""
+    instance: InstanceRecord = field(default_factory=InstanceRecord)
+    arrivals: float | None = None
+    """What was due over what was done, in an open loop. None in a closed one, and where it is not known what was asked for."""
+    all_done: bool = False
+    """Whether everything that an open loop asked for was done."""
+    lock: str | None = None
+    """The most frequent wait for another session, in words."""
+
+
+def circumstances_of(run: RunFigures) -> Circumstances:
+    """Those of a recorded run."""
+    record, waits = run.record, run.waits
+    arrivals, all_done = _asked_for(record)
+    return Circumstances(
+        volumes=record.world.volumes,
+        instance=record.world.instance,
+        arrivals=arrivals,
+        all_done=all_done,
+        lock=next((wait.label for wait in waits if wait.type in {"LWLock", *SESSION_LOCKS}), None),
+    )
+
+
+def _asked_for(record: RunRecord) -> tuple[float | None, bool]:
+    """What was due over what was done, and whether all of it was done."""
+    if (replay := record.replay) is not None:
+        # All of it is sent in the end; what counts is whether that took longer than it was to take.
+        return max(1.0, replay.took_s / replay.due_s) if replay.due_s else None, kept_up(replay)
+    if record.workload.get("closed", True):
+        return None, False
+    return _due_over_done(record), record.account.scheduled == record.account.succeeded
+
+
+def is_watched(record: RunRecord) -> bool:
+    """Whether a run is a watch: the number of the server's clients is not known."""
+    return record.workload.get("kind") == OBSERVE
+
+
+def _due_over_done(record: RunRecord) -> float:
+    backlog = record.driver.backlog if record.driver is not None else 0
+    due, done = record.account.scheduled + (backlog or 0), record.account.succeeded
+    return due / done if done else math.inf
+
 
 SECOND_NS = 1_000_000_000
 MIB = float(1 << 20)
@@ -38,7 +236,7 @@ class Cpu:
     """Whose CPU time a second was, as shares of the machine."""
 
     idle: float
-    laboratory: float
+    harness: float
     other: float
     """Processes that are neither the server's nor pgdyno's, the kernel's own work, and what the hypervisor kept."""
     driver_busy: float
@@ -243,7 +441,7 @@ def _cpu_of(shares: Mapping[str, float], per_driver: float, per_server: float) -
     server = shares.get("server")
     return Cpu(
         idle=shares["host_idle"],
-        laboratory=sum(shares.get(role, 0.0) for role in LABORATORY_ROLES),
+        harness=sum(shares.get(role, 0.0) for role in HARNESS_ROLES),
         other=max(0.0, shares["host_busy"] - known) + shares.get("host_steal", 0.0),
         driver_busy=shares.get("driver", 0.0) * per_driver,
         server=server,

@@ -1,4 +1,4 @@
-"""What binds in one second: rules in the order of what explains the others.
+"""The limits that can bind, and the rules that find the one of a second, in the order of what explains the others.
 
 A driver that cannot send more, and clients that want no more, come first: then nothing else can be concluded. A volume at its
 limit makes sessions wait for reads, for commits, and for locks that others hold while they wait; so it comes before
@@ -8,12 +8,71 @@ those. A rule that holds by one source alone is *not sure*; a second one that ag
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
 
-from pgdyno.analysis.binding.bought import AT_LIMIT, LEFT_ABOVE, BoughtInstance, ProvisionedVolume
-from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import KnownConditions, Second, ThrottledShares
-from pgdyno.analysis.binding.limits import BindingLimit, Limit
 from pgdyno.analysis.binding.sessions import SessionStates
+
+from .device import AT_LIMIT, LEFT_ABOVE, BoughtInstance, DeviceActivity, ProvisionedVolume
+
+Limit = Literal[
+    "volume_iops",
+    "volume_throughput",
+    "burst_bucket",
+    "instance_bandwidth",
+    "volume_latency",
+    "commit_latency",
+    "checkpoints",
+    "server_cpu",
+    "locks",
+    "client",
+    "harness",
+    "synchronous_standby",
+    "connections",
+    "no_answer",
+]
+"""What keeps the transactions from being more: lifting anything else would change little."""
+Confidence = Literal["high", "low", "unknown"]
+"""``high``: independent sources agree in most seconds. ``low``: one speaks for it. ``unknown``: nothing is said."""
+
+LIMITS: Final[tuple[Limit, ...]] = get_args(Limit)
+OF_WATCHED: Final[frozenset[Limit]] = frozenset({"synchronous_standby", "connections", "no_answer"})
+"""Limits of servers in use: no run of pgdyno's own has a standby, or clients that are turned away, or continues without its server."""
+OF_RUNS: Final[tuple[Limit, ...]] = tuple(limit for limit in LIMITS if limit not in OF_WATCHED)
+"""The others."""
+TITLES: Final[dict[Limit, str]] = {
+    "volume_iops": "volume IOPS",
+    "volume_throughput": "volume throughput",
+    "burst_bucket": "burst bucket",
+    "instance_bandwidth": "instance bandwidth",
+    "volume_latency": "volume latency",
+    "commit_latency": "commit latency",
+    "checkpoints": "checkpoints",
+    "server_cpu": "server CPU",
+    "locks": "locks",
+    "client": "client",
+    "harness": "test harness",
+    "synchronous_standby": "synchronous standby",
+    "connections": "connections",
+    "no_answer": "no answer",
+}
+CAPS: Final[frozenset[Limit]] = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "instance_bandwidth"})
+"""Limits of what was bought: rates that a volume or an instance does not exceed."""
+
+
+@dataclass(frozen=True)
+class BindingLimit:
+    """The limit that bound in one second."""
+
+    limit: Limit
+    sure: bool
+    """Whether a second, independent source says so too."""
+    role: str | None = None
+    """The volume that it is a limit of, by its role; None where it is not a limit of a volume."""
+    share: float = 1.0
+    """Part of the second in which it bound, where the provider counts that."""
+
 
 FAR_BELOW = 0.80
 """Share of what was bought below which a session that waits here does not wait for the limit."""
@@ -70,26 +129,26 @@ def judge(second: Second, given: KnownConditions) -> BindingLimit | None:
     return None
 
 
-def laboratory(second: Second, given: KnownConditions) -> BindingLimit | None:
+def harness(second: Second, given: KnownConditions) -> BindingLimit | None:
     """The driver computes all the time, or the test harness and other processes use up the machine."""
     cpu, sessions = second.cpu, second.sessions
     if cpu is None:
         return None
     if cpu.driver_busy >= DRIVER_BUSY:
         waits_for_it = sessions is not None and sessions.client >= SOME * sessions.all
-        return BindingLimit("laboratory", sure=waits_for_it)
-    rest = cpu.laboratory + cpu.other
+        return BindingLimit("harness", sure=waits_for_it)
+    rest = cpu.harness + cpu.other
     if cpu.idle >= NO_IDLE or rest <= (cpu.server or 0.0):
         return None
     more = rest > MORE_THAN_THE_REST * (cpu.server or 0.0)
     if given.driven:
-        return BindingLimit("laboratory", sure=more)
+        return BindingLimit("harness", sure=more)
     if sessions is None:
-        return BindingLimit("laboratory", sure=False)
+        return BindingLimit("harness", sure=False)
     # A session without CPU waits for nothing that PostgreSQL knows of, or for a client on the same host that has none either.
     if sessions.all <= 0 or sessions.cpu + sessions.client < MOST * sessions.all:
         return None
-    return BindingLimit("laboratory", sure=more and sessions.cpu >= MOST * sessions.all)
+    return BindingLimit("harness", sure=more and sessions.cpu >= MOST * sessions.all)
 
 
 def client(second: Second, given: KnownConditions) -> BindingLimit | None:
@@ -170,7 +229,7 @@ def server_cpu(second: Second, given: KnownConditions) -> BindingLimit | None:
     cpu, sessions = second.cpu, second.sessions
     if cpu is None or cpu.server is None or cpu.server_busy is None:
         return None
-    rest = cpu.laboratory + cpu.other
+    rest = cpu.harness + cpu.other
     own = cpu.server_busy >= SERVER_BUSY * given.cpu_share
     if not own and (cpu.idle >= NO_IDLE or cpu.server < rest):
         return None
@@ -237,7 +296,7 @@ def slow_volume(second: Second, given: KnownConditions) -> BindingLimit | None:
 
 RULES: tuple[Callable[[Second, KnownConditions], BindingLimit | None], ...] = (
     unasked,
-    laboratory,
+    harness,
     client,
     volume,
     locks,

@@ -1,4 +1,4 @@
-"""What the clients' sessions were doing in each second, by pg_stat_activity: computing, or waiting for what.
+"""States of the clients' sessions in each second, by pg_stat_activity: computing, or waiting and for what.
 
 A driver's clients are always there: those of which nothing was seen were idle. The clients of a server that is only watched
 are not known; of its idle sessions the watch counts those that did something within the last second (``probe/sql``).
@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.analysis.waits import CLIENT_BACKEND
-
 from ...results import StoredRun
+from ..figures import CLIENT_BACKEND
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pgdyno.analysis.binding.bought import ProvisionedVolume
-from pgdyno.analysis.binding.circumstances import Circumstances
-from pgdyno.analysis.binding.device import DeviceActivity
 from pgdyno.analysis.binding.evidence import Evidence
-from pgdyno.analysis.binding.limits import Limit
-from pgdyno.analysis.binding.means import SecondMeans, mean_second, means_of
 from pgdyno.analysis.binding.rules import NO_IDLE, SERVER_BUSY, SPARE_IDLE
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding
 
 from ...base.specification import Rate
 from ...base.text import number, percent
+from .device import DeviceActivity, ProvisionedVolume
+from .evidence import Circumstances
+from .rules import Limit
+from .verdict import SecondMeans, mean_second, means_of
 
 SEEN = 0.05
 """Sessions on average below which a state is not worth a word."""
 
 
 def evidence_words(run: RunBinding, verdict: BindingVerdict, around: Circumstances) -> list[str]:
-    """What speaks for the limit, the strongest first; empty where none stands out. Sentences' ends without full stops."""
+    """Evidence for the limit, the strongest first; empty if no limit stands out. Sentences' ends without full stops."""
     limit = verdict.limit
     if limit is None:
         return []
@@ -37,7 +36,7 @@ def evidence_words(run: RunBinding, verdict: BindingVerdict, around: Circumstanc
         "server_cpu": _cpu,
         "locks": _locks,
         "client": _client,
-        "laboratory": _laboratory,
+        "harness": _harness,
         "synchronous_standby": _standby,
         "connections": _connections,
         "no_answer": lambda *_: iter(()),
@@ -46,7 +45,7 @@ def evidence_words(run: RunBinding, verdict: BindingVerdict, around: Circumstanc
 
 
 def unexplained_words(run: RunBinding) -> list[str]:
-    """What sessions did where no limit stands out, so that a reader sees what there was instead of one."""
+    """Activity of the sessions if no limit stands out, so that a reader sees something in its place."""
     means = mean_second(run.evidence.seconds)
     sessions, cpu = means.sessions, means.cpu
     words = []
@@ -60,9 +59,7 @@ def unexplained_words(run: RunBinding) -> list[str]:
         }
         most = sorted(((count, what) for what, count in states.items() if count >= SEEN), reverse=True)
         parts = [f"{number(count, 2)} {what}" for count, what in most]
-        words.append(
-            f"of {number(sessions.all)} sessions on average {', '.join(parts)}" if parts else "no session was at work"
-        )
+        words.append(_of_sessions(parts, sessions.all) if parts else "no session was at work")
     if cpu is not None and cpu.server_busy is not None:
         words.append(f"the server used {percent(cpu.server_busy)} of its CPUs")
     return words
@@ -117,16 +114,16 @@ def _checkpoints(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: 
     text = f", {checkpoints.requested} of them because max_wal_size was reached" if checkpoints.requested else ""
     yield f"{checkpoints.started} checkpoints began in {checkpoints.seconds:,.0f} s{text}"
     inside = sum(checkpoints.inside) / max(1, len(checkpoints.inside))
-    yield f"one was under way in {percent(inside)} of the time"
+    yield f"a checkpoint was running {percent(inside)} of the time"
     if checkpoints.written_share is not None:
-        yield f"{percent(checkpoints.written_share)} of all bytes written were pages of checkpoints and whole pages in WAL"
+        yield f"{percent(checkpoints.written_share)} of all bytes written were checkpoint pages and full pages in WAL"
     yield from _at_disk(means)
 
 
 def _cpu(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
     cpu, sessions, cores = means.cpu, means.sessions, evidence.given.cores
     if cpu is not None and cpu.server_busy is not None:
-        yield f"the server used {percent(cpu.server_busy)} of its CPUs, with {percent(cpu.idle)} of the machine idle"
+        yield f"the server used {percent(cpu.server_busy)} of its CPUs, and {percent(cpu.idle)} of the machine was idle"
     if sessions is not None:
         yield f"{number(sessions.cpu)} of {number(sessions.all)} sessions were computing"
     few = cpu is not None and cpu.server_busy is not None and cpu.server_busy < SERVER_BUSY and cpu.idle >= NO_IDLE
@@ -138,11 +135,11 @@ def _locks(_: Evidence, means: SecondMeans, __: BindingVerdict, around: Circumst
     sessions = means.sessions
     if sessions is None:
         return
-    yield f"{number(sessions.lock)} of {number(sessions.all)} sessions waited for one that another session held"
+    yield f"{number(sessions.lock)} of {number(sessions.all)} sessions waited for a lock that another session held"
     if around.lock is not None:
-        yield f"most of them for {around.lock}"
+        yield f"most of them waited for {around.lock}"
     if sessions.at_work > 0 and sessions.commit > sessions.at_work / 2:
-        yield "those that hold one mostly wait for their commit"
+        yield "sessions that hold a lock mostly wait for their commit"
 
 
 def _client(evidence: Evidence, means: SecondMeans, _: BindingVerdict, around: Circumstances) -> Iterator[str]:
@@ -160,16 +157,16 @@ def _client(evidence: Evidence, means: SecondMeans, _: BindingVerdict, around: C
         yield "every scheduled transaction was done"
 
 
-def _laboratory(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
+def _harness(evidence: Evidence, means: SecondMeans, _: BindingVerdict, __: Circumstances) -> Iterator[str]:
     cpu = means.cpu
     if cpu is None:
         return
     server = "" if cpu.server is None else f", the server {percent(cpu.server)}"
     if not evidence.given.driven:
-        yield f"other processes of this host used {percent(cpu.laboratory + cpu.other)} of the CPU{server}"
+        yield f"other processes of this host used {percent(cpu.harness + cpu.other)} of the CPU{server}"
         return
     yield f"the driver's threads were busy {percent(cpu.driver_busy)} of the time"
-    yield f"the test harness and other processes used {percent(cpu.laboratory + cpu.other)} of the CPU{server}"
+    yield f"the test harness and other processes used {percent(cpu.harness + cpu.other)} of the CPU{server}"
 
 
 def _standby(_: Evidence, means: SecondMeans, __: BindingVerdict, ___: Circumstances) -> Iterator[str]:
@@ -184,15 +181,15 @@ def _connections(evidence: Evidence, means: SecondMeans, __: BindingVerdict, ___
     waited = [second.pool_wait_ms for second in evidence.seconds if second.pool_wait_ms is not None]
     full = any((second.connections or 0.0) >= 1 for second in evidence.seconds)
     if waited and not full:
-        yield f"the watch's own questions waited {number(sum(waited) / len(waited))} ms on average for a session of the pooler: its pool is full"
+        yield f"pgdyno's own queries waited {number(sum(waited) / len(waited))} ms on average for a connection from the pooler: its pool is full"
     else:
-        yield "every connection that max_connections leaves to ordinary roles was taken"
+        yield "all connections that max_connections leaves to ordinary roles were in use"
     if sessions is not None:
         yield f"{number(sessions.all - sessions.client, 2)} sessions were active on average"
 
 
 def _iops(device: DeviceActivity, bought: ProvisionedVolume) -> str:
-    """What the provider counts, and the kernel's requests where those are fewer."""
+    """IOPS as the provider counts them, with the kernel's requests if those are fewer."""
     counted = number(bought.counted_iops(device))
     if counted == number(device.iops):
         return f"{counted} IOPS"
@@ -203,12 +200,12 @@ def _slow(evidence: Evidence, device: DeviceActivity, role: str | None) -> Itera
     bought = evidence.given.bought.get(role or "")
     if not device.iops or not device.request_ms:
         return
-    took = f"a request took {number(device.request_ms)} ms on average"
+    took = f"I/O latency averaged {number(device.request_ms)} ms"
     if bought is None or bought.usual is None:
         yield took
         return
     usual_ms = bought.usual.ms(device.request_bytes, device.write_share)
-    yield f"{took}, on an unloaded volume {number(usual_ms)} ms"
+    yield f"{took} ({number(usual_ms)} ms on an idle volume)"
 
 
 def _at_disk(means: SecondMeans) -> Iterator[str]:
@@ -216,9 +213,17 @@ def _at_disk(means: SecondMeans) -> Iterator[str]:
     if sessions is None:
         return
     parts = {"reads": sessions.read, "writes": sessions.write, "commits": sessions.commit}
-    waits = [f"{number(count, 2)} for {what}" for what, count in parts.items() if count >= 0.05]
+    waits = [(number(count, 2), what) for what, count in parts.items() if count >= SEEN]
     if waits:
-        yield f"of {number(sessions.all)} sessions, on average {' and '.join(waits)} were waiting"
+        (count, what), *further = waits
+        texts = [f"{count} of {number(sessions.all)} sessions waited for {what}", *(f"{c} for {w}" for c, w in further)]
+        yield f"on average {' and '.join(texts)}"
+
+
+def _of_sessions(parts: list[str], sessions: float) -> str:
+    """``on average 7.3 of 16.0 sessions waited for reads, 2.1 waited for commits``."""
+    count, _, what = parts[0].partition(" ")
+    return ", ".join([f"on average {count} of {number(sessions)} sessions {what}", *parts[1:]])
 
 
 def _rate(rate: Rate) -> str:

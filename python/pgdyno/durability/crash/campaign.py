@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno.analysis import power_cuts
-
+from ...analysis import durability
 from ...base.errors import InputError
 from ...machine import paths, preflight
 from ...machine.journal import HostJournal
@@ -64,7 +63,7 @@ class CampaignResult:
     @property
     def verdict(self) -> str:
         """In one line."""
-        return power_cuts.in_words(self.tried, len(self.failed))
+        return durability.in_words(self.tried, len(self.failed))
 
     @property
     def unexplained(self) -> list[CutOutcome]:
@@ -118,7 +117,7 @@ class CampaignResult:
             "repeated": self.repeated,
             "strata": dict(sorted(self.strata.items())),
             "failed": [outcome.to_json() for outcome in self.failed],
-            "excluded_1_in": None if self.failed or not self.tried else power_cuts.excluded(self.tried),
+            "excluded_1_in": None if self.failed or not self.tried else durability.excluded(self.tried),
             "audit": self.audit,
             "seconds_per_cut": {step: round(total / cuts, 4) for step, total in self.seconds.items()},
             "cpu_s_per_cut": round(self.cpu_s / cuts, 4),

@@ -14,7 +14,7 @@ from pgdyno.workload.outcome import Outcome, RunRequest
 from pgdyno.workload.server import Server
 
 from ...results import record, tables
-from ...results.subject_clock import SubjectClock
+from ...results.tables import SubjectClock
 from ...results.work_record import BulkLoadedTable, BulkLoadRecord
 from ...workload.process import HelperProcess, Words, environment
 from .options import BulkTable, Files

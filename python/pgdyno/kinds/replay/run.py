@@ -21,7 +21,7 @@ from pgdyno.workload.server import Server
 from ...base import engine as _engine
 from ...base.errors import EngineError
 from ...results import record, tables
-from ...results.subject_clock import SubjectClock
+from ...results.tables import SubjectClock
 from ...results.work_record import (
     ComparedStatement,
     DoubtfulPlace,

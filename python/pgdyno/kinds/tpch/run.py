@@ -20,7 +20,7 @@ from pgdyno.workload.server import Server
 
 from ...base.errors import PgdynoError
 from ...results import record, tables
-from ...results.subject_clock import SubjectClock
+from ...results.tables import SubjectClock
 from ...results.work_record import RefreshRecord, StreamsRecord
 from ...workload.process import HelperProcess, Words, environment
 from .queries import Streams

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pgdyno.analysis.interval import Estimate, t_interval
-from pgdyno.analysis.scaling import Scaling, fit
 from pgdyno.published import PublishedDocument
 from pgdyno.published.chart import Chart
 
+from ...analysis.statistics import Estimate, t_interval
+from ...analysis.sweep import Scaling, fit
 from .kept import KeptArm
 
 

@@ -9,8 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from pgdyno.analysis.scaling import Scaling
-
+from ...analysis.sweep import Scaling
 from .chart import ChartResult, LineResult, PointResult
 from .figure import cut, share_of
 from .words import figure

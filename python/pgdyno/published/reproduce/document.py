@@ -11,10 +11,10 @@ from typing import Annotated
 from pydantic import WithJsonSchema
 
 from pgdyno import __version__
-from pgdyno.analysis.interval import Estimate
-from pgdyno.analysis.scaling import Scaling
 from pgdyno.report.part import DocumentPart
 
+from ...analysis.statistics import Estimate
+from ...analysis.sweep import Scaling
 from .chart import ChartResult
 from .told import ComparisonResult, DocumentResult
 from .verdict import Sign, Word

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pgdyno.analysis.interval import Estimate
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, TICK_PX, Sheet
 from pgdyno.report.theme import Theme
 
+from ...analysis.statistics import Estimate
 from . import words
 from .labels import BAR_PX, NEAR_PX, interval, placed
 from .told import ComparisonResult

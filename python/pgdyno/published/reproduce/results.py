@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.analysis.difference import differences
 from pgdyno.experiment import Experiment
 from pgdyno.experiment.origin import dotted
 from pgdyno.flow.resume import recorded
 
+from ...analysis.compare import differences
 from ...base.errors import InputError
 from ...results import StoredExperiment as Recorded
 from ...results import list_experiments, open_experiment

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.loads import LOAD_METRICS
-from pgdyno.analysis.paired import PairOfArms, paired
 from pgdyno.published import PublishedDocument
 from pgdyno.published.answer import Arms, RunAnswer, VolumePair
 from pgdyno.published.document import PublishedComparison, UnstatedChoice
 from pgdyno.published.formula import evaluate
 
+from ...analysis.ratio import PairOfArms, paired
+from ...analysis.statistics import Estimate
 from ...base.specification import VolumeSpec
 from .chart import ChartResult, chart_told
 from .kept import KeptArm, asked

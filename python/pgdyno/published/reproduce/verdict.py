@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgdyno.analysis.interval import Estimate, distinguishable
+from ...analysis.statistics import Estimate, distinguishable
 
 CLOSE_SHARE = 0.05
 """An interval that is this near to the document's ratio agrees with it even where it includes 1: a wider one would agree with anything."""

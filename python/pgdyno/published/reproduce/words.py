@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from pgdyno.analysis.scaling import Scaling
 from pgdyno.published.document import UnstatedChoice
 
+from ...analysis.sweep import Scaling
 from ...base.text import UNKNOWN, ratio_interval, times
 from .chart import ChartResult
 from .told import ComparisonResult, DocumentResult, OrderResult, VariantResult

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.events import Event
-from pgdyno.analysis.latency_map import MapCell
 from pgdyno.analysis.sweep import Sweep, SweepGroup
 from pgdyno.report.figures.parts import (
     LABELS_PX,
@@ -25,6 +23,8 @@ from pgdyno.report.figures.parts import (
 )
 from pgdyno.report.theme import Theme
 
+from ...analysis.distribution import MapCell
+from ...analysis.series import Event
 from ...base.text import number
 
 SHADES = (0.08, 0.72)

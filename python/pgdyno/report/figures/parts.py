@@ -8,9 +8,10 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.events import Event
 from pgdyno.report.theme import Theme
 from pgdyno.report.words import COLUMNS_MAX, colour_index
+
+from ...analysis.series import Event
 
 _Level = TypeVar("_Level")
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.scaling import Scaling
 from pgdyno.analysis.sweep import Sweep
 from pgdyno.report.figures.parts import LABELS_PX, RIGHT_PX, Sheet, variant_colour
 from pgdyno.report.theme import Theme
 
+from ...analysis.sweep import Scaling
 from ...base.text import number
 
 CURVE_POINTS = 60

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.boxes import box_of
 from pgdyno.analysis.sweep import Sweep
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet, variant_colour
 from pgdyno.report.theme import Theme
 
+from ...analysis.statistics import box_of
 from ...base.text import number
 
 ROW_PX = 58

@@ -78,20 +78,6 @@ def test_every_view_can_be_read_and_begins_with_the_keys(results: Path, view: st
     assert result.columns[:4] == ("experiment_id", "run_id", "arm", "block")
 
 
-def test_a_run_older_than_the_column_volume_was_about_its_data_volume(tmp_path: Path) -> None:
-    write_experiment(tmp_path, make_experiment_record(("gp3",), 1))
-    for number, volume in enumerate((None, "wal")):
-        writer = RunWriter(tmp_path, EXPERIMENT_ID, f"{number:02d}-gp3-r1")
-        table = from_rows("probe/volume", [{"t_ns": number, "volume": volume or "data", "read_ops": 5}])
-        writer.table("probe/volume", table)
-        if volume is None:
-            pq.write_table(table.drop_columns("volume"), writer.file("probe/volume.parquet"))
-        run = writer.finish(make_record(run_id=writer.final_path.name, position=number))
-        assert open_run(run).table("probe/volume")["volume"].to_pylist() == [volume or "data"]
-        result = query(tmp_path, "SELECT volume, read_ops FROM volume ORDER BY t_ns", judge)
-        assert result.rows == (("data", 5), ("wal", 5))[: number + 1]
-
-
 def test_every_table_has_a_view(results: Path) -> None:
     assert len(describe_views()) == len(TABLES) + 1
     assert {row[0] for row in query(results, "SHOW TABLES", judge).rows} == set(describe_views())

@@ -1,9 +1,8 @@
-"""Dilation taken to one: what arms that were slowed by two or more factors say of a machine that need not be.
+"""Extrapolation to a dilation of one: arms slowed by two or more factors predict a machine that need not be slowed.
 
 In slowed time a transaction spends D at the volumes and H / d on the host, at dilation d. So its response time is a straight line in
-1 / d, and with it the inverse of a closed loop's throughput. Two dilations give the line, and the line at 1 is what a machine with
-enough cores would do without any (docs/concept/dilation.md). What lies between noise and that figure is multiplied: 4 and 8
-make it up to nine times as large.
+1 / d, and with it the inverse of a closed loop's throughput. Two dilations give the line, and the line at 1 is the figure of a machine
+with enough cores (docs/concept/dilation.md). Noise is multiplied on the way: from 4 and 8 by up to nine.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
-from pgdyno.analysis.binding.limits import CAPS, TITLES, Limit
-from pgdyno.analysis.dilated import bound_by_cpu
 from pgdyno.analysis.factors import Factor
-from pgdyno.analysis.host_time import host_time
-from pgdyno.analysis.interval import Estimate, ratio_interval, t_interval
-from pgdyno.analysis.paired import Block
 
 from ..base.text import number
+from .binding.rules import CAPS, TITLES, Limit
+from .dilation import bound_by_cpu, host_time
+from .ratio import Block
+from .statistics import Estimate, ratio_interval, t_interval
 
 FACTOR = "world.dilation"
 LEVELS_MIN = 2

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.results.subject_clock import SubjectClock
+from pgdyno.results.tables import SubjectClock
 
 ZERO_NS = 86_400_000_000_000
 
