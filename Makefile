@@ -36,7 +36,7 @@ fix: setup ## let the formatters and ruff repair what they can
 bench: setup ## measurements of pgdyno itself; ONLY=fidelity measures those of tests/fidelity alone
 	@tools/run_tests --bench $(ONLY)
 
-generate: setup ## write the generated files again (`make lint` checks them)
+generate: setup ## write the schemas, and the guide to published comparisons, again
 	$(PY) tools/generate.py
 
 wheel: packages ## dist/: the package with an engine for every Linux with glibc 2.28, examined
@@ -46,9 +46,9 @@ wheel: packages ## dist/: the package with an engine for every Linux with glibc 
 sdist: packages ## dist/: the sources, which pip builds with Rust
 	$(PY_SOURCES) -m tools.wheel.sdist
 
-site: packages ## dist/site/: the documents as pages, to browse and to search without a network
+site: setup ## dist/site/: the documents and the reference as pages, to browse and to search without a network
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-site.lock
-	$(PY_SOURCES) -m tools.site
+	$(PY) -m tools.site
 
 lock: setup ## choose newer Python packages and write the lock files again
 	$(PY) -m pip install --quiet uv

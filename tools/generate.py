@@ -1,23 +1,25 @@
-"""Writes every generated file, or with ``--check`` says which ones are not what their generator makes."""
+"""Writes every generated file that is in git, or with ``--check`` says which schemas are not what their generator makes."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-GENERATORS = (
+SCHEMAS = (
     "pgdyno.report.schema",
     "pgdyno.advise.diagnose.schema",
     "pgdyno.experiment.schema",
     "pgdyno.published.reproduce.schema",
-    "tools.reference",
 )
-"""Modules that write their file, and with ``--check`` compare it."""
+"""Modules that write their JSON Schema, and with ``--check`` compare it: the schemas are the contract with other programs."""
+GUIDE = ("tools.published",)
+"""Writes the summary and the pictures of published comparisons; ``tests/published`` compares them."""
 
 
 def main(arguments: list[str]) -> int:
     """Run every generator; exit code 1 when one fails."""
-    results = [subprocess.run([sys.executable, "-m", module, *arguments], check=False) for module in GENERATORS]
+    modules = SCHEMAS if arguments else SCHEMAS + GUIDE
+    results = [subprocess.run([sys.executable, "-m", module, *arguments], check=False) for module in modules]
     return 1 if any(result.returncode for result in results) else 0
 
 

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from tools.fidelity.claim import Claim
 
 
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def committed(bench: str) -> Path:
-    """The record of a bench that takes hours. It is in the repository beside its page, so that another clone of the same sources, on the same kind
-    of machine, goes on with it, and that the page can be written again without measuring.
-    """
-    return ROOT / "docs" / "reference" / "measured" / f"{bench}.json"
-
-
 class Kept(BaseModel):
     """A record in one JSON file that is written whole after each step, so that an interrupted bench goes on."""
 

@@ -1,4 +1,4 @@
-"""The commands of the documents: README.md and every page below docs/.
+"""The commands of the documents: README.md, every page below docs/, and the page of the commands, which is made of their help.
 
 A command stands in a block of language ``console`` after ``$``; a line that ends in ``\\`` goes on in the next. What
 cannot be run is said in a comment directly above its block, with the command's beginning and the reason::
@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools import reference
 
 ROOT = Path(__file__).resolve().parents[2]
 _MARK = re.compile(r"<!-- not run: ([^:]+(?::[^ ][^:]*)*): (.+?) -->")
@@ -37,14 +39,18 @@ def documents(root: Path = ROOT) -> list[Path]:
     return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
-def examples(path: Path, root: Path = ROOT) -> list[Example]:
+def read(path: Path, root: Path = ROOT) -> tuple[str, str]:
+    """Name and text of a document."""
+    return path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+
+
+def examples(name: str, document: str) -> list[Example]:
     """The commands of one document. A mark that fits no command of its block is an error of the document."""
-    name = path.relative_to(root).as_posix()
     examples: list[Example] = []
     marks: dict[str, str] = {}
     language: str | None = None
     begun: tuple[int, str] | None = None
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(document.splitlines(), 1):
         fence = _FENCE.match(line)
         if fence:
             if language is not None:
@@ -62,19 +68,21 @@ def examples(path: Path, root: Path = ROOT) -> list[Example]:
     return examples
 
 
-def spans(path: Path, root: Path = ROOT) -> list[Example]:
+def spans(name: str, document: str) -> list[Example]:
     """Commands of pgdyno that stand in the text, between backquotes."""
     spans = []
     inside = False
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(document.splitlines(), 1):
         if _FENCE.match(line):
             inside = not inside
         elif not inside:
             texts = (text.removeprefix("sudo ").removeprefix(".venv/bin/") for text in _SPAN.findall(line))
-            name = path.relative_to(root).as_posix()
             spans += [Example(name, number, text) for text in texts if text.startswith("pgdyno ")]
     return spans
 
 
-EXAMPLES = [example for path in documents() for example in examples(path)]
+COMMANDS = (f"{reference.FOLDER}/cli.md", reference.written("cli.md"))
+"""The page of the commands, with the examples of their help."""
+DOCUMENTS = [*map(read, documents()), COMMANDS]
+EXAMPLES = [example for document in DOCUMENTS for example in examples(*document)]
 """Every command of every document, in order."""

@@ -92,11 +92,16 @@ def parse(command: click.Command, arguments: list[str]) -> None:
                 parse(inner, rest)
 
 
-SPANS = [span for path in documents.documents() for span in documents.spans(path)]
+SPANS = [span for document in documents.DOCUMENTS for span in documents.spans(*document)]
 
 
 @pytest.mark.parametrize("span", SPANS, ids=str)
 def test_a_command_in_the_text_and_its_flags_exist(span: Example) -> None:
+    exists(span)
+
+
+def exists(span: Example) -> None:
+    """Look up each command and flag of a command in a text."""
     command: click.Command = cli_main.cli
     context = click.Context(command)
     own = re.split(r"\s(?:&&|\|\|?|;)\s", re.sub(r"\$\([^)]*\)", "", span.text))[0]  # without a shell's other commands
@@ -116,20 +121,21 @@ def test_commands_are_found_with_their_marks(tmp_path: Path) -> None:
         "<!-- not run: make x: it takes an hour -->\n\n```console\n$ make x y\n$ a \\\n  b\noutput\n```\n"
         "Text `sudo .venv/bin/pgdyno runs` and `ls`.\n```text\n$ no\n```\n```console\n$ make x\n```\n"
     )
-    examples = documents.examples(page, tmp_path)
+    document = documents.read(page, tmp_path)
+    examples = documents.examples(*document)
     assert [(example.line, example.text, example.why_not) for example in examples] == [
         (4, "make x y", "it takes an hour"),
         (5, "a   b", ""),
         (14, "make x", ""),
     ]
-    assert [span.text for span in documents.spans(page, tmp_path)] == ["pgdyno runs"]
+    assert [span.text for span in documents.spans(*document)] == ["pgdyno runs"]
 
 
 def test_a_mark_without_its_command_is_an_error(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     page.write_text("<!-- not run: make y: it takes an hour -->\n```console\n$ make x\n```\n")
     with pytest.raises(AssertionError, match="no command of this block begins with make y"):
-        documents.examples(page, tmp_path)
+        documents.examples(*documents.read(page, tmp_path))
 
 
 def test_commands_hide_in_no_other_kind_of_block() -> None:

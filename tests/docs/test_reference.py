@@ -1,7 +1,9 @@
-"""The generated pages of the reference: whole, up to date, and found out when they are not."""
+"""The pages of the reference that are made from the sources: whole, with links that lead somewhere and commands that exist."""
 
 from __future__ import annotations
 
+import posixpath
+import re
 from pathlib import Path
 
 import click
@@ -9,40 +11,84 @@ import pytest
 from pydantic import BaseModel, Field
 
 from pgdyno.cli.main import cli
-from tools import generate
-from tools.reference import __main__ as reference
+from tests.docs import documents
+from tests.docs.documents import ROOT
+from tests.docs.test_commands import exists
+from tools import generate, reference
+from tools.lint.links import headings, links
+from tools.published.items import FOLDER, LETTERS, read_items
 from tools.reference import schema
 from tools.reference.cli import contexts, split_help
-from tools.reference.markdown import MARK
+
+Texts = dict[str, str]
 
 
-@pytest.mark.usefixtures("engine")
-def test_the_generated_files_are_what_their_sources_make(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def pages(engine: Path) -> Texts:
+    """Path and text of every page that ``make site`` makes."""
+    assert engine.exists()
+    return {f"{reference.FOLDER}/{name}": reference.written(name) for name in reference.PAGES}
+
+
+def dead(texts: Texts, of: Texts) -> list[str]:
+    """Links of ``of`` to something that is neither a file nor one of ``texts``, or to a heading that such a text lacks."""
+    found = []
+    for source, text in of.items():
+        for _, target in links(text):
+            file_name, _, heading = target.partition("#")
+            goal = posixpath.normpath(posixpath.join(posixpath.dirname(source), file_name)) if file_name else source
+            if re.match(r"[a-z]+:", target):
+                continue
+            if goal not in texts:
+                found += [] if (ROOT / goal).exists() else [f"{source}: {target}"]
+            elif heading and heading not in headings(texts[goal]):
+                found.append(f"{source}: {target}")
+    return found
+
+
+def test_the_schemas_are_what_their_models_make(capfd: pytest.CaptureFixture[str]) -> None:
     assert generate.main(["--check"]) == 0, capfd.readouterr().err
 
 
-@pytest.mark.usefixtures("engine")
-def test_a_page_that_was_edited_or_removed_or_has_lost_its_writer_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(reference, "FOLDER", tmp_path)
-    monkeypatch.setattr(reference, "PAGES", {"a.md": lambda: f"<!-- {MARK} -->\na\n", "b.md": lambda: "b\n"})
-    assert reference.main([]) == 0
-    assert reference.main(["--check"]) == 0
-    (tmp_path / "a.md").write_text("edited\n")
-    (tmp_path / "b.md").unlink()
-    (tmp_path / "old.md").write_text(f"<!-- {MARK} -->\n")
-    (tmp_path / "own.md").write_text("written by hand\n")
-    assert reference.main(["--check"]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        "docs/reference/a.md is not what its source makes: change the source, then `make generate`",
-        "docs/reference/b.md is missing: write it with `make generate`",
-        "docs/reference/old.md has no writer any more: remove it, or add its writer to tools/reference/__main__.py",
-    ]
+def test_links_from_and_to_the_pages_lead_somewhere(pages: Texts) -> None:
+    assert dead(pages, pages | dict(map(documents.read, documents.documents()))) == []
+
+
+def test_a_link_that_leads_nowhere_is_found() -> None:
+    texts = {
+        "docs/reference/a.md": "# A\n[b](b.md) [gone](gone.md) [a](#a) [no](#no) [x](https://example.org)\n",
+        "docs/reference/b.md": "",
+    }
+    assert dead(texts, texts) == ["docs/reference/a.md: gone.md", "docs/reference/a.md: #no"]
+
+
+def test_the_commands_in_the_pages_exist(pages: Texts) -> None:
+    spans = [span for page in pages.items() if page[0] != documents.COMMANDS[0] for span in documents.spans(*page)]
+    assert spans
+    for span in spans:
+        exists(span)
+
+
+def test_every_thing_that_the_published_documents_do_has_its_number() -> None:
+    for name, letter in LETTERS.items():
+        items = read_items(ROOT / FOLDER / f"{name}.toml")
+        assert items.document == name
+        assert [item.id for item in items.item] == [f"{letter}{number}" for number in range(1, len(items.item) + 1)]
+
+
+OF_TESTS = {"PGDYNO_COMPLETE", "PGDYNO_BUILD_HASH", "PGDYNO_FUZZ_S"}
+"""Between the shell and click, between cargo and the engine that it builds, and of tests in Rust: for how many seconds they fuzz."""
+
+
+def test_the_page_of_the_environment_names_the_variables_of_the_sources() -> None:
+    files = [*(ROOT / "python").rglob("*.py"), *(ROOT / "crates").glob("*/src/**/*.rs")]
+    used = {name for path in files for name in re.findall(r"\bPGDYNO_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
+    text = (ROOT / reference.FOLDER / "environment.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(PGDYNO_\w+)`", text, re.MULTILINE)) == used - OF_TESTS
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:
-    text = reference.PAGES["cli.md"]()
+    text = documents.COMMANDS[1]
     results = list(contexts(click.Context(cli, info_name="pgdyno")))
     assert len(results) > 8
     for context in results:
@@ -101,7 +147,7 @@ def test_a_part_may_have_the_name_that_readers_know() -> None:
 
 def test_a_default_is_a_default_and_a_range_is_told_in_words() -> None:
     rows = {}
-    for line in (Path(reference.FOLDER) / "cli.md").read_text().splitlines():
+    for line in documents.COMMANDS[1].splitlines():
         if line.startswith("| `-"):
             option, default, meaning = (cell.strip() for cell in line.split(" | ", 2))
             rows[option] = default

@@ -1,4 +1,4 @@
-"""The page shows every point and every claim, marks what the host could not carry, and the record survives a file."""
+"""The page shows every claim and the points of the smaller parts, marks what the host could not carry, and the record survives a file."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 
 def rendered() -> str:
+    """The page, and the sections that it leaves out."""
     points = list(synthetic.record())
-    return page.render(synthetic.MACHINE, points, judge(points))
+    large = [page.part(name, [point for point in points if point.cell.part == name]) for name in page.LARGE]
+    text = page.render(synthetic.MACHINE, points, judge(points))
+    assert not any(section.splitlines()[0] in text for section in large)
+    return "\n".join([text, *large])
 
 
 def test_every_claim_and_every_volume_is_on_the_page() -> None:
@@ -62,7 +66,7 @@ def test_a_part_that_was_measured_anew_is_said(tmp_path: Path) -> None:
 
 def test_a_job_that_a_run_would_refuse_is_marked() -> None:
     points = list(synthetic.record())
-    index = next(i for i, p in enumerate(points) if p.cell.part == "pairs" and p.modelled)
+    index = next(i for i, p in enumerate(points) if p.cell.part == "rate" and p.modelled)
     assert not page.beyond_host(points[index])
     points[index] = points[index].model_copy(update={"daemon": synthetic.daemon(late=300)})
     assert page.beyond_host(points[index])

@@ -22,7 +22,8 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program, "--no-cache", "--config", "pyproject.toml"],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root / "python")},
+        env=os.environ
+        | {"PYTHONPATH": str(root / "python"), "COLUMNS": "300"},  # a wide terminal: names of contracts on one line
         capture_output=True,
         text=True,
         check=False,
@@ -74,7 +75,7 @@ def test_a_new_package_without_a_layer_is_found(tree: Path) -> None:
 
 
 def clippy(crate: Path) -> subprocess.CompletedProcess[str]:
-    """What `make lint` asks of every crate, of one crate without dependencies."""
+    """Run clippy as `make lint` does, on one crate without dependencies."""
     arguments = ["--quiet", "--offline", "--", "-D", "warnings", "-D", "clippy::too_many_lines"]
     environment = os.environ | {"CARGO_TARGET_DIR": str(crate / "target")}
     return subprocess.run(
@@ -109,14 +110,6 @@ def test_the_bans_of_the_clock_free_crates_are_found_with_their_reasons(tmp_path
     assert done.returncode != 0
     missed = [name for name, (_, reason) in BANNED.items() if reason not in done.stderr]
     assert missed == [], done.stderr
-
-
-@needs_cargo
-def test_a_rust_function_that_is_too_long_is_found(tmp_path: Path, repository: Path) -> None:
-    source = "pub fn f(mut x: u8) -> u8 {\n" + "    x ^= 1;\n" * 71 + "    x\n}\n"
-    done = clippy(crate_of(tmp_path / "bad", source, repository / "clippy.toml"))
-    assert done.returncode != 0
-    assert "this function has too many lines (72/70)" in done.stderr
 
 
 LEAKING = """

@@ -14,7 +14,7 @@ from tools.crash import page, torn_page
 from tools.crash.cells import planted, recovering, sound, torn
 from tools.crash.measure import collect
 from tools.crash.record import Record
-from tools.measured import code, committed, ended, published
+from tools.measured import code, ended, published
 
 if TYPE_CHECKING:
     from tools.crash.cells import Bench
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "reference"
+RESULTS = ROOT / "results"
 SEED = 20_261_124
 MUTANT_CUTS = 1_000
 
@@ -44,7 +45,7 @@ def main() -> int:
 
 def _run(namespace: argparse.Namespace) -> int:
     if namespace.page:
-        return code(write(namespace.bench, Record.require(committed(namespace.bench), namespace.bench)))
+        return code(write(namespace.bench, Record.require(record_of(namespace.bench), namespace.bench)))
     record = measured(
         namespace.bench,
         namespace.cuts,
@@ -79,7 +80,12 @@ def measured(
         "torn": all_cuts,
     }
     crash = planted() if planted_alone else [*sound(), *recovering(), *planted()]
-    return collect(crash if is_crash else torn(), committed(bench), seed, by_bench, minutes, workers)
+    return collect(crash if is_crash else torn(), record_of(bench), seed, by_bench, minutes, workers)
+
+
+def record_of(bench: str) -> Path:
+    """The record of a bench, with which an interrupted one resumes."""
+    return RESULTS / bench / "record.json"
 
 
 def write(bench: str, record: Record) -> list[Claim]:

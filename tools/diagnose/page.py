@@ -1,4 +1,4 @@
-"""The reference's page on diagnosis: the confusion matrices."""
+"""The reference's page on diagnosis: claims, views and the confusion matrix."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ What fills a volume is known from a control: the same load with that consumer on
 the requests, or of the bytes where its throughput bound, it was the largest; otherwise it is not judged. A load that is one consumer alone is switched off as a whole.
 No real EBS, RDS or Aurora server was diagnosed.
 """
+MATRIX = "With all that can be seen. Rows: the limit that bound. Columns: the limit that was named; in brackets those of them with high confidence."
 
 
 def render(measureds: Sequence[Measured], answers: Sequence[Answer], judged: Sequence[Claim], **text: str) -> str:
@@ -50,8 +51,7 @@ def render(measureds: Sequence[Measured], answers: Sequence[Answer], judged: Seq
         claims_table(judged),
         "## Views",
         _views(answers),
-        "## Confusion matrices\n\nRows: the limit that bound. Columns: the limit that was named; in brackets those of them with high confidence.",
-        *(f"### {view}\n\n{_matrix([answer for answer in answers if answer.view == view])}" for view in VIEWS),
+        f"## Confusion matrix\n\n{MATRIX}\n\n{_matrix(whole)}",
         *_consumers(whole),
         *_wrong(answers),
         *_not_judged(measureds),

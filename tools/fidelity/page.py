@@ -14,6 +14,8 @@ from tools.fidelity.point import Machine, Point, Side
 
 LATENESS_NOTABLE = 0.02
 """Of all modelled time: what is measured of such a volume is wrong by at most this much."""
+LARGE = ("types", "pairs")
+"""Parts of more than a hundred points: the page has their claims, the record their points."""
 NAMES = {
     "pgdyno": "pgdyno",
     "loop": "plain loop device",
@@ -24,7 +26,8 @@ NAMES = {
 _HEAD = """# Fidelity
 
 What emulated volumes were asked, what the model says, and what fio measured. `make bench ONLY=fidelity` measures all of it again and
-writes this page; every point stays as JSON, with its whole distributions, in `results/fidelity/`.
+writes this page. Every point, with its whole distribution, is kept as JSON in `results/fidelity/`, which is not in git; the claims are judged by all of
+them, and the tables leave out the two largest parts (every type, every pair of settings).
 
 - **asked**: the requests a second that the provisioned limits allow. Service time may keep a volume below it.
 - **modelled**: the recorded requests put through the volume model again in virtual time by a host that takes no time and keeps the same
@@ -39,7 +42,7 @@ writes this page; every point stays as JSON, with its whole distributions, in `r
 def render(machine: Machine, points: list[Point], claims: list[Claim], repeated: Sequence[str] = ()) -> str:
     """The page. ``repeated`` are the parts that were measured anew after the whole."""
     parts = [_HEAD, _where(machine, points), *_again(repeated), "## Claims\n", _claims(claims)]
-    for name in _PARTS:
+    for name in (name for name in _PARTS if name not in LARGE):
         of_part = [point for point in points if point.cell.part == name]
         parts += [part(name, of_part)] if of_part else []
     return "\n".join(parts)

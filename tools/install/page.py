@@ -40,7 +40,8 @@ def render(record: Record, claims: list[Claim]) -> str:
     """The page."""
     parts = [_HEAD, _where(record), "## Claims\n", claims_table(claims), "## Systems\n", _systems(record.installed)]
     for installed in record.installed:
-        parts += [f"### {installed.release}, {installed.way}\n", _steps(installed.steps)]
+        if failed := [step for step in installed.steps if not step.holds]:
+            parts += [f"### {installed.release}, {installed.way}: what does not hold\n", _steps(failed)]
     if weighed := [installed for installed in record.installed if installed.sizes_mb]:
         parts += ["## Weight\n", _weight(weighed[0])]
     if record.image is not None:

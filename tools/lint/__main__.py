@@ -6,44 +6,26 @@ import sys
 from pathlib import Path
 
 from tools.lint import (
-    architecture,
     catalogue,
     circles,
     clock_free,
     crates,
-    exceptions,
-    hosts,
-    kinds,
     links,
-    metadata,
     published,
-    published_items,
     remedies,
-    sizes,
     sleeps,
-    stages,
     start_up,
-    words,
 )
 
 RULES = (
-    architecture,
-    sizes,
     crates,
     circles,
     clock_free,
     catalogue,
     published,
-    published_items,
-    stages,
     sleeps,
-    exceptions,
-    kinds,
     remedies,
     links,
-    metadata,
-    hosts,
-    words,
     start_up,
 )
 

@@ -1,4 +1,7 @@
-"""Links in the documents lead somewhere, to a file of this project and to a heading that it has; so do mentions in code."""
+"""Links in the documents lead somewhere, to a file of this project and to a heading that it has; so do mentions in code.
+
+Pages that ``make site`` writes count as present; ``tests/docs`` and the site look for their headings.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from pathlib import Path
 
 from tools.lint import Finding, project_files, relative
+from tools.reference import paths
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -16,29 +20,32 @@ _OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:")
 def check(root: Path) -> list[Finding]:
     """Links to files or headings that do not exist."""
     findings = []
+    made = {root / path for path in paths()}
     for path in project_files(root, ".md"):
         for line, target in links(path.read_text(encoding="utf-8")):
             if _OUTSIDE.match(target):
                 continue
             file_name, _, heading = target.partition("#")
             goal = (path.parent / file_name) if file_name else path
+            if goal.resolve() in made:
+                continue
             if not goal.exists():
                 findings.append(Finding(relative(root, path), line, f"{target} does not exist: repair the link"))
             elif heading and goal.suffix == ".md" and heading not in headings(goal.read_text(encoding="utf-8")):
                 findings.append(Finding(relative(root, path), line, f"{target}: there is no such heading"))
     for path in project_files(root, ".py", ".rs", ".toml"):
         if not path.is_relative_to(root / "tests"):
-            findings += _dead_mentions(root, path)
+            findings += _dead_mentions(root, path, made)
     return findings
 
 
-def _dead_mentions(root: Path, path: Path) -> list[Finding]:
+def _dead_mentions(root: Path, path: Path, made: set[Path]) -> list[Finding]:
     """Comments name a document by its path, or a decision by its number (``docs/decision/0001``)."""
     return [
         Finding(relative(root, path), number, f"{mention} does not exist: write it, or name another")
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         for mention in _MENTION.findall(line)
-        if not any(root.glob(mention.rstrip("/") + "*"))
+        if root / mention not in made and not any(root.glob(mention.rstrip("/") + "*"))
     ]
 
 

@@ -1,7 +1,8 @@
-"""Keeps what verdicts need of recorded results, so that the guide's summary can be made from them.
+"""Writes what ``docs/guide/published.md`` says of published comparisons, and keeps what it needs of recorded results.
 
 ::
 
+    python -m tools.published                  write the guide's summary and its pictures
     python -m tools.published RESULTS          write catalog/published/recorded/NAME.json for each experiment that RESULTS has
     python -m tools.published RESULTS --add    keep the runs that are kept already, too: of an experiment that was recorded in parts
 """
@@ -17,17 +18,23 @@ from pgdyno.published.reproduce.kept import keep, read_kept, together
 from pgdyno.published.reproduce.library import DocumentLibrary, library
 from pgdyno.published.reproduce.results import recorded_in
 from pgdyno.published.reproduce.told import metrics_of
+from tools.reference import published_chart, published_lines, published_summary
 
-FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "published" / "recorded"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "catalog" / "published" / "recorded"
 """What is kept."""
+PICTURES = ROOT / "docs" / "picture"
 ADD = "--add"
 
 
 def main(arguments: list[str]) -> int:
     """Write the files; returns the exit code."""
     folders = [argument for argument in arguments if argument != ADD]
+    if not arguments:
+        write_guide()
+        return 0
     if len(folders) != 1 or folders[0].startswith("-"):
-        print(f"usage: python -m tools.published RESULTS [{ADD}]", file=sys.stderr)
+        print(f"usage: python -m tools.published [RESULTS [{ADD}]]", file=sys.stderr)
         return 2
     try:
         names = write(library(), Path(folders[0]), FOLDER, add=ADD in arguments)
@@ -36,6 +43,17 @@ def main(arguments: list[str]) -> int:
         return 1
     print(f"kept: {', '.join(names) or 'nothing'}; now `make generate`")
     return 0
+
+
+def write_guide() -> None:
+    """Write the summary, the picture of all ratios and those of the documents' charts."""
+    texts = {
+        published_summary.GUIDE / published_summary.FILE: published_summary.page(),
+        PICTURES / published_chart.FILE: published_chart.picture(),
+    }
+    texts |= {PICTURES / name: text for name, text in published_lines.pictures(published_summary.told()).items()}
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
 
 
 def write(library: DocumentLibrary, results: Path, folder: Path, *, add: bool = False) -> list[str]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-MARK = "Written by `make generate`"
-"""Stands at the top of every generated page."""
-
 
 def page(title: str, source: str, introduction: str, *parts: str) -> str:
     """A whole page. ``source`` says where to change what it says."""
-    head = f"# {title}\n\n<!-- {MARK} from {source}; change it there. -->\n\n{introduction.strip()}"
+    head = f"# {title}\n\n<!-- Written by `make site` from {source}; change it there. -->\n\n{introduction.strip()}"
     return "\n\n".join([head, *(part.strip("\n") for part in parts if part.strip())]) + "\n"
 
 

@@ -1,13 +1,15 @@
-"""``docs/picture/demo.svg``: the README's picture, drawn from the report of the demonstration.
+"""``docs/picture/demo.svg``: the README's picture, drawn from the report of a demonstration. One file serves light and dark.
 
-``docs/picture/demo.json`` is what ``pgdyno report --format json`` wrote of a ``make demo``, without the keys that the picture does
-not show. One file serves light and dark.
+::
+
+    pgdyno report RESULTS --format json | python -m tools.reference.picture
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -15,9 +17,7 @@ from typing import Any
 
 from tools.reference.colours import schemes
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "picture"
-SOURCE = FOLDER / "demo.json"
-FILE = "demo.svg"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "picture" / "demo.svg"
 WIDTH_PX, ROW_PX, TOP_PX = 800, 64, 66
 COLOURS = ("panel", "ink", "quiet", "line", "arm0", "arm1", "arm2", "arm3", "arm4", "arm5")
 STYLE = """
@@ -52,9 +52,8 @@ class Panel:
         return f'{bar}{interval}<text x="{at(high) + 8}" y="{y_px + 4}">{_number(mean)}</text>'
 
 
-def picture() -> str:
+def picture(report: dict[str, Any]) -> str:
     """The picture as SVG."""
-    report = json.loads(SOURCE.read_text(encoding="utf-8"))
     arms = report["arms"]
     panels = (
         Panel("transactions per second", 305, 245, [_ends(arm["headline"]) for arm in arms]),
@@ -99,3 +98,7 @@ def _ends(estimate: dict[str, Any]) -> tuple[float, float, float]:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+if __name__ == "__main__":
+    FILE.write_text(picture(json.load(sys.stdin)), encoding="utf-8")

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tools import reference
 from tools.site import CONTENTS
 from tools.site.stage import linked_pages, page_of
 
@@ -45,8 +46,8 @@ def read(text: str) -> list[dict[str, Any]]:
 def missing(root: Path, nav: list[dict[str, Any]]) -> list[str]:
     """Documents that the table of contents does not name."""
     named = set(_pages(nav))
-    documents = (path.relative_to(root).as_posix() for path in sorted((root / "docs").rglob("*.md")))
-    return [document for document in documents if page_of(document) not in named]
+    documents = {path.relative_to(root).as_posix() for path in (root / "docs").rglob("*.md")} | reference.paths()
+    return [document for document in sorted(documents) if page_of(document) not in named]
 
 
 def _pages(entry: Any) -> list[str]:

@@ -6,6 +6,7 @@ import posixpath
 import shutil
 from pathlib import Path
 
+from tools import reference
 from tools.lint.links import links
 from tools.site import CONTENTS
 from tools.wheel import description
@@ -28,7 +29,7 @@ def linked_pages(text: str, source: str) -> list[str]:
 
 
 def copy(root: Path, folder: Path, url: str | None, commit: str) -> None:
-    """Write every document and picture below ``folder``."""
+    """Write every document and picture below ``folder``, and the pages of the reference that are made from the sources."""
     for path in [root / "README.md", *sorted((root / "docs").rglob("*"))]:
         source = path.relative_to(root).as_posix()
         if path.is_dir():
@@ -40,6 +41,9 @@ def copy(root: Path, folder: Path, url: str | None, commit: str) -> None:
             shutil.copy(path, goal)
         else:
             goal.write_text(rewrite(path.read_text(encoding="utf-8"), source, root, url, commit), encoding="utf-8")
+    for name in reference.PAGES:
+        text = rewrite(reference.written(name), f"{reference.FOLDER}/{name}", root, url, commit)
+        (folder / "reference" / name).write_text(text, encoding="utf-8")
 
 
 def rewrite(text: str, source: str, root: Path, url: str | None, commit: str) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.measured import code, committed, ended, published
+from tools.measured import code, ended, published
 from tools.snapshot import page
 from tools.snapshot.measure import collect
 from tools.snapshot.record import Record
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "snapshots.md"
-RESULTS = committed("snapshot")
+RESULTS = ROOT / "results" / "snapshot" / "record.json"
 
 
 def main() -> int:
