@@ -15,8 +15,8 @@ import pytest
 
 from pgdyno import _build
 from pgdyno.base.errors import HostError
+from pgdyno.cli import doctor as outside
 from pgdyno.cli import main as cli_main
-from pgdyno.cli import outside
 from pgdyno.machine import cgroup, paths
 from pgdyno.machine.journal import HostJournal
 

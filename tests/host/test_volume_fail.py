@@ -12,7 +12,7 @@ import pytest
 
 from pgdyno.base import engine
 from pgdyno.base.errors import EXIT_USAGE, InputError
-from pgdyno.cli import volume_notes
+from pgdyno.cli import volume as volume_notes
 from pgdyno.cli.main import run
 from pgdyno.machine import volume
 from pgdyno.machine.clean import clean

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import InputError, PgdynoError
-from pgdyno.cli import load_result
+from pgdyno.cli import load as load_result
 from pgdyno.loader import ledger
 from pgdyno.loader.result import LoadResult
 

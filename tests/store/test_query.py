@@ -15,7 +15,7 @@ import pytest
 
 import pgdyno as package
 from pgdyno.base.errors import InputError
-from pgdyno.cli import query as query_command
+from pgdyno.cli import results as query_command
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.results import RunWriter, open_experiment, open_run, write_experiment
 from pgdyno.results.query import RUNS_COLUMNS, QueryResult, describe_views, query

@@ -13,7 +13,7 @@ from pgdyno.advise.twin.fit import Twin, fit
 from pgdyno.advise.twin.target import MIB, FioTarget
 from pgdyno.base import catalog
 from pgdyno.base.errors import InputError
-from pgdyno.cli import volume_fit
+from pgdyno.cli import volume as volume_fit
 from tests.twin.synthetic import Disk
 
 TARGET = FioTarget("/proc/1/fd/3", '/srv/a "disk"', 1 << 30, 20_480 * MIB, "/dev/vdb", "ext4")

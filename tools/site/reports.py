@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.cli import demo
+from pgdyno.cli import compare as demo
 
 if TYPE_CHECKING:
     from pathlib import Path

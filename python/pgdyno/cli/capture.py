@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from pgdyno.cli import shared
+from pgdyno.cli import parameters
+from pgdyno.cli.capture_result import lacking
+from pgdyno.cli.streams import drawn
+from pgdyno.cli.terminal import is_live
+
+from ..base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import TracebackType
 
     from pgdyno.capture.plan import Service
     from pgdyno.workload.replay.asked import Keys, Pace
     from pgdyno.workload.replay.copied import Copied
 
+
 _FILE = click.Path(path_type=Path)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group(short_help="Capture what an application asks a server.")
+@click.group()
 def command() -> None:
     """Capture what an application asks a server, from its logs or by a relay.
 
@@ -59,10 +67,9 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, log_timezone:
 
     from pgdyno.capture.zone import offsets
     from pgdyno.cli.capture_result import print_account, print_losses
-    from pgdyno.cli.output import print_json
-    from pgdyno.cli.progress import Bar
 
     from ..base import engine, owner
+    from .terminal import Bar, print_json
 
     zones = {} if log_timezone is None else offsets(log_timezone)
     document = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones}
@@ -106,12 +113,11 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
       pgdyno capture record --listen 127.0.0.1:6432 --to service=app --output relayed.capture
     """
     from pgdyno.capture.record import record as run_record
-    from pgdyno.cli.capture_recorded import RecordingView, print_recorded
-    from pgdyno.cli.output import print_json
 
     from ..base import owner
     from ..base.errors import OutputError
     from ..base.quantity import parse_seconds
+    from .terminal import print_json
 
     seconds = None if run_for is None else parse_seconds(run_for, "--for")
     with RecordingView(seconds) as shown:
@@ -148,9 +154,9 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
 @click.argument("capture", type=_FILE)
 @click.option("--values", is_flag=True, help="Print values: of each statement an example, of a session all.")
 @click.option(
-    "--session", type=shared.Integer(1), metavar="N", help="Show the statements of this session in their order."
+    "--session", type=parameters.Integer(1), metavar="N", help="Show the statements of this session in their order."
 )
-@click.option("--limit", type=shared.Integer(1), default=20, show_default=True, help="Statements in the table.")
+@click.option("--limit", type=parameters.Integer(1), default=20, show_default=True, help="Statements in the table.")
 @_json
 def show(capture: Path, values: bool, session: int | None, limit: int, as_json: bool) -> None:
     """Show what CAPTURE holds: sessions, statements by time, load over time, errors, and what is missing.
@@ -164,9 +170,9 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
       pgdyno capture show shop.capture --json
     """
     from pgdyno.cli.capture_result import print_capture, print_session
-    from pgdyno.cli.output import print_json
 
     from ..base import engine
+    from .terminal import print_json
 
     json = engine.run_json(
         ["capture", "show"], {"capture": str(capture), "values": values, "session": session}, timeout_s=_SHOW_S
@@ -185,7 +191,7 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
 @click.option("--dsn", required=True, metavar="DSN", help="The server; users and databases are those of the capture.")
 @click.option("--yes-write", is_flag=True, help="Send statements that write. Without this flag nothing is sent.")
 @click.option(
-    "--speed", type=shared.Number(0.01, 1000), default=1.0, show_default=True, help="Captured seconds in one."
+    "--speed", type=parameters.Number(0.01, 1000), default=1.0, show_default=True, help="Captured seconds in one."
 )
 @click.option(
     "--pace",
@@ -204,7 +210,7 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
 @click.option(
     "--wait-max",
     "wait_max_s",
-    type=shared.Number(0, 3600),
+    type=parameters.Number(0, 3600),
     default=10.0,
     show_default=True,
     metavar="S",
@@ -222,8 +228,8 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
 @click.option(
     "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
 )
-@shared.allow_outside
-@shared.accept_losses
+@parameters.allow_outside
+@parameters.accept_losses
 @click.option(
     "--stats",
     nargs=2,
@@ -264,16 +270,15 @@ def replay(
     """
     from pgdyno.capture.replay import replay as run_replay
     from pgdyno.cli.capture_result import print_replay
-    from pgdyno.cli.output import print_json
-    from pgdyno.cli.progress import Bar
     from pgdyno.workload.replay.outside import require_names
 
     from ..base.endpoint import refuse_secrets
     from ..base.errors import RunInvalid
+    from .terminal import Bar, print_json
 
     refuse_secrets(dsn, "--dsn", "capture replay")
     require_names(allow_outside or (), "--allow-outside")
-    shared.require_consent(f"the statements of {capture}, those that write too,", dsn, yes_write=yes_write)
+    parameters.require_consent(f"the statements of {capture}, those that write too,", dsn, yes_write=yes_write)
     with Bar() as bar:
         replay = run_replay(
             str(capture),
@@ -328,7 +333,11 @@ def _pairs(written: tuple[str, ...], flag: str) -> dict[str, str]:
     help="Where settings are made: ALTER SYSTEM, or a parameter group of RDS or Aurora.",
 )
 @click.option(
-    "--sample", type=shared.Number(0.0001, 1), default=1.0, show_default=True, help="Share of the transactions to log."
+    "--sample",
+    type=parameters.Number(0.0001, 1),
+    default=1.0,
+    show_default=True,
+    help="Share of the transactions to log.",
 )
 @_json
 def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
@@ -344,9 +353,9 @@ def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
     """
     from pgdyno.capture.plan import plan as make_plan
     from pgdyno.cli.capture_result import print_plan
-    from pgdyno.cli.output import print_json
 
     from ..base.endpoint import refuse_secrets
+    from .terminal import print_json
 
     refuse_secrets(dsn, "DSN", "capture plan")
     result = make_plan(dsn, service, sample)
@@ -368,9 +377,9 @@ def stats(dsn: str) -> None:
       pgdyno capture stats service=app > before.json
     """
     from pgdyno.capture.stats import stats as read_stats
-    from pgdyno.cli.output import print_json
 
     from ..base.endpoint import refuse_secrets
+    from .terminal import print_json
 
     refuse_secrets(dsn, "DSN", "capture stats")
     print_json(read_stats(dsn))
@@ -378,3 +387,93 @@ def stats(dsn: str) -> None:
 
 _SHOW_S = 3600.0
 """A capture of a day has some ten gigabytes, which are read once."""
+
+
+class RecordingView:
+    """What is said during a recording: on a terminal one line that is drawn again, elsewhere where clients connect."""
+
+    def __init__(self, seconds: float | None) -> None:
+        """``seconds`` is how long it will take; None until Ctrl-C."""
+        self._seconds = seconds
+        self._line: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        """Begin the line, if standard error is a terminal."""
+        if is_live(sys.stderr):
+            from rich.console import Console
+            from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+            self._line = Progress(*columns, console=Console(file=drawn(sys.stderr)), transient=True)
+            self._line.start()
+            self._task = self._line.add_task("waiting for clients", total=None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the line away."""
+        if self._line is not None:
+            self._line.stop()
+
+    def ready(self, host: str, port: int) -> None:
+        """Clients may connect."""
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        end = "Ctrl-C ends it" if self._seconds is None else f"for {self._seconds:g} s; Ctrl-C ends it before"
+        self._say(f"recording clients of {where}; {end}")
+
+    def progress(self, counted: Mapping[str, Any]) -> None:
+        """What has been recorded."""
+        if self._line is not None:
+            self._line.update(self._task, description=_words(counted))
+
+    def full(self, why: str) -> None:
+        """The file cannot grow."""
+        self._say(f"the capture is full ({why}): clients stay connected and are no longer recorded; Ctrl-C ends it")
+
+    def short(self, why: str) -> None:
+        """Clients wait for another connection."""
+        self._say(f"clients wait to be let in ({why}): raise the limit of open files (ulimit -n)")
+
+    def _say(self, text: str) -> None:
+        if self._line is not None:
+            self._line.console.print(printable(text), highlight=False, markup=False)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+def _words(counted: Mapping[str, Any]) -> str:
+    parts = [
+        f"{counted['sessions']:,} sessions",
+        f"{counted['calls']:,} statements",
+        f"{counted['client_bytes'] / 1e6:,.1f} MB from clients",
+    ]
+    if counted["tls_refused"]:
+        parts.append(f"{counted['tls_refused']:,} connections refused, as they wanted TLS")
+    return ", ".join(parts)
+
+
+def print_recorded(document: Mapping[str, Any]) -> None:
+    """What was recorded, and what of it cannot be used."""
+    account = document["account"]
+    cpu_us = 1e6 * document["cpu_s"] / account["calls"]
+    click.echo(
+        f"{account['calls']:,} statements of {document['connections']:,} connections, {document['connections_max']:,} at a time, in"
+        f" {document['took_s']:,.1f} s; {cpu_us:,.0f} us of CPU a statement"
+    )
+    if document["tls_refused"]:
+        click.echo(
+            f"{document['tls_refused']:,} connections were refused: they wanted TLS, and only clear text can be recorded;"
+            " set sslmode=disable or prefer there"
+        )
+    if document["replication"]:
+        click.echo(f"{document['replication']:,} sessions of replication passed; they are not in the capture")
+    if document["unreachable"]:
+        click.echo(f"{document['unreachable']:,} connections were not taken by the server")
+    if document["short"]:
+        click.echo(
+            f"{document['short']:,} times clients waited to be let in, for lack of descriptors; raise `ulimit -n`"
+        )
+    for line in lacking(account):
+        click.echo(line)

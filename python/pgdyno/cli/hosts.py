@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from pgdyno.cli import shared
-from pgdyno.cli.output import print_json
+from pgdyno.cli import parameters
+
+from .terminal import print_json
 
 _KEYS = click.option(
     "--keys",
@@ -18,7 +19,7 @@ _KEYS = click.option(
 )
 
 
-@click.group(short_help="Let other hosts drive a load: certificates, scheduler, workers.")
+@click.group()
 def command() -> None:
     """Let other hosts drive a load: make certificates, start Dask's scheduler and its workers.
 
@@ -37,7 +38,7 @@ def command() -> None:
     "--out", required=True, metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Where to write them."
 )
 @click.option("--name", "names", metavar="HOST", multiple=True, help="Name of a worker; repeatable.")
-@click.option("--days", type=shared.Integer(min=1), default=365, show_default=True, help="How long they are valid.")
+@click.option("--days", type=parameters.Integer(min=1), default=365, show_default=True, help="How long they are valid.")
 @click.option("--json", "as_json", is_flag=True, help="Print the paths as one JSON document.")
 def keys(out: Path, names: tuple[str, ...], days: int, as_json: bool) -> None:
     """Make an authority, and certificates for the scheduler, for pgdyno run (coordinator) and for each worker.

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete, shared
-from pgdyno.cli.output import print_json, print_rows
+from pgdyno.cli import parameters
+
+from .terminal import print_json, print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ _STATISTICS = ("Sum", "Average", "Minimum", "Maximum", "SampleCount")
 _LISTEN = "127.0.0.1:9273"
 
 
-@click.group(short_help="Show volumes as CloudWatch metrics, and serve them to Prometheus.")
+@click.group()
 def command() -> None:
     """Show volumes as CloudWatch metrics, and serve them to Prometheus.
 
@@ -36,7 +37,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("source", shell_complete=complete.attached_volumes)
+@click.argument("source", shell_complete=parameters.attached_volumes)
 @click.option("--volume", metavar="ROLE", help="Only this volume of a run: data, wal, ... [all].")
 @click.option("--metric", "names", multiple=True, metavar="NAME", help="Only this metric; repeatable [all].")
 @click.option("--period", "period_s", type=int, default=60, show_default=True, help="Seconds, a multiple of 60.")
@@ -114,7 +115,7 @@ def cloudwatch(
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("name", shell_complete=parameters.attached_volumes)
 @click.option("--json", "as_json", is_flag=True, help="Print the document of `ebsnvme stats --json`.")
 def nvme(name: str, as_json: bool) -> None:
     """Print the detailed performance statistics of the attached volume NAME.
@@ -145,10 +146,10 @@ def nvme(name: str, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("names", nargs=-1, shell_complete=complete.attached_volumes)
+@click.argument("names", nargs=-1, shell_complete=parameters.attached_volumes)
 @click.option("--listen", default=_LISTEN, show_default=True, metavar="HOST:PORT", help="Address, on loopback.")
 @click.option(
-    "--diagnose", "watches", multiple=True, type=shared.PathParameter(), metavar="DIR",
+    "--diagnose", "watches", multiple=True, type=parameters.PathParameter(), metavar="DIR",
     help="Serve the verdict of the newest watch in DIR, the --keep of `pgdyno diagnose`; repeatable.",
 )  # fmt: skip
 @click.option("--once", is_flag=True, help="Print the metrics once instead of serving them.")

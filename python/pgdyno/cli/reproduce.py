@@ -31,7 +31,7 @@ def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) ->
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-@click.command(short_help="Make the comparisons of published documents again.")
+@click.command()
 @click.argument("document", required=False, shell_complete=_names)
 @click.option("--list", "only_list", is_flag=True, help="List documents, comparisons and the time that each takes.")
 @click.option(
@@ -157,8 +157,9 @@ def _resting_on(chosen: Sequence[PublishedDocument], experiment: str) -> list[st
 
 @contextmanager
 def _watched(planned: ExperimentPlan, left_s: float) -> Iterator[Listener]:
-    from pgdyno.cli.progress import Display
     from pgdyno.flow.listener import Listener
+
+    from .terminal import Display
 
     _say(f"{planned.experiment.name}: {planned.experiment.file.title}")
     with Display(planned, left_s) as display:
@@ -212,9 +213,8 @@ def _require_all(jobs: Sequence[ReproduceJob]) -> None:
 
 
 def _print_list(library: DocumentLibrary, chosen: Sequence[PublishedDocument], as_json: bool) -> None:
-    from pgdyno.cli.output import print_json
-
     from ..published.reproduce.work import jobs_of
+    from .terminal import print_json
 
     documents: list[dict[str, Any]] = []
     for document in chosen:

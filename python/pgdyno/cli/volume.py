@@ -2,35 +2,200 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import (
-    complete,
-    shared,
-    volume_fail,
-    volume_fit,
-    volume_mark,
-    volume_policy,
-    volume_snapshot,
-    volume_types,
-)
-from pgdyno.cli.output import print_json, print_rows
-from pgdyno.cli.shared import PathParameter
+from pgdyno.cli import parameters
+from pgdyno.cli.streams import drawn
+from pgdyno.cli.terminal import is_live
+
+from ..base.quantity import duration_words
+from ..base.text import printable
+from . import volume_fail, volume_snapshot
+from .parameters import PathParameter
+from .terminal import print_json, print_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from ..advise.twin.fit import Twin
+    from ..advise.twin.measure import Tell
+    from ..base.specification import VolumeSpec
     from ..machine.file_system import FileSystem
     from ..machine.volume import AttachedVolume, Cache
 
 
-@click.group(short_help="Attach, list, measure, modify, fail and detach emulated volumes.")
+@click.command()
+@click.argument("name", shell_complete=parameters.attached_volumes)
+@click.argument("text")
+def mark(name: str, text: str) -> None:
+    """Note TEXT in the write log of the volume NAME, between what was written before and after it.
+
+    The volume was attached with --write-log. A log that has used up its memory is full and has no marks any more.
+
+    \b
+    Example:
+      sudo pgdyno volume mark logged "checkpoint begins"
+    """
+    from ..base.text import size
+    from ..machine import preflight, volume
+
+    result = volume.find(name)
+    preflight.require_root("marking a write log")
+    log = result.mark(text)
+    full = "; it is full and has ended" if log["full"] else ""
+    click.echo(f"{name}: {log['events']:,} events, {size(log['data_bytes'])} of data{full}")
+
+
+@click.command(name="fit")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The twin's file; it must end in .toml."
+)
+@click.option("--region", default="1GiB", show_default=True, metavar="SIZE", help="Amount of the disk that is used.")
+@click.option(
+    "--quick", is_flag=True, help="A third of the time: less exact, and does not detect buckets of more than a second."
+)
+@click.option("--overwrite-device", is_flag=True, help="PATH is a block device; its content may be lost.")
+@click.option("--json", "as_json", is_flag=True, help="Print the twin as one JSON document.")
+def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bool, as_json: bool) -> None:
+    """Measure the disk that holds PATH, and write a twin: a volume that behaves like it.
+
+    PATH is a directory on the disk, or a file that does not exist yet. fio measures for about two and a half minutes in a
+    temporary file there; no other process should use the disk during that time. The twin can be used like any other volume.
+
+    \b
+    Example:
+      sudo pgdyno volume fit /var/lib/postgresql -o mine.toml
+      sudo pgdyno compare mine.toml gp3
+    """
+    from .. import __version__
+    from ..advise.twin import file
+    from ..advise.twin.fit import fit as fit_to
+    from ..advise.twin.jobs import require_fio
+    from ..advise.twin.measure import JobSchedule, measure
+    from ..advise.twin.target import MIB, opened
+    from ..base import catalog
+    from ..machine import paths, preflight
+
+    region_bytes = _region(region)
+    file.require_writable(output)
+    version = require_fio()
+    preflight.require_root("attaching the volume without delay that the disk is compared with")
+    preflight.require_fuse()
+    preflight.require_mounts()
+    preflight.require_loop()
+    schedule, began = JobSchedule.quick() if quick else JobSchedule(), time.monotonic()
+    with opened(path, region_bytes, overwrite=overwrite_device) as target:
+        minutes = schedule.takes_s(region_bytes // MIB) / 60
+        most_mib = schedule.most_written_mib(region_bytes // MIB)
+        where = (
+            target.shown if target.file_system is None else f"a file of {region_bytes // MIB:,} MiB in {target.shown}"
+        )
+        _say(
+            f"measuring {target.device} for about {minutes:.1f} minutes: writes {where} repeatedly,"
+            f" at most {most_mib:,} MiB in total" + ("" if target.file_system is None else "; the file is removed")
+        )
+        with _progress() as tell:
+            result = measure(target, schedule, state_dir=paths.state_dir(), tell=tell)
+        twin = fit_to(result)
+        file.write(output, twin, target, result, fio=version, pgdyno=__version__)
+    resolved = dict(catalog.resolve(f"twin:{output}").document)
+    if as_json:
+        _print_json(
+            {
+                "twin": str(output.absolute()),
+                "notes": list(twin.notes),
+                "written_bytes": result.written_bytes,
+                "seconds": round(time.monotonic() - began, 1),
+                "spec": resolved,
+            }
+        )
+        return
+    _print(output, resolved, twin, result.written_bytes // MIB)
+
+
+def _region(text: str) -> int:
+    from ..advise.twin.measure import LEAST_REGION_MIB
+    from ..advise.twin.target import MIB
+    from ..base.errors import InputError
+    from ..base.quantity import parse_bytes
+
+    region_bytes = parse_bytes(text, "--region") // MIB * MIB
+    if region_bytes < LEAST_REGION_MIB * MIB:
+        raise InputError(
+            f"--region: {text} is too small to measure", remedy=f"use at least {LEAST_REGION_MIB}MiB, preferably 1GiB"
+        )
+    return region_bytes
+
+
+def _print(output: Path, resolved: dict[str, Any], twin: Twin, written_mib: int) -> None:
+    middle = twin.probability_ppm.index(500_000)
+    page = twin.size_kib.index(8)
+    unit = f"{twin.unit_kib} KiB, sequential ones {'merged' if twin.merge_sequential else 'not merged'}"
+    facts = [
+        ("volume", resolved["title"]),
+        ("bucket", f"{twin.iops_bucket_ms} ms of its IOPS, {twin.bytes_bucket_ms} ms of its throughput"),
+        ("I/O unit", unit),
+        ("order", {"fifo": "in turn", "gamma": "drawn"}[twin.order]),
+        (
+            "8 KiB",
+            f"read {twin.read_ns[page][middle] / 1000:,.0f} us, write {twin.write_ns[page][middle] / 1000:,.0f} us",
+        ),
+        ("written", f"{written_mib:,} MiB"),
+        *(("note", note) for note in twin.notes),
+        ("use it", f"pgdyno compare {shlex.quote(str(output))} gp3"),
+    ]
+    for name, words in facts:
+        click.echo(f"{name:<10}{words}")
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """A bar with what is left on a terminal; elsewhere a line for each step."""
+    began = time.monotonic()
+    if not is_live(sys.stderr):
+        yield lambda done_s, total_s, text: _say(
+            f"[{time.monotonic() - began:5.0f} s] {text} (about {max(0.0, total_s - done_s):.0f} s left)"
+        )
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=drawn(sys.stderr)), transient=True) as bar:
+        task = bar.add_task("fill", total=None)
+        yield lambda done_s, total_s, text: bar.update(
+            task, completed=done_s, total=total_s, description=printable(text)
+        )
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    import json
+
+    click.echo(json.dumps(document, indent=1))
+
+
+@click.group()
 def command() -> None:
     """Attach, list, measure, modify, fail and detach emulated volumes.
 
     A volume is written as its type and what differs from the type's defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
-    `io2bx:iops=8000`, or `null` (no limit and no delay); `pgdyno volume types` lists the types. An array is written
+    `io2bx:iops=8000`, or `null` (no limit and no delay); `pgdyno catalog volumes` lists the types. An array is written
     `4xgp3:size=500GiB,chunk=64KiB` (RAID-0) or `raid10:4xgp3`, with the values of each member. With `multi_az=1.0ms`
     every write also goes to a synchronous copy with that round-trip time. With `init=lazy`, `init=200MiB/s` or `init=fsr` it is made
     from a snapshot, for which the image stands.
@@ -44,19 +209,18 @@ def command() -> None:
     """
 
 
-command.add_command(volume_types.types)
-command.add_command(volume_fit.fit)
+command.add_command(fit)
 command.add_command(volume_fail.fail)
 command.add_command(volume_fail.heal)
-command.add_command(volume_mark.mark)
-command.add_command(volume_policy.policy)
+command.add_command(mark)
+command.add_command(volume_snapshot.policy)
 command.add_command(volume_snapshot.snapshot)
 command.add_command(volume_snapshot.snapshots_command)
 command.add_command(volume_snapshot.restore)
 
 
 @command.command()
-@click.argument("spec", shell_complete=complete.volume_types)
+@click.argument("spec", shell_complete=parameters.volume_types)
 @click.option("--mount", type=PathParameter(), help="Empty or new directory to mount it on.")
 @click.option("--no-mount", is_flag=True, help="Do not mount it: leave a bare block device.")
 @click.option("--name", help="Name of the volume [gp3-1, gp3-2, ...].")
@@ -79,13 +243,13 @@ command.add_command(volume_snapshot.restore)
     help="Write cache of the device: with a volatile one a write is durable after a flush.",
 )
 @click.option(
-    "--seed", type=shared.Integer(min=0, max=2**64 - 1), help="Seed of the service times [the instance's, else 0]."
+    "--seed", type=parameters.Integer(min=0, max=2**64 - 1), help="Seed of the service times [the instance's, else 0]."
 )
 @click.option("--instance", metavar="NAME", help="Instance to join or to start.")
 @click.option("--type", "instance_type", metavar="TYPE", help="Type of the instance; its volumes share its limits.")
 @click.option(
     "--dilation",
-    type=shared.Integer(1, 1000),
+    type=parameters.Integer(1, 1000),
     default=1,
     show_default=True,
     help="Slow the volume down by this factor; its statistics are in slowed time.",
@@ -121,8 +285,6 @@ def attach(
       sudo pgdyno volume attach 4xgp3:chunk=64KiB --mount /mnt/data --instance db --type r6g.2xlarge
       sudo pgdyno volume attach gp3 --mount /mnt/wal2 --instance db
     """
-    from pgdyno.cli import volume_notes
-
     from ..base import catalog
     from ..base.errors import InputError
     from ..base.quantity import parse_bytes
@@ -137,7 +299,7 @@ def attach(
     if no_mount and mount_options:
         raise InputError("a volume that is not mounted has no mount options", remedy="use --mount DIR, or omit them")
     known = catalog.resolve(spec)
-    for note in volume_notes.before_attach(known, file_system, image):
+    for note in before_attach(known, file_system, image):
         click.echo(f"note: {note}", err=True)
     attached = volume.attach(
         spec,
@@ -157,7 +319,7 @@ def attach(
         dilation=dilation,
     )
     attached.keep()
-    volume_notes.tell(attached, as_json=as_json, more=f", {dilation} times slower" if dilation > 1 else "")
+    tell(attached, as_json=as_json, more=f", {dilation} times slower" if dilation > 1 else "")
 
 
 @command.command(name="list")
@@ -173,8 +335,6 @@ def list_command(as_json: bool) -> None:
     Example:
       pgdyno volume list --json | jq -r '.volumes[].block_device'
     """
-    from pgdyno.cli import volume_notes
-
     from ..machine import paths, volume
     from ..machine.unfinished import unfinished
 
@@ -188,13 +348,13 @@ def list_command(as_json: bool) -> None:
     if not volumes and not rest:
         click.echo("no volume is attached; `pgdyno volume attach SPEC --mount DIR` attaches one", err=True)
         return
-    rows = [_row(volume, volume_notes.state(volume, states.get(volume.name))) for volume in volumes]
+    rows = [_row(volume, state(volume, states.get(volume.name))) for volume in volumes]
     rows += [[volume.name, "-", "-", "-", volume.state] for volume in rest]
     print_rows(["NAME", "VOLUME", "DEVICE", "MOUNTED ON", "STATE"], rows)
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("name", shell_complete=parameters.attached_volumes)
 @click.option("--json", "as_json", is_flag=True, help="Print counters and histograms as one JSON document.")
 def stats(name: str, as_json: bool) -> None:
     """Print the counters of the volume NAME since it was attached.
@@ -207,8 +367,6 @@ def stats(name: str, as_json: bool) -> None:
     Example:
       sudo pgdyno volume stats gp3-1 --json | jq .counters
     """
-    from pgdyno.cli import volume_notes
-
     from ..machine import preflight, volume
 
     result = volume.find(name)
@@ -220,8 +378,8 @@ def stats(name: str, as_json: bool) -> None:
     if answer.get("submit_log") and not answer["submit_log"]["complete"]:
         click.echo(f"warning: the submit log is incomplete: {answer['submit_log']['error']}", err=True)
     if answer.get("store_failure"):
-        click.echo(f"warning: {volume_notes.store_failure(answer['store_failure'])}", err=True)
-    for fault in volume_notes.faults(answer.get("faults") or (), result.spec):
+        click.echo(f"warning: {store_failure(answer['store_failure'])}", err=True)
+    for fault in faults(answer.get("faults") or (), result.spec):
         click.echo(f"note: {fault}", err=True)
     counters = answer["counters"]
     # Counters that the volume does not have, such as credits, are None.
@@ -230,8 +388,8 @@ def stats(name: str, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
-@click.argument("spec", shell_complete=complete.volume_types)
+@click.argument("name", shell_complete=parameters.attached_volumes)
+@click.argument("spec", shell_complete=parameters.volume_types)
 @click.option(
     "--rule",
     type=click.Choice(["2023", "2026"]),
@@ -241,7 +399,7 @@ def stats(name: str, as_json: bool) -> None:
 )
 @click.option(
     "--optimizing",
-    type=shared.Integer(min=0),
+    type=parameters.Integer(min=0),
     metavar="SECONDS",
     help="Time until the modification is completed [6 hours per TiB].",
 )
@@ -271,7 +429,7 @@ def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: boo
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("name", shell_complete=parameters.attached_volumes)
 @click.option("--save-image", type=PathParameter(), help="Keep its content as an image in this new directory.")
 def detach(name: str, save_image: Path | None) -> None:
     """Unmount and remove the volume NAME. Its content is lost unless it is saved.
@@ -332,3 +490,141 @@ def _figure(name: str, value: Any) -> str:
     if name.endswith("_bytes"):
         return f"{value / 2**20:,.1f} MiB"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+_LONG_FORMAT_BYTES = 8 << 40
+"""From here on mkfs.ext4 takes ten seconds or more on two cores."""
+_ALL_PPM = 1_000_000
+_GROWERS = {"ext4": "resize2fs {device}", "xfs": "xfs_growfs {mount}"}
+"""What makes a mounted file system as large as its device."""
+
+
+def tell(attached: AttachedVolume, *, as_json: bool, more: str = "") -> None:
+    """Print what was attached: its facts as JSON, or where it is with ``more`` on it; what is to be noted on standard error."""
+    for note in of_attach(attached):
+        click.echo(f"note: {note}", err=True)
+    if as_json:
+        print_json(attached.facts)
+        return
+    where = f" on {attached.mount}" if attached.mount is not None else ""
+    click.echo(f"{attached.name}: {attached.spec['spec']} is {attached.block_device}{where}{more}")
+
+
+def before_attach(volume: VolumeSpec, file_system: str | None, image: Path | None) -> Iterator[str]:
+    """What is to be noted of a volume before it is attached."""
+    size_bytes = volume.size_bytes
+    if image is None and volume.is_restored:
+        yield "a volume without --image is empty and has nothing to load, so init= changes nothing"
+    if image is None and file_system in (None, "ext4") and size_bytes >= _LONG_FORMAT_BYTES:
+        yield (
+            f"formatting {_size(size_bytes)} with ext4 may take minutes on a busy machine; `--file-system xfs` takes seconds"
+        )
+
+
+def of_attach(volume: AttachedVolume) -> Iterator[str]:
+    """What is to be noted of a volume that has just been attached."""
+    size_bytes, store = int(volume.spec["size_bytes"]), str(volume.facts["store"])
+    if store != "memory":
+        free_bytes = shutil.disk_usage(store).free
+        if free_bytes < size_bytes:
+            yield (
+                f"the volume may need up to {_size(size_bytes)} in {store}, where {_size(free_bytes)} are free;"
+                " when the store is full, writes to the volume fail with I/O errors"
+            )
+    image_bytes, kind = volume.facts.get("image_bytes"), volume.facts.get("file_system")
+    if image_bytes and int(image_bytes) < size_bytes and volume.mount is not None and kind in _GROWERS:
+        grow = _GROWERS[kind].format(device=volume.block_device, mount=volume.mount)
+        yield (
+            f"the file system comes from the image and has {_size(int(image_bytes))} of the volume's"
+            f" {_size(size_bytes)}; `{grow}` enlarges it"
+        )
+    if not volume.facts.get("base_overhead_confirmed", True):
+        read_us = volume.facts["base_overhead_8k"]["read_ns"] / 1000
+        yield (
+            f"the machine was busy while the emulator measured its own cost ({read_us:.0f} us for a read of 8 KiB); the volume"
+            " may be slightly too fast: attach it again when the machine is idle"
+        )
+
+
+def state(volume: AttachedVolume, document: Mapping[str, Any] | None) -> str:
+    """The state of a volume in the list, with what to do about it."""
+    if not volume.alive or document is None:
+        return f"dead (pgdyno volume detach {volume.name})"
+    pid = volume.daemon.pid
+    if document["state"] == "stopped":
+        return f"stopped (kill -CONT {pid})"
+    if document["state"] == "silent":
+        return f"silent (process {pid} does not answer)"
+    failure = document.get("store_failure")
+    if failure is not None:
+        return store_failure(failure)
+    impaired = ["impaired"] if document["status"] == "impaired" else []
+    loading, failing = _loading(document.get("initialized_ppm")), faults(document.get("faults") or (), volume.spec)
+    return "; ".join([str(document["state"]), *impaired, *loading, *failing])
+
+
+def _loading(initialized_ppm: int | None) -> Iterator[str]:
+    """What a volume has of its snapshot, while some of it is missing. Rounded down: all of it is 100 per cent, and nothing else."""
+    if initialized_ppm is not None and initialized_ppm < _ALL_PPM:
+        yield f"initialized {initialized_ppm // 10_000} %"
+
+
+def store_failure(failure: Mapping[str, Any]) -> str:
+    """``store full since 2026-11-23 11:02:03 UTC``."""
+    since = datetime.fromtimestamp(failure["since_unix_ns"] / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"store full since {since}" if failure["full"] else f"store fails since {since}: {failure['error']}"
+
+
+def faults(documents: Iterable[Mapping[str, Any]], spec: Mapping[str, Any]) -> Iterator[str]:
+    """The faults of a volume of this specification, one line for each that several members or operations share.
+
+    ``paused, 41 s left``, ``+500 ms on 50 % of reads``, ``I/O errors on 100 % of writes``, ``lost``,
+    ``member 2: lost; each stripe has another copy``.
+    """
+    array = spec.get("array") or {}
+    copies = int(array.get("copies") or 1)
+    count = int(array.get("columns") or 1) * copies
+    members_of: dict[str, list[int]] = {}
+    for fault in documents:
+        members_of.setdefault(_fault(fault), []).append(int(fault["member"]))
+    for line, members in members_of.items():
+        if len(set(members)) == count:
+            yield line
+            continue
+        names = ", ".join(map(str, sorted(set(members))))
+        text = f"{'member' if len(set(members)) == 1 else 'members'} {names}: {line}"
+        yield f"{text}; {_after_loss(set(members), copies)}" if line == "lost" else text
+
+
+def _after_loss(members: set[int], copies: int) -> str:
+    """What is left of an array without these members. They are counted column by column, the copies of a column beside each other."""
+    columns = {member // copies for member in members}
+    if any(members >= set(range(column * copies, (column + 1) * copies)) for column in columns):
+        return "the array is lost with it" if len(members) == 1 else "the array is lost with them"
+    return "each stripe has another copy"
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    operations = " and ".join(operation for operation in ("reads", "writes") if fault[operation])
+    share = f"on {fault['share'] * 100:g} % of {operations}"
+    kind = fault["kind"]
+    if kind == "pause":
+        result = "paused"
+    elif kind == "latency":
+        result = f"+{fault['added_ms']:,g} ms {share}"
+    elif kind == "error":
+        place = f" from byte {fault['offset']:,} on for {_size(fault['bytes'])}" if fault["offset"] else ""
+        result = f"I/O errors {share}{place}" if not fault["once"] else f"one I/O error {share}{place}"
+    else:
+        return "lost"
+    if fault["begins_in_s"] > 0:
+        result += f", begins in {duration_words(fault['begins_in_s'])}"
+    left_s = fault["ends_in_s"]
+    return result if left_s is None else f"{result}, {duration_words(left_s)} left"
+
+
+def _size(size_bytes: int) -> str:
+    gib = size_bytes / 2**30
+    if gib >= 1024:
+        return f"{gib / 1024:,.0f} TiB"
+    return f"{gib:,.1f} GiB" if gib >= 1 else f"{size_bytes >> 20:,} MiB"
