@@ -115,14 +115,14 @@ def test_every_command_with_results_has_json() -> None:
     """
     without = {
         "capture stats",
-        "completion",
-        "dashboards",
+        "show completion",
+        "show dashboards",
         "demo",
-        "schema",
+        "show schema",
         "volume detach",
         "volume mark",
         "metrics serve",
-        "database remove",
+        "data remove",
         "hosts scheduler",
         "hosts worker",
     }

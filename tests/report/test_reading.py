@@ -114,7 +114,7 @@ def test_tables_keep_within_the_terminal(width: int, monkeypatch: pytest.MonkeyP
         longest = max(shown.splitlines(), key=len)
         assert len(longest) <= max(width, max(len(word) for word in shown.split()) + 4), longest
     monkeypatch.delenv("COLUMNS")
-    assert len(max(pgdyno("volume", "types", "gp3", "gp2", code=0).out.splitlines(), key=len)) > 120
+    assert len(max(pgdyno("catalog", "show", "gp3", "gp2", code=0).out.splitlines(), key=len)) > 120
 
 
 def test_a_report_in_a_pipe_is_as_wide_as_columns_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

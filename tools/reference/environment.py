@@ -42,7 +42,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     "PGDYNO_DATABASE_DIR": (
         "`/var/lib/pgdyno/databases`",
-        "Folder of databases that are kept (`pgdyno database add`); only root reads it.",
+        "Folder of databases that are kept (`pgdyno data add`); only root reads it.",
     ),
     "PGDYNO_POSTGRES_DIR": (
         "`/var/lib/pgdyno`",

@@ -1,4 +1,4 @@
-"""``pgdyno capture``: what an application asked a server, read from the server's logs or recorded by a relay, in a private file."""
+"""``pgdyno capture``: an application's statements, read from a server's logs or recorded by a relay, and their replay."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 
 @click.group()
 def command() -> None:
-    """Capture what an application asks a server, from its logs or by a relay.
+    """Record the statements of an application, and replay them.
 
-    A capture has each session of an application with its statements, their values, times, durations and errors. It holds your
-    customers' data: only its owner may read the file, and `show` prints no value by default.
+    A capture holds each session of an application: its statements with their values, times, durations and errors. That includes
+    your customers' data, so only its owner may read the file, and `show` prints no values by default.
 
     \b
     Example:
@@ -96,12 +96,12 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, log_timezone:
 @click.option("--listen", required=True, metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.")
 @click.option("--to", required=True, metavar="HOST:PORT|DSN", help="The server.")
 @click.option("--output", required=True, type=_FILE, metavar="FILE", help="The capture; an existing file is an error.")
-@click.option("--for", "run_for", metavar="TIME", help="Record for so long [until Ctrl-C].")
+@click.option("--for", "run_for", metavar="TIME", help="Record for this long [until Ctrl-C].")
 @_json
 def record(listen: str, to: str, output: Path, run_for: str | None, as_json: bool) -> None:
-    """Relay clients to a server, and record what they send as a capture, until Ctrl-C.
+    """Relay clients to a server, and record what they send.
 
-    Let the application connect to --listen in place of the server. Each statement is kept with its values, its times in microseconds
+    Recording ends with Ctrl-C. Let the application connect to --listen in place of the server. Each statement is kept with its values, its times in microseconds
     and its SQLSTATE; passwords are not. Nothing on the server is changed. At the end open connections are cut, so that the
     application connects again. Only clear text can be recorded: clients with sslmode=require or stricter are refused, those
     with prefer or disable are not. Every message takes some tens of microseconds longer. If the file's disk fills up, clients stay
@@ -152,16 +152,16 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
 
 @command.command()
 @click.argument("capture", type=_FILE)
-@click.option("--values", is_flag=True, help="Print values: of each statement an example, of a session all.")
+@click.option("--values", is_flag=True, help="Print values: an example of each statement, or all of a session.")
 @click.option(
     "--session", type=parameters.Integer(1), metavar="N", help="Show the statements of this session in their order."
 )
 @click.option("--limit", type=parameters.Integer(1), default=20, show_default=True, help="Statements in the table.")
 @_json
 def show(capture: Path, values: bool, session: int | None, limit: int, as_json: bool) -> None:
-    """Show what CAPTURE holds: sessions, statements by time, load over time, errors, and what is missing.
+    """Show the sessions, statements, load and errors of CAPTURE.
 
-    Statements are shown with `?` in place of each literal.
+    Statements are sorted by time, and what is missing is listed. They are shown with `?` in place of each literal.
 
     \b
     Example:
@@ -191,21 +191,25 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
 @click.option("--dsn", required=True, metavar="DSN", help="The server; users and databases are those of the capture.")
 @click.option("--yes-write", is_flag=True, help="Send statements that write. Without this flag nothing is sent.")
 @click.option(
-    "--speed", type=parameters.Number(0.01, 1000), default=1.0, show_default=True, help="Captured seconds in one."
+    "--speed",
+    type=parameters.Number(0.01, 1000),
+    default=1.0,
+    show_default=True,
+    help="Playback speed: 2 replays twice as fast.",
 )
 @click.option(
     "--pace",
     type=click.Choice(["due", "gaps"]),
     default="due",
     show_default=True,
-    help="Send at the captured time, or as long after the answer before as the application waited.",
+    help="due: at the captured time; gaps: keep the application's pauses.",
 )
 @click.option(
     "--keys",
     type=click.Choice(["learned", "captured"]),
     default="learned",
     show_default=True,
-    help="Send the keys that this server gives in the places of production's, or production's.",
+    help="Send the keys that this server generates instead of production's, or production's.",
 )
 @click.option(
     "--wait-max",
@@ -222,19 +226,17 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
     type=click.Choice(["left_out", "made"]),
     default="left_out",
     show_default=True,
-    help="COPY FROM STDIN of a log, which has no rows: leave it out, or make rows by the columns' statistics.",
+    help="Logs lack the rows of COPY FROM STDIN: leave it out, or make rows from the columns' statistics.",
 )
-@click.option("--user", "users", multiple=True, metavar="CAPTURED=HERE", help="Another role in its place; repeatable.")
-@click.option(
-    "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
-)
+@click.option("--user", "users", multiple=True, metavar="CAPTURED=HERE", help="Replace a role; repeatable.")
+@click.option("--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Replace a database; repeatable.")
 @parameters.allow_outside
 @parameters.accept_losses
 @click.option(
     "--stats",
     nargs=2,
     metavar="BEFORE AFTER",
-    help="`pgdyno capture stats` of before and after the capture: compare each statement's work with production's.",
+    help="Output of `pgdyno capture stats` before and after the capture, to compare each statement's work with production.",
 )
 @_json
 def replay(
@@ -253,7 +255,7 @@ def replay(
     stats: tuple[str, str] | None,
     as_json: bool,
 ) -> None:
-    """Send the statements of CAPTURE to a server at their times, and compare what comes of them.
+    """Send the statements of CAPTURE to a server at their times, and compare the results.
 
     The server should have the database as it was when the capture began: a restored copy, never production. Each statement goes
     out as its user, with its protocol and its values; its error and duration are compared with the recorded ones. Keys that
@@ -368,9 +370,10 @@ def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
 @command.command()
 @click.argument("dsn")
 def stats(dsn: str) -> None:
-    """Print what the server DSN has counted, as one JSON document: pg_stat_statements, settings, sequences, sizes.
+    """Print the counters of a server as one JSON document.
 
-    Keep one from before the capture and one from after it. No literal of a statement is in it, and no setting that may name a password.
+    They are pg_stat_statements, settings, sequences and sizes. Keep one document from before the capture and one from after it.
+    It contains no literals of statements, and no setting that may contain a password.
 
     \b
     Example:
@@ -390,7 +393,7 @@ _SHOW_S = 3600.0
 
 
 class RecordingView:
-    """What is said during a recording: on a terminal one line that is drawn again, elsewhere where clients connect."""
+    """Progress of a recording: on a terminal one line that is drawn again, elsewhere a line about where to connect."""
 
     def __init__(self, seconds: float | None) -> None:
         """``seconds`` is how long it will take; None until Ctrl-C."""

@@ -1,4 +1,4 @@
-"""``pgdyno compare``: PostgreSQL on two or more volumes, with an interval on the ratio."""
+"""``pgdyno compare`` and ``pgdyno demo``: PostgreSQL on two or more volumes, with an interval on the ratio."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("volumes", metavar="VOLUME VOLUME...", nargs=-1, required=True, shell_complete=parameters.volume_types)
-@click.option("-b", "--script", default="tpcb-like", show_default=True, help="pgbench script, or a mix (see below).")
+@click.option("-b", "--script", default="tpcb-like", show_default=True, help="pgbench script, or a mix (see above).")
 @click.option("-s", "--scale", type=int, default=150, show_default=True, help="pgbench's scale factor; 16 MB per unit.")
 @click.option(
     "--restore",
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     "--stats",
     nargs=2,
     metavar="BEFORE AFTER",
-    help="`pgdyno capture stats` of before and after the capture: compare each statement's work with production's.",
+    help="Output of `pgdyno capture stats` before and after the capture, to compare each statement's work with production.",
 )
 @click.option(
     "--copy",
     "copy_",
     type=click.Choice(["left_out", "made"]),
-    help="COPY FROM STDIN of a log, which has no rows: leave it out, or make rows by the columns' statistics [left_out].",
+    help="Logs lack the rows of COPY FROM STDIN: leave it out, or make rows from the columns' statistics [left_out].",
 )
 @parameters.allow_outside
 @parameters.accept_losses
@@ -109,18 +109,18 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order and of all random draws.")
 @click.option("--pg-bin", type=click.Path(), help="Directory of PostgreSQL's programs [the embedded PostgreSQL].")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
-@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
+@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the results are unreliable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **options: Any) -> None:
     """Compare PostgreSQL on two or more emulated volumes.
 
-    Fills a pgbench data set once, then runs the workload on a clone of it on each volume, in interleaved replicates: a real
-    PostgreSQL, on a block device that behaves like the volume, in the memory of an instance. Prints throughput and
+    Fills a pgbench data set once, then runs the workload on a clone of it on each volume, in interleaved replicates. Each run is
+    a real PostgreSQL on a block device that behaves like the volume, in the memory of an instance. Prints throughput and
     latency with the ratios of the volumes and their 95 % intervals, recommends one of them, and writes a report.
 
-    A VOLUME is written as its type and what differs from the defaults: gp3, gp3:iops=6000. `pgdyno volume types` lists
+    A VOLUME is written as its type and what differs from the defaults: gp3, gp3:iops=6000. `pgdyno catalog volumes` lists
     the types. A script is tpcb-like, simple-update or select-only; a mix is select-only@9,simple-update@1. With --capture each run
-    replays what an application asked its server.
+    replays the recorded statements of an application.
 
     \b
     Example:

@@ -90,7 +90,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Cut the power of PostgreSQL many times, and look what is left.
+    """Simulate power failures and check what survives.
 
     A server is recorded while it commits numbered transactions; each acknowledgement is noted outside. Then the recording
     is cut at many instants. What was not durable is lost, whole or torn. Each content is mounted, recovered and examined:

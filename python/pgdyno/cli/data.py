@@ -209,9 +209,9 @@ def generate() -> None:
 def imdb(
     scale: float, out: Path, files: tuple[str, ...], gzip: bool, seed: int, threads: int | None, as_json: bool
 ) -> None:
-    """Generate seven files in the shape of IMDb's public data sets.
+    """Generate files like IMDb's public data.
 
-    Names, columns, NULLs, ratios of rows and skew are those of the public files; the text is invented. The files are
+    The seven files have the names, columns, NULLs, ratios of rows and skew of the public files; the text is invented. The files are
     tab-separated, with a header and `\\N` for NULL, as in COPY's text format. The same seed gives the same bytes on every
     machine. Existing files with these names in the folder are replaced.
 

@@ -75,12 +75,12 @@ def command(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Watch a server and say which limit binds, whose requests fill it, and what to do; or that nothing binds.
+    """Find what limits a running PostgreSQL server, and the cheapest fix.
 
-    DSN is a connection string, without a password; a role with pg_monitor sees all, and root is not needed. Nothing on the
-    server is changed. RUN is the directory of a recorded run or of a watch that was kept, which is judged in the same way.
-    Files about its volumes stand beside either, or alone. DIR is the --keep of several watches: it says which limit bound when, as
-    a calendar of hours.
+    DSN is a connection string without a password; a role with pg_monitor sees everything, and root is not needed. Nothing on
+    the server is changed. RUN is the directory of a recorded run, or of a watch that --keep wrote, and is diagnosed in the same
+    way. Files about the volumes can be given with either, or alone. DIR, where --keep wrote several watches, gives a calendar:
+    the limit of each hour.
 
     \b
     Example:

@@ -49,7 +49,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_json: bool) -> None:
-    """Check what this machine can do, and print a remedy for each problem.
+    """Check what this machine can do, and clean up after killed runs.
 
     The exit code is 0 if this machine can compare emulated volumes, and 3 if something is missing. --clean skips the
     checks: it removes the mounts, loop devices, control groups and processes that killed runs left behind, restores kernel

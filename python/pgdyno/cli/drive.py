@@ -1,4 +1,4 @@
-"""``pgdyno drive``: runs scripts against a server with pgdyno's own driver, without an experiment."""
+"""``pgdyno drive``: runs scripts, or streams of TPC-H's queries, against a server, without an experiment."""
 
 from __future__ import annotations
 
@@ -33,6 +33,24 @@ _OF_CAPTURE = ".capture"
 _NOT_OF_CAPTURE = ("protocol", "tries_max", "continue_on_error")
 """Options that the statements of a capture decide themselves."""
 _OF_TPCH = ("scale_factor", "query_sets", "degree", "refresh")
+_SCALE_FACTOR_DEFAULT = 0.1
+_TPCH_OPTIONS = (
+    "scripts",
+    "dsn",
+    "scale_factor",
+    "profile",
+    "clients",
+    "query_sets",
+    "degree",
+    "schema",
+    "refresh",
+    "duration",
+    "seed",
+    "pg_bin",
+)
+_ALWAYS = ("keep_invalid", "as_json")
+_MIB = 2**20
+_DONE = {"insert": "inserted", "delete": "deleted"}
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "define", "pg_bin")
 """Options about the server: idle clients have no server."""
 _EMBEDDED_MEMORY_BYTES = 512 << 20
@@ -64,22 +82,22 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
 @click.option(
     "--profile",
     type=click.Choice(["hammerdb", "spec"]),
-    help="For `tpcc` and `tpch`: as HammerDB's TPROC-C and TPROC-H, or as TPC-C and TPC-H say [hammerdb].",
+    help="For `tpcc` and `tpch`: like HammerDB's TPROC-C and TPROC-H, or as specified by TPC-C and TPC-H [hammerdb].",
 )
 @click.option(
     "--routines",
     type=click.Choice(["functions", "procedures", "statements"]),
-    help="For `tpcc`: where the statements of a transaction are [functions].",
+    help="For `tpcc`: how a transaction runs its statements [functions].",
 )
 @click.option(
     "--schema",
     type=click.Choice(["public"]),
-    help="For `tpcc` and `tpch` with --dsn: drive what HammerDB has built there [pgdyno's own tables].",
+    help="For `tpcc` and `tpch` with --dsn: use the tables that HammerDB built [pgdyno's own tables].",
 )
 @click.option(
     "--scale-factor", type=parameters.Number(), help="For `tpch`: dbgen's scale factor; 1 is about 2 GiB [0.1]."
 )
-@click.option("--query-sets", type=parameters.Integer(1), help="For `tpch`: how often a stream asks all queries [1].")
+@click.option("--query-sets", type=parameters.Integer(1), help="For `tpch`: how often a stream runs all queries [1].")
 @click.option("--degree", type=parameters.Integer(0), help="For `tpch`: parallel workers of a query [2].")
 @click.option(
     "--refresh",
@@ -92,7 +110,7 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     type=int,
     default=8,
     show_default=True,
-    help="Number of clients; of `tpch` streams, 1 by default.",
+    help="Number of clients; for `tpch` of streams [1].",
 )
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads that serve the clients.")
 @parameters.protocol
@@ -118,29 +136,29 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     "users",
     multiple=True,
     metavar="CAPTURED[=HERE]",
-    help="For a capture: this role alone; repeatable [all].",
+    help="For a capture: only this role; repeatable [all].",
 )
 @click.option(
     "--database",
     "databases",
     multiple=True,
     metavar="CAPTURED[=HERE]",
-    help="For a capture: this database alone, in another one here; repeatable [all].",
+    help="For a capture: only this database, possibly under another name here; repeatable [all].",
 )
 @parameters.allow_outside
 @parameters.accept_losses
-@click.option("--yes-write", is_flag=True, help="For a capture: send its statements, those that write too.")
+@click.option("--yes-write", is_flag=True, help="For a capture: send its statements, including those that write.")
 @click.option(
     "--pg-bin", type=click.Path(path_type=Path), help="Directory of PostgreSQL's programs [the embedded PostgreSQL]."
 )
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the figures are invalid.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **options: Any) -> None:
-    """Run SQL scripts against a server, and measure them.
+    """Run SQL scripts against a server and measure them.
 
     A SCRIPT is a file in pgbench's language, or `tpcb-like`, `simple-update`, `select-only`; `@9` after it is its weight
-    in a mix. `tpcc` runs five transactions derived from TPC-C. `tpch` asks 22 queries derived from TPC-H and ends with them;
-    --duration is then the longest time that they may take [1h]. A file whose name ends in .capture is one of `pgdyno capture read`:
+    in a mix. `tpcc` runs five transactions derived from TPC-C. `tpch` runs 22 queries derived from TPC-H once; --duration is then
+    their time limit [1h]. A file whose name ends in .capture is one of `pgdyno capture read`:
     its transactions are drawn, with their values, and sent to a copy of its database (--dsn), each as its role. `idle` sends
     nothing and measures the driver. Without --dsn an embedded server with the tables is started and removed afterwards. On an
     existing server the tables must exist, and scripts may change them.
@@ -238,7 +256,7 @@ def _refuse_schema(options: Mapping[str, Any]) -> None:
 
 
 def _refuse_options_of_tpch() -> None:
-
+    """Refuse options of `tpch` for another workload."""
     from ..base.errors import InputError
 
     foreign = [f"--{name.replace('_', '-')}" for name in _OF_TPCH if _given(name)]
@@ -483,26 +501,6 @@ def _set_up(server: Server, file: Path | None) -> None:
         raise InputError(f"--setup: {file} cannot be read: {error}", remedy="name a readable SQL file") from error
     except psycopg.Error as error:
         raise InputError(f"--setup: {file}: {' '.join(str(error).split())}", remedy="correct the file") from error
-
-
-_SCALE_FACTOR_DEFAULT = 0.1
-_TPCH_OPTIONS = (
-    "scripts",
-    "dsn",
-    "scale_factor",
-    "profile",
-    "clients",
-    "query_sets",
-    "degree",
-    "schema",
-    "refresh",
-    "duration",
-    "seed",
-    "pg_bin",
-)
-_ALWAYS = ("keep_invalid", "as_json")
-_MIB = 2**20
-_DONE = {"insert": "inserted", "delete": "deleted"}
 
 
 def _run_tpch(options: Mapping[str, Any], *, as_json: bool, keep_invalid: bool) -> None:

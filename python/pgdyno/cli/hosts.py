@@ -21,7 +21,7 @@ _KEYS = click.option(
 
 @click.group()
 def command() -> None:
-    """Let other hosts drive a load: make certificates, start Dask's scheduler and its workers.
+    """Let other hosts drive a load: certificates, scheduler, workers.
 
     A private key that `pgdyno hosts keys` made can run any program on every worker, as the user who started it: keep it safe.
     Every connection uses TLS, and both sides check that the certificate of the other is from the same authority.

@@ -10,31 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pgdyno.loader import LoadOptions, LoadResult, Preflight
 
     from .terminal import Bar
 
 
-NEVER: dict[str, tuple[str, str]] = {
-    "unlogged": (
-        "a table is never made unlogged: it would be empty after a crash, and is always empty on replicas",
-        "a load is fast without it: each chunk's transaction sets synchronous_commit to off, and no rows are lost by that",
-    ),
-    "multi_az_off": (
-        "Multi-AZ is never switched off: the database would have no standby while it changes most",
-        "check with --dry-run whether the standby limits the load; buy throughput for its volume, too",
-    ),
-    "set_global": (
-        "settings of the whole server are never changed: they would affect all sessions, and stay changed after a crash",
-        "`pgdyno load … --dry-run --recommend DIR` writes recommended settings, and what undoes them",
-    ),
-}
-"""Common advice on loading that is refused: option -> (why, what to do instead)."""
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-@click.command(name="load")
+@click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1)
 @click.option("--into", metavar="DSN", help="The database: its connection string, without a password.")
 @click.option("-t", "--table", help="Table, as in SQL: `title`, `imdb.title` [named after the file].")
@@ -119,9 +103,6 @@ NEVER: dict[str, tuple[str, str]] = {
     help="With --dry-run: write recommended settings into this folder.",
 )
 @click.option("--restore", metavar="DSN", help="Only restore what killed loads have changed.")
-@click.option("--unlogged", is_flag=True, hidden=True)
-@click.option("--multi-az-off", is_flag=True, hidden=True)
-@click.option("--set-global", hidden=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: plan, progress, result.")
 def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_run: bool, **options: Any) -> None:
     """Load files into a running PostgreSQL, each row exactly once.
@@ -140,25 +121,22 @@ def command(sources: tuple[str, ...], as_json: bool, restore: str | None, dry_ru
     """
     from ..base.errors import InputError
 
-    for name, (why, instead) in NEVER.items():
-        if options.get(name):
-            raise InputError(f"--{name.replace('_', '-')}: {why}", remedy=instead)
     if restore is not None:
         if sources or options["into"] or dry_run:
             raise InputError("--restore does not load files", remedy="omit the files, --into and --dry-run")
         put_back(restore, as_json)
         return
-    result = asked_of(sources, options)
+    wanted = load_options(sources, options)
     if dry_run:
-        look(result, options["volume"], _bytes(options["free"], "--free"), options["recommend"], as_json)
+        look(wanted, options["volume"], _bytes(options["free"], "--free"), options["recommend"], as_json)
         return
     for name in ("volume", "free", "recommend"):
         if options[name] is not None:
             raise InputError(f"--{name} is for --dry-run", remedy="add --dry-run, or omit it")
-    run(result, as_json)
+    _load(wanted, as_json)
 
 
-def asked_of(sources: tuple[str, ...], options: dict[str, Any]) -> LoadOptions:
+def load_options(sources: tuple[str, ...], options: dict[str, Any]) -> LoadOptions:
     """The options in the loader's form. :class:`InputError` for invalid ones."""
     from pgdyno.loader import LoadOptions
 
@@ -219,18 +197,15 @@ def _bytes(text: str | None, flag: str) -> int | None:
     return None if text is None else parse_bytes(text, flag)
 
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def run(result: LoadOptions, as_json: bool) -> None:
-    """Load and show it. :class:`RowsRejected` when some rows were rejected."""
+def _load(options: LoadOptions, as_json: bool) -> None:
+    """Load the files and show the result. :class:`RowsRejected` when some rows were rejected."""
     from pgdyno.loader import load_as_asked
 
     from ..base.errors import RowsRejected
     from .terminal import Bar
 
     with Bar() as bar:
-        loaded = load_as_asked(result, LoadView(bar, as_json))
+        loaded = load_as_asked(options, LoadView(bar, as_json))
     if as_json:
         _line({"event": "end", **loaded.document()})
     else:
@@ -393,7 +368,7 @@ def size(count: float) -> str:
 
 def _plan(event: Mapping[str, Any]) -> str:
     names = ", ".join(event["sources"][:3]) + (" …" if len(event["sources"]) > 3 else "")
-    header = "first rows are names" if event["header"] else "no header"
+    header = "with a header" if event["header"] else "no header"
     amount = f", about {size(event['bytes'])}" if event["bytes"] is not None else ""
     job = "" if event["job"] is None else f", job {event['job']}" + (" resumed" if event["goes_on"] else "")
     return f"{names} into {event['table']}: {header}{amount}{job}"

@@ -70,9 +70,9 @@ GROUPS: dict[str, dict[str, str]] = {
 """The commands in the groups of ``pgdyno --help``, each with its line. Kept here so that help imports none of them."""
 COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 """Every command and its line."""
-_MODULES = {"demo": "compare", "runs": "results", "report": "results", "query": "results"}
+MODULES = {"demo": "compare", "runs": "results", "report": "results", "query": "results"}
 """Modules of commands that share one; every other command is ``command`` in the module of its name."""
-_ELSEWHERE = {
+ELSEWHERE = {
     "database": "data",
     "generate": "data generate",
     "instance": "catalog",
@@ -98,8 +98,8 @@ class LazyGroup(click.Group):
         """Import the module of a command; ``None`` when there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"pgdyno.cli.{_MODULES.get(cmd_name, cmd_name)}")
-        command = getattr(module, cmd_name if cmd_name in _MODULES else "command")
+        module = importlib.import_module(f"pgdyno.cli.{MODULES.get(cmd_name, cmd_name)}")
+        command = getattr(module, cmd_name if cmd_name in MODULES else "command")
         assert isinstance(command, click.Command)
         return fit(command)
 
@@ -108,7 +108,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown one is refused with the nearest name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = _ELSEWHERE.get(args[0]) or "".join(difflib.get_close_matches(args[0], COMMANDS, n=1))
+            near = ELSEWHERE.get(args[0]) or "".join(difflib.get_close_matches(args[0], COMMANDS, n=1))
             hint = f" Did you mean `pgdyno {near}`?" if near else " `pgdyno --help` lists the commands."
             raise click.UsageError(f"There is no command `{args[0]}`.{hint}", ctx)
         return super().resolve_command(ctx, args)

@@ -157,7 +157,7 @@ def serve(names: tuple[str, ...], listen: str, watches: tuple[Path, ...], once: 
     """Serve the counters of the attached volumes NAMES, or of all, as OpenMetrics until Ctrl-C.
 
     With --diagnose and without NAMES only verdicts are served, and root is not needed. The page is /metrics.
-    `pgdyno dashboards` lists a dashboard for Grafana and alerts for Prometheus.
+    `pgdyno show dashboards` lists a dashboard for Grafana and alerts for Prometheus.
 
     \b
     Example:

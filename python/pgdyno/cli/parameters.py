@@ -1,4 +1,4 @@
-"""What the shell offers for an argument: types of volumes, attached volumes, snapshots, recorded experiments.
+"""Parameters that several commands share: number types, options, and completions of names.
 
 Completion prints nothing if it fails: an error in the middle of a command line would not help.
 """
@@ -16,59 +16,7 @@ from click.shell_completion import CompletionItem
 from ..base.errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import click
-
     from pgdyno.hosts.spread import SpreadOptions
-
-
-def volume_types(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Types of volumes, with what they are."""
-    from ..base import engine
-    from ..base.errors import PgdynoError
-
-    with contextlib.suppress(PgdynoError, OSError):
-        types = engine.run_json(["volume", "types"])["types"]
-        return [
-            CompletionItem(type_["type"], help=type_["summary"])
-            for type_ in types
-            if type_["type"].startswith(incomplete)
-        ]
-    return []
-
-
-def attached_volumes(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of the attached volumes, with their specifications."""
-    from ..base.errors import PgdynoError
-    from ..machine import volume
-
-    with contextlib.suppress(PgdynoError, OSError):
-        volumes = [list_volume for list_volume in volume.list_volumes() if list_volume.name.startswith(incomplete)]
-        return [CompletionItem(volume.name, help=str(volume.spec["spec"])) for volume in volumes]
-    return []
-
-
-def snapshots(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of the snapshots, with the volumes that they were taken of."""
-    from ..base.errors import PgdynoError
-    from ..machine import snapshot
-
-    with contextlib.suppress(PgdynoError, OSError):
-        snapshots = [
-            list_snapshot for list_snapshot in snapshot.list_snapshots() if list_snapshot.name.startswith(incomplete)
-        ]
-        return [CompletionItem(snapshot.name, help=f"{snapshot.volume}, {snapshot.spec}") for snapshot in snapshots]
-    return []
-
-
-def experiments(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of the experiments in the results folder, the newest first."""
-    from ..results.names import results_root
-
-    root = results_root(ctx.params.get("root"))
-    names = sorted((path.parent.name for path in root.glob("*/experiment.json")), reverse=True)
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 class Integer(click.IntRange):
@@ -133,13 +81,13 @@ allow_outside = click.option(
     multiple=True,
     metavar="KIND:NAME",
     callback=lambda _context, _option, names: names or None,
-    help="What statements of a capture may reach outside their database, as the refusal names it; repeatable [nothing].",
+    help="Allow statements of a capture to reach this outside their database; the refusal names it; repeatable [nothing].",
 )
 accept_losses = click.option(
     "--accept-losses",
     is_flag=True,
     callback=lambda _context, _option, accepted: accepted or None,
-    help="For a capture: be valid although it lacks more than 1 % of the statements that its log had.",
+    help="Accept a capture that lacks more than 1% of the statements in its log.",
 )
 rate = click.option("-R", "--rate", type=Number(), help="Transactions per second of an open loop [closed loop].")
 
@@ -158,7 +106,7 @@ class PathParameter(click.Path):
 
 
 def hosts_of(spread: str | None, keys: Path | None, *, mixed: bool = False) -> SpreadOptions | None:
-    """Which hosts they name; None without ``--spread``."""
+    """The hosts of ``--spread`` and ``--keys``; None without ``--spread``."""
     from pgdyno.hosts import address
     from pgdyno.hosts.spread import SpreadOptions
 
@@ -169,3 +117,51 @@ def hosts_of(spread: str | None, keys: Path | None, *, mixed: bool = False) -> S
     if keys is None:
         raise InputError("--spread needs --keys", remedy="name the directory that `pgdyno hosts keys` wrote")
     return SpreadOptions(address.of_scheduler(spread, "--spread"), keys, mixed)
+
+
+def volume_types(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Volume types, each with its summary."""
+    from ..base import engine
+    from ..base.errors import PgdynoError
+
+    with contextlib.suppress(PgdynoError, OSError):
+        types = engine.run_json(["volume", "types"])["types"]
+        return [
+            CompletionItem(type_["type"], help=type_["summary"])
+            for type_ in types
+            if type_["type"].startswith(incomplete)
+        ]
+    return []
+
+
+def attached_volumes(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the attached volumes, with their specifications."""
+    from ..base.errors import PgdynoError
+    from ..machine import volume
+
+    with contextlib.suppress(PgdynoError, OSError):
+        volumes = [list_volume for list_volume in volume.list_volumes() if list_volume.name.startswith(incomplete)]
+        return [CompletionItem(volume.name, help=str(volume.spec["spec"])) for volume in volumes]
+    return []
+
+
+def snapshots(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the snapshots, with the volumes that they were taken of."""
+    from ..base.errors import PgdynoError
+    from ..machine import snapshot
+
+    with contextlib.suppress(PgdynoError, OSError):
+        snapshots = [
+            list_snapshot for list_snapshot in snapshot.list_snapshots() if list_snapshot.name.startswith(incomplete)
+        ]
+        return [CompletionItem(snapshot.name, help=f"{snapshot.volume}, {snapshot.spec}") for snapshot in snapshots]
+    return []
+
+
+def experiments(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the experiments in the results folder, the newest first."""
+    from ..results.names import results_root
+
+    root = results_root(ctx.params.get("root"))
+    names = sorted((path.parent.name for path in root.glob("*/experiment.json")), reverse=True)
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

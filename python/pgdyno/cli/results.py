@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 def runs(results: Path | None, as_json: bool) -> None:
     """List the recorded experiments and runs.
 
-    For each experiment: its id, when it began, how many of its runs are finished and valid, its arms (or its factors
-    with their levels); then its runs. Interrupted runs are not listed. Whether a run is valid is the report's verdict; the
-    reason is beside it.
+    Prints each experiment's id, its start, how many of its runs are finished and valid, its arms (or its factors with their
+    levels), and its runs. Interrupted runs are not listed. An invalid run is listed with the reason, as in the report.
 
-    With --json, `valid` of a run is that verdict. `valid` of an experiment says that all planned runs are there and all of
-    its runs are valid; its `why_invalid` says how many are not.
+    With --json, an experiment is `valid` if all planned runs are finished and valid; otherwise `why_invalid` counts the others.
 
     \b
     Example:
@@ -292,7 +290,7 @@ def _text(value: Any) -> str:
     help="Results folder [./results, $PGDYNO_RESULTS].",
 )
 @parameters.goal
-@click.option("--summary", is_flag=True, help="Sum up different experiments with the same arms, in a table.")
+@click.option("--summary", is_flag=True, help="Summarise different experiments with the same arms in a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of a table.")
 def report(
     results: tuple[str, ...],
@@ -354,7 +352,7 @@ def report(
 
 
 def _sum_up(directories: list[Path]) -> None:
-    """Print what different experiments say of the same arms."""
+    """Print the summary of different experiments with the same arms."""
     from pgdyno.analysis.compare import summarise
     from pgdyno.analysis.several import several
     from pgdyno.report.several import lines

@@ -13,8 +13,6 @@ from pgdyno.cli import parameters
 from pgdyno.cli.streams import drawn
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pgdyno.experiment import Experiment
     from pgdyno.flow.plan import ExperimentPlan
     from pgdyno.hosts.file import HostsFile
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--dsn", help="Measure an existing server: its connection string, without a password.")
 @click.option("--yes-create", is_flag=True, help="Create the workload's tables there if they are missing.")
 @click.option("--yes-drop", is_flag=True, help="Drop those again after the last run.")
-@click.option("--yes-write", is_flag=True, help="Send the statements of a capture there, those that write too.")
+@click.option("--yes-write", is_flag=True, help="Send the statements of a capture there, including those that write.")
 @click.option(
     "--drivers",
     "hosts",
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
 )
 @click.option("--mixed", is_flag=True, help="With --spread: allow hosts of different cores, memory, kernel or CPU.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
-@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
+@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the results are unreliable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any) -> None:
     """Run an experiment file.
@@ -72,14 +70,14 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     With --drivers the load comes from other hosts, on which `pgdyno hosts worker` serves. Those of the file's client.drivers
     drive, or, if it names none, all of the hosts file.
 
-    With --spread each replicate is made whole by one of the hosts on which `pgdyno hosts worker` serves, and its runs are written
-    here. A replicate whose host is lost is made again by another.
+    With --spread each replicate runs as a whole on one of the hosts on which `pgdyno hosts worker` serves; the results are written
+    here. If a host is lost, another host repeats its replicate.
 
-    With the table [crash] the power of a server like each arm's is cut after each run, as `pgdyno crashtest` does; a failure ends with
-    exit code 6.
+    With the table [crash], power failures of a server like each arm's are simulated after each run, as in `pgdyno crashtest`; if
+    data is lost, the exit code is 6.
 
-    An interrupted experiment keeps its finished runs; --resume DIR makes the missing ones. If you also name the file and it
-    has changed, this is refused.
+    An interrupted experiment keeps its finished runs; --resume DIR does the missing ones. If you also name the file, it must be
+    unchanged.
 
     \b
     Example:
@@ -349,8 +347,8 @@ def execute_and_show(
                 )
     if not comparison.valid and not keep_invalid:
         raise RunInvalid(
-            "the numbers above must not be used; the reasons are below the table",
-            remedy="remove the cause and run again; --keep-invalid accepts them as they are",
+            "these results are unreliable (reasons below the table)",
+            remedy="fix the cause and run again; --keep-invalid accepts the results as they are",
             exit_code=EXIT_INVALID,
         )
 

@@ -17,7 +17,7 @@ _DASHBOARDS = (".json", ".yml")
 
 @click.group()
 def command() -> None:
-    """Print a file that comes with pgdyno: an experiment, a JSON Schema, a dashboard, a shell's completion.
+    """Print examples, schemas, dashboards and shell completion.
 
     \b
     Example:
@@ -45,7 +45,7 @@ def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) ->
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON document.")
 def examples(name: str | None, folder: Path | None, as_json: bool) -> None:
-    """List the example experiments, print one, or copy it so that you can change it.
+    """List, print or copy example experiments.
 
     Existing files are not overwritten.
 
@@ -78,9 +78,9 @@ def examples(name: str | None, folder: Path | None, as_json: bool) -> None:
 @command.command()
 @click.argument("name", type=click.Choice(["experiment", "compare", "diagnose", "diagnose-calendar", "reproduce"]))
 def schema(name: str) -> None:
-    """Print a JSON Schema: of experiment files, or of the output of a command with --json.
+    """Print a JSON Schema.
 
-    `compare` describes the output of `compare` and of `run`, and `diagnose-calendar` that of `diagnose DIR`.
+    `experiment` describes experiment files; the others describe what a command prints with --json. `compare` is for `compare` and `run`, and `diagnose-calendar` for `diagnose DIR`.
 
     \b
     Example:
@@ -93,7 +93,9 @@ def schema(name: str) -> None:
 @command.command()
 @click.argument("name", required=False)
 def dashboards(name: str | None) -> None:
-    """List the Grafana dashboards and Prometheus alerts for `pgdyno metrics serve`, or print one.
+    """List or print dashboards and alerts.
+
+    They are for Grafana and Prometheus, with the metrics that `pgdyno metrics serve` offers.
 
     \b
     Example:

@@ -102,7 +102,7 @@ def command(
     as_json: bool,
     html: Path | None,
 ) -> None:
-    """Find the cheapest volumes, arrays and instances that carry a measured load.
+    """Find the cheapest volumes and instances for a measured load.
 
     Limits must be at least the load's 99th percentile plus 20 %; credits must not run out when the load is repeated endlessly.
 

@@ -70,9 +70,10 @@ class HelpContext(click.Context):
 
 
 def fit(command: click.Command) -> click.Command:
-    """Have a command and all below it make their help fit."""
+    """Make the help of a command and of all below it fit; a group shows their first sentences whole."""
     command.context_class = HelpContext
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        inner.short_help = inner.get_short_help_str(limit=sys.maxsize)
         fit(inner)
     return command
 

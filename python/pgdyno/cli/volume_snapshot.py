@@ -1,4 +1,4 @@
-"""``pgdyno volume snapshot``, ``snapshots`` and ``restore``: contents of volumes at one instant."""
+"""``pgdyno volume snapshot``, ``snapshots``, ``restore`` and ``policy``: the contents of volumes at one instant."""
 
 from __future__ import annotations
 
@@ -22,13 +22,116 @@ if TYPE_CHECKING:
     from ..machine.snapshot_file import VolumeSnapshot
 
 
-@click.command()
+class _TakeUnlessNamed(click.Group):
+    """A group whose command `take` may be left out: `snapshot data` is `snapshot take data`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names, else `take` with all words."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["take", *args])
+
+
+@click.group(cls=_TakeUnlessNamed, context_settings={"ignore_unknown_options": True})
+def snapshot() -> None:
+    """Take, copy, archive and delete snapshots of volumes.
+
+    `pgdyno volume snapshot NAME...` is short for `pgdyno volume snapshot take NAME...`.
+
+    \b
+    Example:
+      sudo pgdyno volume snapshot shop shop-wal
+    """
+
+
+@snapshot.command()
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=parameters.attached_volumes)
+@click.option("--instance", metavar="NAME", help="All volumes of this instance.")
+@click.option("--rate", metavar="RATE", help="Rate at which changed blocks are stored [40MiB/s, a hypothesis].")
+@click.option("--json", "as_json", is_flag=True, help="Print the snapshots as one JSON document.")
+def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json: bool) -> None:
+    """Take snapshots of the attached volumes NAME at one instant.
+
+    The volumes stay in use.     A write that was answered before the instant is in its snapshot, and one that was submitted later is not. What is still in
+    the page cache is not, so a snapshot is what a power cut at that instant would leave. Either all are taken or none.
+    Volumes of several instances have no instant in common.
+
+    A snapshot is incremental in blocks of 512 KiB. It is pending until its changed blocks are stored, and can be restored
+    from then on. A volume has at most five pending snapshots, of type st1 or sc1 one, which does its baseline meanwhile.
+
+    \b
+    Example:
+      sudo pgdyno volume snapshot take shop shop-wal
+      sudo pgdyno volume snapshot take --instance db --rate 50MiB/s
+    """
+    from ..base.errors import InputError
+    from ..base.quantity import duration_words, parse_mib_per_s
+    from ..base.text import size
+    from ..machine import preflight, volume
+    from ..machine import snapshot as snapshots
+
+    if bool(names) == (instance is not None):
+        raise InputError("a snapshot needs the names of volumes, or --instance", remedy="use one of them")
+    if instance is not None:
+        results = [
+            list_volume for list_volume in volume.list_volumes() if list_volume.facts.get("instance") == instance
+        ]
+        if not results:
+            raise InputError(f"no instance is called `{instance}`", remedy="see `pgdyno volume list --json`")
+    else:
+        results = [volume.find(name) for name in dict.fromkeys(names)]
+    preflight.require_root("taking a snapshot")
+    taken = snapshots.take(results, rate_mib_per_s=None if rate is None else parse_mib_per_s(rate, "--rate"))
+    if as_json:
+        print_json({"snapshots": [_document(snapshot) for snapshot in taken.snapshots], "waited_s": taken.waited_s})
+        return
+    for other in taken.snapshots:
+        words = [duration_words(max(1.0, other.pending_s * times)) for times in (1.0, 0.5, 2.0)]
+        guess = "" if rate is not None else f" ({words[1]} to {words[2]} at twice and at half the rate)"
+        click.echo(f"{other.name}: {other.volume}, {size(other.stored_bytes)} stored in {words[0]}{guess}")
+
+
+@snapshot.command()
+@click.argument("names", nargs=-1, required=True, metavar="SNAPSHOT...", shell_complete=parameters.snapshots)
+@click.option("--json", "as_json", is_flag=True, help="Print what is stored less as one JSON document.")
+def delete(names: tuple[str, ...], as_json: bool) -> None:
+    """Delete each SNAPSHOT. Blocks that other snapshots need are kept, and each of these restores as before.
+
+    The blocks are merged with the next snapshot, which needs no room on the disk. A layer that an attached volume reads, or that a
+    saved image stands on, stays on this machine as long as it does, but is not charged. For a snapshot in the archive, the cost until the end of its 90 days is printed.
+
+    \b
+    Example:
+      sudo pgdyno volume snapshot delete snap-1
+    """
+    from ..base.text import size
+    from ..machine import paths, preflight, snapshot_delete
+    from ..machine import snapshot as snapshots
+
+    results = [snapshots.find(name) for name in dict.fromkeys(names)]
+    lost_usd = early_usd(results)
+    preflight.require_root("deleting a snapshot")
+    done = snapshot_delete.delete(results, paths.state_dir())
+    if as_json:
+        deleted, kept = [result.name for result in results], [item.document for item in done.kept]
+        less = done.stored_bytes_less
+        print_json({"deleted": deleted, "stored_bytes_less": less, "early_usd": lost_usd, "kept": kept})
+        return
+    for result in results:
+        click.echo(f"{result.name} is deleted")
+    click.echo(f"{size(done.stored_bytes_less)} less are stored.")
+    for layer in done.notable:
+        click.echo(f"note: {layer}", err=True)
+    echo_early(lost_usd)
+
+
+@snapshot.command()
 @click.argument("names", nargs=-1, required=True, metavar="SNAPSHOT...", shell_complete=parameters.snapshots)
 @click.option("--zones", type=Integer(1, 10), help="Zones, each of which is charged [1].")
 @click.option("--off", is_flag=True, help="Disable it; the credits are gone.")
 @click.option("--json", "as_json", is_flag=True, help="Print the credits as one JSON document.")
 def fsr(names: tuple[str, ...], zones: int | None, off: bool, as_json: bool) -> None:
-    """Enable fast snapshot restore for each SNAPSHOT, and print its volume creation credits.
+    """Enable fast snapshot restore, and print volume creation credits.
 
     The snapshot is optimized for 60 minutes a TiB. From then on it earns credits, at most 10 an hour, and fewer the larger it is. A volume
     that is restored with `init=fsr` takes one; below one credit it is lazy. Asked again, the command shows the credits.
@@ -90,13 +193,13 @@ _GIB = 1 << 30
 _DAY_NS = 86_400 * 10**9
 
 
-@click.command()
+@snapshot.command()
 @click.argument("names", nargs=-1, required=True, metavar="SNAPSHOT...", shell_complete=parameters.snapshots)
 @click.option("--region", required=True, metavar="REGION", help="Where to, for example `eu-west-1`.")
 @click.option("--rate", metavar="RATE", help="Rate at which blocks are copied [40MiB/s, a hypothesis].")
 @click.option("--json", "as_json", is_flag=True, help="Print the copies as one JSON document.")
 def copy(names: tuple[str, ...], region: str, rate: str | None, as_json: bool) -> None:
-    """Copy each SNAPSHOT to another region, as a snapshot with a name of its own.
+    """Copy each SNAPSHOT to another region, under a new name.
 
     The first copy of a volume's snapshots in a region stores all blocks, a later one what the others there do not hold. It is pending
     until they are copied, restores like its original, and stays when that is deleted.
@@ -129,13 +232,14 @@ def copy(names: tuple[str, ...], region: str, rate: str | None, as_json: bool) -
         click.echo(f"{copy.name}: {copy.copy_of} in {region}, {size(copy.stored_bytes)} copied in {left}{transfer}")
 
 
-@click.command()
+@snapshot.command()
 @click.argument("names", nargs=-1, required=True, metavar="SNAPSHOT...", shell_complete=parameters.snapshots)
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored as one JSON document.")
 def archive(names: tuple[str, ...], as_json: bool) -> None:
-    """Move each SNAPSHOT to the archive: a full copy, for a quarter of the price of a GiB, for at least 90 days.
+    """Move each SNAPSHOT to the archive.
 
-    What other snapshots need of it is charged with the next of them. It cannot be restored until it is taken out again.
+    The archive holds a full copy, at a quarter of the price per GiB, for at least 90 days. Blocks that other snapshots need are
+    charged to the next of them. It cannot be restored until it is taken out again.
 
     \b
     Example:
@@ -166,13 +270,13 @@ def archive(names: tuple[str, ...], as_json: bool) -> None:
     click.echo(f"All snapshots cost {money(totals[1])} a month, {money(totals[0])} before.")
 
 
-@click.command()
+@snapshot.command()
 @click.argument("names", nargs=-1, required=True, metavar="SNAPSHOT...", shell_complete=parameters.snapshots)
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored as one JSON document.")
 def unarchive(names: tuple[str, ...], as_json: bool) -> None:
-    """Take each SNAPSHOT out of the archive, so that it can be restored. The provider takes up to 72 hours for it, pgdyno none.
+    """Take each SNAPSHOT out of the archive, so that it can be restored.
 
-    What the archive costs until the 90 days are over is printed.
+    The provider needs up to 72 hours for this, pgdyno none. The cost of the archive until the end of the 90 days is printed.
 
     \b
     Example:
@@ -226,118 +330,6 @@ def echo_early(usd: float) -> None:
 
 def _gib(snapshot: VolumeSnapshot) -> float:
     return snapshot.stored_bytes / _GIB
-
-
-class _TakeUnlessNamed(click.Group):
-    """A group whose command `take` may be left out: `snapshot data` is `snapshot take data`."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names, else `take` with all words."""
-        return super().resolve_command(ctx, args if args[0] in self.commands else ["take", *args])
-
-
-@click.group(cls=_TakeUnlessNamed, context_settings={"ignore_unknown_options": True})
-def snapshot() -> None:
-    """Take, copy, archive and delete snapshots of volumes.
-
-    `pgdyno volume snapshot NAME...` is short for `pgdyno volume snapshot take NAME...`.
-
-    \b
-    Example:
-      sudo pgdyno volume snapshot shop shop-wal
-    """
-
-
-for _command in (
-    copy,
-    archive,
-    unarchive,
-    fsr,
-):
-    snapshot.add_command(_command)
-
-
-@snapshot.command()
-@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=parameters.attached_volumes)
-@click.option("--instance", metavar="NAME", help="All volumes of this instance.")
-@click.option("--rate", metavar="RATE", help="Rate at which changed blocks are stored [40MiB/s, a hypothesis].")
-@click.option("--json", "as_json", is_flag=True, help="Print the snapshots as one JSON document.")
-def take(names: tuple[str, ...], instance: str | None, rate: str | None, as_json: bool) -> None:
-    """Take a snapshot of each attached volume NAME, all of one instant, while they are used.
-
-    A write that was answered before the instant is in its snapshot, and one that was submitted later is not. What is still in
-    the page cache is not, so a snapshot is what a power cut at that instant would leave. Either all are taken or none.
-    Volumes of several instances have no instant in common.
-
-    A snapshot is incremental in blocks of 512 KiB. It is pending until its changed blocks are stored, and can be restored
-    from then on. A volume has at most five pending snapshots, of type st1 or sc1 one, which does its baseline meanwhile.
-
-    \b
-    Example:
-      sudo pgdyno volume snapshot take shop shop-wal
-      sudo pgdyno volume snapshot take --instance db --rate 50MiB/s
-    """
-    from ..base.errors import InputError
-    from ..base.quantity import duration_words, parse_mib_per_s
-    from ..base.text import size
-    from ..machine import preflight, volume
-    from ..machine import snapshot as snapshots
-
-    if bool(names) == (instance is not None):
-        raise InputError("a snapshot needs the names of volumes, or --instance", remedy="use one of them")
-    if instance is not None:
-        results = [
-            list_volume for list_volume in volume.list_volumes() if list_volume.facts.get("instance") == instance
-        ]
-        if not results:
-            raise InputError(f"no instance is called `{instance}`", remedy="see `pgdyno volume list --json`")
-    else:
-        results = [volume.find(name) for name in dict.fromkeys(names)]
-    preflight.require_root("taking a snapshot")
-    taken = snapshots.take(results, rate_mib_per_s=None if rate is None else parse_mib_per_s(rate, "--rate"))
-    if as_json:
-        print_json({"snapshots": [_document(snapshot) for snapshot in taken.snapshots], "waited_s": taken.waited_s})
-        return
-    for other in taken.snapshots:
-        words = [duration_words(max(1.0, other.pending_s * times)) for times in (1.0, 0.5, 2.0)]
-        guess = "" if rate is not None else f" ({words[1]} to {words[2]} at twice and at half the rate)"
-        click.echo(f"{other.name}: {other.volume}, {size(other.stored_bytes)} stored in {words[0]}{guess}")
-
-
-@snapshot.command()
-@click.argument("names", nargs=-1, required=True, metavar="SNAPSHOT...", shell_complete=parameters.snapshots)
-@click.option("--json", "as_json", is_flag=True, help="Print what is stored less as one JSON document.")
-def delete(names: tuple[str, ...], as_json: bool) -> None:
-    """Delete each SNAPSHOT. Blocks that other snapshots need are kept, and each of these restores as before.
-
-    The blocks are merged with the next snapshot, which needs no room on the disk. A layer that an attached volume reads, or that a
-    saved image stands on, stays on this machine as long as it does, but is not charged. What a snapshot in the archive costs until its 90 days are over is printed.
-
-    \b
-    Example:
-      sudo pgdyno volume snapshot delete snap-1
-    """
-    from ..base.text import size
-    from ..machine import paths, preflight, snapshot_delete
-    from ..machine import snapshot as snapshots
-
-    results = [snapshots.find(name) for name in dict.fromkeys(names)]
-    lost_usd = early_usd(results)
-    preflight.require_root("deleting a snapshot")
-    done = snapshot_delete.delete(results, paths.state_dir())
-    if as_json:
-        deleted, kept = [result.name for result in results], [item.document for item in done.kept]
-        less = done.stored_bytes_less
-        print_json({"deleted": deleted, "stored_bytes_less": less, "early_usd": lost_usd, "kept": kept})
-        return
-    for result in results:
-        click.echo(f"{result.name} is deleted")
-    click.echo(f"{size(done.stored_bytes_less)} less are stored.")
-    for layer in done.notable:
-        click.echo(f"note: {layer}", err=True)
-    echo_early(lost_usd)
 
 
 @click.command(name="snapshots")
@@ -417,7 +409,7 @@ def restore(
     instance: str | None,
     as_json: bool,
 ) -> None:
-    """Attach a volume with the content of SNAPSHOT, as `pgdyno volume attach` does.
+    """Attach a volume with the content of SNAPSHOT.
 
     The volume is like the one that the snapshot was taken of, or the volume SPEC, which may be larger. With `init=lazy`, `init=200MiB/s` or
     `init=fsr` in SPEC its blocks come as from an EBS snapshot; otherwise they are there. `init=fsr` spends a volume creation credit, and
@@ -465,7 +457,9 @@ _DAYS_MAX = 3660
 
 @click.command()
 @click.argument("file", type=PathParameter())
-@click.option("--dry-run", "span", metavar="TIME", help="Take none, and look at so much time, for example `90d`.")
+@click.option(
+    "--dry-run", "span", metavar="TIME", help="Take no snapshots; simulate this much time, for example `90d`."
+)
 @click.option(
     "--volume",
     "names",
@@ -475,7 +469,7 @@ _DAYS_MAX = 3660
     help="Run the policy on this attached volume; repeatable.",
 )
 @click.option("--instance", metavar="NAME", help="Run it on all volumes of this instance.")
-@click.option("--for", "run_for", metavar="TIME", help="Run it for so long [until Ctrl-C].")
+@click.option("--for", "run_for", metavar="TIME", help="Run it for this long [until Ctrl-C].")
 @click.option(
     "--rate", metavar="RATE", help="Rate at which changed blocks are stored and copied [40MiB/s, a hypothesis]."
 )
@@ -506,11 +500,11 @@ def policy(
     begin: str | None,
     as_json: bool,
 ) -> None:
-    """Run the policy FILE on attached volumes until Ctrl-C, or print what it comes to with --dry-run.
+    """Run a snapshot policy, or print its snapshots and costs with --dry-run.
 
-    Snapshots are taken as they are due, all volumes of an instance at one instant, and kept, copied, archived and deleted as their
-    schedules say. Started again, it resumes with the snapshots that are there. With --dry-run nothing is attached and none is taken:
-    it prints which snapshots exist on each day, their bytes and price, and how old lost data can be.
+    Snapshots are taken when they are due, of all volumes of an instance at one instant, and kept, copied, archived and deleted
+    according to their schedules. A restarted policy continues with the existing snapshots. With --dry-run no snapshot is taken:
+    the command prints the snapshots of each day, their size and price, and how much recent data a loss of the volume would cost.
 
     The rules are those of Amazon Data Lifecycle Manager: up to four schedules, each every 1 to 24 hours or by cron, by count or by age; fast
     snapshot restore, an archive, copies to up to three regions.
@@ -535,7 +529,7 @@ def policy(
 def _run(
     file: Path, names: tuple[str, ...], instance: str | None, rate: str | None, run_for: str | None, *, as_json: bool
 ) -> None:
-    """Until Ctrl-C, the end of its time, or until a volume is gone."""
+    """Run the policy until Ctrl-C, the end of its time, or the loss of a volume."""
     import json
     import math
     import time

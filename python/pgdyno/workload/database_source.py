@@ -50,7 +50,7 @@ _OTHER_SYSTEMS = {
 _PIECE_BYTES = 1 << 20
 _REMEDY = (
     "name a dump of pg_dump (custom, directory, tar, or SQL, also .gz and .zst), a base backup, a stopped data directory, a"
-    " connection string such as service=shop, or a name of `pgdyno database list`"
+    " connection string such as service=shop, or a name of `pgdyno data list`"
 )
 
 

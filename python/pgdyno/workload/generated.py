@@ -1,4 +1,4 @@
-"""A data set that ``pgdyno generate`` makes as files: its tables, how large they are, and how they are loaded."""
+"""A data set that ``pgdyno data generate`` makes as files: its tables, how large they are, and how they are loaded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GeneratedSet:
     """What a load has to know of it."""
 
     name: str
-    """As ``pgdyno generate`` calls it."""
+    """As ``pgdyno data generate`` calls it."""
     files: Mapping[str, str]
     """Table -> the file that is loaded into it, without its suffix."""
     bytes_at_1: Mapping[str, float]

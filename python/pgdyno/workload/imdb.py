@@ -1,4 +1,4 @@
-"""The seven files of ``pgdyno generate imdb``: their columns, how large they are, and tables that take them.
+"""The seven files of ``pgdyno data generate imdb``: their columns, how large they are, and tables that take them.
 
 All columns are text, and there is neither a key nor an index, as in the published benchmark of bulk loading ("Optimized
 bulk loading in Amazon RDS for PostgreSQL", AWS database blog): for others use ``definitions``.

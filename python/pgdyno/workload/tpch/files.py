@@ -1,4 +1,4 @@
-"""The eight files of ``pgdyno generate tpch``: how large they are, and tables that take them.
+"""The eight files of ``pgdyno data generate tpch``: how large they are, and tables that take them.
 
 Columns and types are those of the TPC-H specification (clause 1.4, ``decimal`` as ``decimal(15, 2)``); there is neither a key
 nor an index: for others use ``definitions``.
