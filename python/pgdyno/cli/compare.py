@@ -289,10 +289,10 @@ WORDS = ("gp3", "gp3:iops=8000", "io2bx:iops=8000", "--warmup", "10s", "--durati
 )
 @click.argument("options", metavar="[OPTIONS OF COMPARE]...", nargs=-1, type=click.UNPROCESSED)
 def demo(options: tuple[str, ...]) -> None:
-    """Compare PostgreSQL on three emulated volumes in five minutes, and write a report.
+    """Compare three emulated volumes in five minutes.
 
-    It is `pgdyno compare gp3 gp3:iops=8000 io2bx:iops=8000 --warmup 10s --duration 20s`. Options of `pgdyno compare` can be
-    added, for example --results.
+    Runs `pgdyno compare gp3 gp3:iops=8000 io2bx:iops=8000 --warmup 10s --duration 20s` and writes a report. Options of
+    `pgdyno compare` can be added, for example --results.
 
     \b
     Example:

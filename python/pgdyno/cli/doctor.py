@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,21 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from pgdyno.cli.streams import drawn
-from pgdyno.loader import undo
+from pgdyno.cli.terminal import print_json
 
-from .. import _build
-from ..base import owner
-from ..base.errors import HostError
 from ..base.text import printable
-from ..machine import cgroup, clean, dirty_limits, paths, preflight
-from ..machine.journal import HostJournal
-from ..machine.process import matching, read_link
-from ..machine.volume import list_volumes
-from ..server import publish
 
 if TYPE_CHECKING:
     from ..machine.doctor import HostCheck
-
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -51,11 +39,11 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_json: bool) -> None:
     """Check what this machine can do, and clean up after killed runs.
 
-    The exit code is 0 if this machine can compare emulated volumes, and 3 if something is missing. --clean skips the
-    checks: it removes the mounts, loop devices, control groups and processes that killed runs left behind, restores kernel
-    settings, and prints what it did. --uninstall does the same, then removes the copies of PostgreSQL, the state and the images
-    that lie outside of the package, and says how to remove the package itself. Results stay. --hosts checks whether other hosts
-    can drive a load together; the exit code is 0 if all can.
+    Prints a remedy for each problem. The exit code is 0 if this machine can compare emulated volumes, and 3 if something is
+    missing. --clean skips the checks: it removes the mounts, loop devices, control groups and processes that killed runs left
+    behind, restores kernel settings, and prints what it did. --uninstall does the same, then removes the copies of PostgreSQL, the
+    state and the images that lie outside of the package, and prints how to remove the package itself. Results stay. --hosts
+    checks whether other hosts can drive a load together; the exit code is 0 if all can.
 
     \b
     Example:
@@ -81,9 +69,7 @@ def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_jso
         checks, good, bad = examine_hosts(hosts), "All hosts can drive.", "In the way of a load from several hosts"
     works = able(checks)
     if as_json:
-        import json
-
-        click.echo(json.dumps({"able": works, "checks": [check.to_json() for check in checks]}, indent=1))
+        print_json({"able": works, "checks": [check.to_json() for check in checks]})
     else:
         _print(checks)
         lacking = [check.name for check in checks if check.status == "fail"]
@@ -96,9 +82,7 @@ def _clean(as_json: bool) -> None:
 
     done = clean()
     if as_json:
-        import json
-
-        click.echo(json.dumps({"done": done}, indent=1))
+        print_json({"done": done})
         return
     for line in done:
         click.echo(line)
@@ -107,15 +91,14 @@ def _clean(as_json: bool) -> None:
 
 
 def _remove_all(as_json: bool) -> None:
+    from pgdyno.cli import uninstall
 
     from ..base import installation
 
-    done, kept = remove()
+    done, kept = uninstall.remove()
     then = installation.how_to_uninstall()
     if as_json:
-        import json
-
-        click.echo(json.dumps({"done": done, "kept": kept, "then": then}, indent=1))
+        print_json({"done": done, "kept": kept, "then": then})
         return
     for line in (*done, *kept):
         click.echo(line)
@@ -129,124 +112,3 @@ def _print(checks: list[HostCheck]) -> None:
         click.echo(f"{status}  {check.name.ljust(width)}  {printable(check.found)}", file=drawn(sys.stdout))
         if check.remedy and check.status != "ok":
             click.echo(f"{' ' * (width + 8)}remedy: {check.remedy}")
-
-
-_STATE = (
-    *("volumes", "claims", "journal", "mounts", "instances", "postgres"),
-    *("clean.lock", "failed-attach.log", "dirty_limits.json"),
-)
-"""What is below a state directory (:mod:`pgdyno.machine`, :mod:`pgdyno.server.cluster`, ``crates/emulate``)."""
-
-
-def remove() -> tuple[list[str], list[str]]:
-    """Clean up, remove everything, and say what was removed and what stays, a line each.
-
-    :class:`HostError` when a volume is attached or pgdyno runs, when root is needed, or when something cannot be removed.
-    """
-    state = paths.state_dir()
-    _refuse_while_in_use(state)
-    foreign = [path for path in _things(state) if path.lstat().st_uid != os.geteuid()]
-    if foreign:
-        preflight.require_root(f"removing {foreign[0]}")
-    done = clean.clean(state)
-    owner.give_modules(_build.PACKAGE.parent)  # those of killed runs, too
-    _refuse_while_servers_run()
-    for path in _things(state):
-        _remove(path)
-        done.append(f"removed {path}")
-    for group in _groups():
-        with contextlib.suppress(OSError):  # absent, or in use; the kernel removes empty ones only
-            group.rmdir()
-            done.append(f"removed {group}")
-    kept = []
-    for folder in _folders(state):
-        inside = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-        if inside:
-            kept.append(f"{folder} stays: {', '.join(inside[:3])} in it {_whose(inside)}")
-        elif folder.is_dir():
-            folder.rmdir()
-            done.append(f"removed {folder}")
-    return done, kept
-
-
-def _refuse_while_in_use(state: Path) -> None:
-    attached = [volume.name for volume in list_volumes(state) if volume.alive]
-    if attached:
-        raise HostError(
-            f"volumes are attached: {', '.join(attached)}", remedy=f"run `pgdyno volume detach {attached[0]}` first"
-        )
-    running = sorted({entry.owner.pid for entry in HostJournal(state).entries() if entry.owner.alive()} - {os.getpid()})
-    if running or dirty_limits.record().in_use():
-        named = f": process {', '.join(map(str, running))}" if running else ""
-        raise HostError(f"another pgdyno runs{named}", remedy="wait until it ends, or end it")
-
-
-def _refuse_while_servers_run() -> None:
-    """What a dead run left was ended by now."""
-    copies = publish.copies(publish.default_root())
-    servers = matching(lambda pid: _runs_from(read_link(f"/proc/{pid}/exe"), copies))
-    if servers:
-        named = ", ".join(str(process.pid) for process in servers)
-        raise HostError(f"a PostgreSQL of pgdyno's runs: process {named}", remedy="wait until it ends, or end it")
-
-
-def _runs_from(program: str, copies: list[Path]) -> bool:
-    return any(paths.is_below(program, copy.resolve()) for copy in copies)
-
-
-def _things(state: Path) -> list[Path]:
-    """Everything that is removed as a whole."""
-    result = publish.copies(publish.default_root())
-    result += [folder / name for folder in dict.fromkeys((state, paths.MACHINE_DIR)) for name in _STATE]
-    return [path for path in result if os.path.lexists(path)]
-
-
-def _folders(state: Path) -> list[Path]:
-    """Directories that are removed when they are empty.
-
-    Those of images, too: volumes of another state directory may have theirs there, and the clean-up removed what no process serves.
-    """
-    loads = [undo.default_folder()]
-    caller = owner.caller()
-    if caller is not None:
-        import pwd
-
-        with contextlib.suppress(KeyError):
-            loads.append(Path(pwd.getpwuid(caller[0]).pw_dir) / ".local" / "state" / "pgdyno" / "load")
-    results = [
-        *loads,
-        publish.default_root(),
-        paths.image_dir() / "layers",
-        paths.image_dir(),
-        state,
-        paths.MACHINE_DIR,
-    ]
-    above = [folder.parent for folder in (paths.image_dir(), *loads) if folder.parent.name == "pgdyno"]
-    return list(dict.fromkeys([*results, *above]))
-
-
-def _groups() -> list[Path]:
-    """The control groups above those of instances."""
-    try:
-        hierarchy = cgroup.find_hierarchy()
-    except HostError:
-        return []
-    return [hierarchy.group(item, "x").parent for item in cgroup.CONTROLLERS if hierarchy.offers(item)]
-
-
-def _whose(names: list[str]) -> str:
-    if any(name.startswith("undo-") for name in names):
-        return "undoes what a load has changed: run `pgdyno load --restore DSN` for its database"
-    return "was not made by pgdyno, or is in use"
-
-
-def _remove(path: Path) -> None:
-    try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise HostError(
-            f"{error.filename or path} cannot be removed: {error.strerror}", remedy="end what uses it, and run it again"
-        ) from error

@@ -41,9 +41,10 @@ def command() -> None:
 @click.option("--days", type=parameters.Integer(min=1), default=365, show_default=True, help="How long they are valid.")
 @click.option("--json", "as_json", is_flag=True, help="Print the paths as one JSON document.")
 def keys(out: Path, names: tuple[str, ...], days: int, as_json: bool) -> None:
-    """Make an authority, and certificates for the scheduler, for pgdyno run (coordinator) and for each worker.
+    """Make an authority and certificates.
 
-    If DIR has an authority, only the workers' certificates are made. Private keys can be read by you alone. A worker's host needs
+    There is a certificate for the scheduler, one for `pgdyno run` (coordinator), and one for each worker. If DIR already has an
+    authority, only the workers' certificates are made. Only you can read the private keys. A worker's host needs
     authority.crt and its own two files. Keep authority.key where no host can read it: it makes certificates.
 
     \b
@@ -72,7 +73,7 @@ def keys(out: Path, names: tuple[str, ...], days: int, as_json: bool) -> None:
     "--listen", required=True, metavar="ADDRESS[:PORT]", help="Address of one interface; port 8786 by default."
 )
 def scheduler(keys: Path, listen: str) -> None:
-    """Start the scheduler, which workers and pgdyno run connect to. It serves until Ctrl-C or SIGTERM.
+    """Start the scheduler, to which workers and `pgdyno run` connect. It serves until Ctrl-C or SIGTERM.
 
     It is Dask's, with no dashboard and no HTTP. It listens on one port.
 
@@ -95,7 +96,7 @@ def scheduler(keys: Path, listen: str) -> None:
     "--listen", required=True, metavar="ADDRESS[:PORT]", help="Address of one interface; port 8788 by default."
 )
 def worker(scheduler: str, keys: Path, name: str, listen: str) -> None:
-    """Start a worker: this host drives what pgdyno run asks it to. It serves until Ctrl-C, SIGTERM or the scheduler's end.
+    """Start a worker, so that this host drives loads for `pgdyno run`. It serves until Ctrl-C, SIGTERM or the scheduler's end.
 
     It is Dask's, with one task at a time, no dashboard and no HTTP. It listens on one port, to which pgdyno run connects. It needs no
     root; start it as a user who may do little else.

@@ -61,9 +61,9 @@ def cloudwatch(
     scan_by: Any,
     as_json: bool,
 ) -> None:
-    """Print each minute of SOURCE: the directory of a run, or the name of an attached volume.
+    """Print CloudWatch metrics per minute of a run or an attached volume.
 
-    Minutes are those of the wall clock, as in CloudWatch; the first and the last may be incomplete. Without --json and
+    SOURCE is the directory of a run, or the name of an attached volume. Minutes are those of the wall clock, as in CloudWatch; the first and the last may be incomplete. Without --json and
     --metric the command prints a table with the usual formulas.
 
     \b
@@ -154,9 +154,9 @@ def nvme(name: str, as_json: bool) -> None:
 )  # fmt: skip
 @click.option("--once", is_flag=True, help="Print the metrics once instead of serving them.")
 def serve(names: tuple[str, ...], listen: str, watches: tuple[Path, ...], once: bool) -> None:
-    """Serve the counters of the attached volumes NAMES, or of all, as OpenMetrics until Ctrl-C.
+    """Serve the counters of attached volumes to Prometheus.
 
-    With --diagnose and without NAMES only verdicts are served, and root is not needed. The page is /metrics.
+    The counters of the volumes NAMES, or of all, are served as OpenMetrics until Ctrl-C.     With --diagnose and without NAMES only verdicts are served, and root is not needed. The page is /metrics.
     `pgdyno show dashboards` lists a dashboard for Grafana and alerts for Prometheus.
 
     \b
