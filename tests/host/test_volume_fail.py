@@ -12,7 +12,7 @@ import pytest
 
 from pgdyno.base import engine
 from pgdyno.base.errors import EXIT_USAGE, InputError
-from pgdyno.cli import volume as command
+from pgdyno.cli import volume_notes
 from pgdyno.cli.main import run
 from pgdyno.machine import volume
 from pgdyno.machine.clean import clean
@@ -53,8 +53,8 @@ def fault(member: int, kind: str = "lose") -> dict[str, Any]:
 def test_what_an_array_keeps_without_its_lost_members_is_said(
     array: dict[str, int], members: list[int], lines: list[str]
 ) -> None:
-    assert list(command.faults(map(fault, members), {"array": array})) == lines
-    paused = command.faults([fault(0, "pause")], {"array": {"columns": 2, "copies": 1}})
+    assert list(volume_notes.faults(map(fault, members), {"array": array})) == lines
+    paused = volume_notes.faults([fault(0, "pause")], {"array": {"columns": 2, "copies": 1}})
     assert list(paused) == ["member 0: paused"]
 
 

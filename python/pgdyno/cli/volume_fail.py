@@ -221,7 +221,7 @@ def _inject(
 
 
 def _print(volume: AttachedVolume, answer: Mapping[str, Any], as_json: bool) -> None:
-    from .volume import faults
+    from .volume_notes import faults
 
     if as_json:
         print_json(dict(answer))

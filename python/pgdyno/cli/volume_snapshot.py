@@ -426,7 +426,7 @@ def restore(
     from ..base.specification import init_of
     from ..machine import preflight, snapshot_fast
     from ..machine import snapshot as snapshots
-    from .volume import tell
+    from .volume_notes import tell
 
     if (mount is None) != no_mount:
         raise InputError(
