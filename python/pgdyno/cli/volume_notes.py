@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..base.quantity import duration_words
 from .terminal import print_json
 
 if TYPE_CHECKING:
