@@ -35,7 +35,7 @@ PATIENCE_S = 90.0
 def added(shop: Shop, *options: str) -> KeptDatabase:
     """The shop, kept by the command."""
     command = [
-        "database",
+        "data",
         "add",
         str(shop.dump("custom")),
         "--globals",
