@@ -48,7 +48,7 @@ def test_a_shell_completes_the_commands(shell: str, path_with_pgdyno: Path, tmp_
     if shutil.which(shell) is None:
         pytest.skip(f"needs {shell} (apt install {shell})")
     script = tmp_path / f"pgdyno.{shell}"
-    made = run("pgdyno", "completion", shell)
+    made = run("pgdyno", "show", "completion", shell)
     assert made.returncode == 0, made.stderr
     script.write_text(made.stdout)
     assert run(shell, "-n", str(script)).stderr == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import os
 import signal
@@ -122,10 +121,20 @@ def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
     assert "There is no command `compar`. Did you mean `pgdyno compare`?" in done.stderr
 
 
+@pytest.mark.parametrize("word", cli_main.ELSEWHERE)
+def test_a_word_that_is_no_command_leads_to_the_command_that_does_it(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli_main.run([word]) == 2
+    command = cli_main.ELSEWHERE[word]
+    assert f"Did you mean `pgdyno {command}`?" in capsys.readouterr().err
+    assert cli_main.run([*command.split(), "--help"]) == 0
+
+
 def test_a_wrong_flag_names_the_help_to_read() -> None:
-    done = pgdyno("completion", "tcsh")
+    done = pgdyno("show", "completion", "tcsh")
     assert done.returncode == 2
-    assert "remedy: read `pgdyno completion --help`" in done.stderr
+    assert "remedy: read `pgdyno show completion --help`" in done.stderr
 
 
 def test_the_version_is_that_of_the_engine_and_of_the_package(repository: Path) -> None:
@@ -147,12 +156,13 @@ def test_help_lists_every_command_and_every_exit_code() -> None:
 def test_each_file_of_a_command_is_listed_and_the_other_way_round() -> None:
     folder = Path(cli_main.__file__).parent
     with_command = {file.stem for file in folder.glob("[a-z]*.py") if "\ndef command(" in file.read_text()}
-    assert with_command == set(cli_main.COMMANDS)
+    assert with_command == set(cli_main.COMMANDS) - set(cli_main.MODULES)
 
 
 @pytest.mark.parametrize("name", list(cli_main.COMMANDS))
 def test_every_command_says_what_it_does_and_ends_its_help_with_an_example(name: str) -> None:
-    command = importlib.import_module(f"pgdyno.cli.{name}").command
+    command = cli_main.cli.get_command(click.Context(cli_main.cli), name)
+    assert command is not None
     assert command.get_short_help_str(limit=200) == cli_main.COMMANDS[name]
     commands = [command, *(command.commands.values() if isinstance(command, click.Group) else [])]
     for each in commands:
@@ -175,7 +185,7 @@ def test_what_should_be_quick_imports_nothing_heavy(arguments: list[str]) -> Non
 
 
 def test_the_help_of_a_command_imports_nothing_heavy() -> None:
-    """All in one process, which says after each what has been imported by then."""
+    """All in one process, which prints after each what has been imported by then."""
     program = (
         "import sys\nfrom pgdyno.cli.main import run\n"
         f"for name in {list(cli_main.COMMANDS)!r}:\n"
@@ -187,7 +197,7 @@ def test_the_help_of_a_command_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(shell: str) -> None:
-    done = pgdyno("completion", shell)
+    done = pgdyno("show", "completion", shell)
     assert done.returncode == 0
     assert "_PGDYNO_COMPLETE" in done.stdout
 

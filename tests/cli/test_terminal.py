@@ -115,14 +115,14 @@ def test_every_command_with_results_has_json() -> None:
     """
     without = {
         "capture stats",
-        "completion",
-        "dashboards",
+        "show completion",
+        "show dashboards",
         "demo",
-        "schema",
+        "show schema",
         "volume detach",
         "volume mark",
         "metrics serve",
-        "database remove",
+        "data remove",
         "hosts scheduler",
         "hosts worker",
     }
@@ -139,7 +139,7 @@ def test_what_stands_in_brackets_is_shown_on_a_bar() -> None:
     """Names of files, arms and folders are the user's: none of them is a style, or the end of one."""
     shown = on_terminal(
         "-c",
-        "from pgdyno.cli.progress import Bar\nwith Bar() as bar:\n    bar.show(0.5, 'load: [bold] of [/tmp]')\n",
+        "from pgdyno.cli.terminal import Bar\nwith Bar() as bar:\n    bar.show(0.5, 'load: [bold] of [/tmp]')\n",
         columns=120,
     )
     assert "load: [bold] of [/tmp]" in shown

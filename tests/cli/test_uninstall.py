@@ -16,7 +16,7 @@ import pytest
 from pgdyno import _build
 from pgdyno.base.errors import HostError
 from pgdyno.cli import main as cli_main
-from pgdyno.cli import outside
+from pgdyno.cli import uninstall
 from pgdyno.machine import cgroup, paths
 from pgdyno.machine.journal import HostJournal
 
@@ -54,18 +54,18 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_nothing_is_left(machine: Path) -> None:
-    done, kept = outside.remove()
+    done, kept = uninstall.remove()
     assert kept == []
     left = {path.relative_to(machine).as_posix() for path in machine.rglob("*")}
     assert left == {"run", "shm", "cgroup"}
     assert f"removed {machine / 'var' / COPY}" in done
-    assert outside.remove() == ([], [])
+    assert uninstall.remove() == ([], [])
 
 
 def test_what_pgdyno_did_not_make_stays_and_is_named(machine: Path) -> None:
     (machine / "var" / "postgres-of-mine").mkdir()
     (machine / "run" / "state" / "load" / "undo-1.json").touch()
-    done, kept = outside.remove()
+    done, kept = uninstall.remove()
     assert (machine / "var" / "postgres-of-mine").is_dir()
     assert not (machine / "var" / COPY).exists()
     text = "\n".join(kept)
@@ -78,7 +78,7 @@ def test_the_content_of_a_volume_that_lives_elsewhere_stays(machine: Path) -> No
     layers = machine / "shm" / "pgdyno" / "images" / "layers"
     (layers / f"mine-{os.getppid()}").touch()
     (layers / "dead-4194305").touch()  # above the kernel's largest process id
-    _, kept = outside.remove()
+    _, kept = uninstall.remove()
     assert [path.name for path in layers.iterdir()] == [f"mine-{os.getppid()}"]
     assert any(f"{layers} stays" in line for line in kept)
 
@@ -94,7 +94,7 @@ def test_it_is_refused_while_another_pgdyno_runs(machine: Path) -> None:
     try:
         os.read(read, 1)
         with pytest.raises(HostError, match=f"another pgdyno runs: process {child}"):
-            outside.remove()
+            uninstall.remove()
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -110,7 +110,7 @@ def test_it_is_refused_while_a_server_runs_from_a_copy(machine: Path) -> None:
     with subprocess.Popen([program, "60"]) as server:
         try:
             with pytest.raises(HostError, match=f"a PostgreSQL of pgdyno's runs: process {server.pid}"):
-                outside.remove()
+                uninstall.remove()
         finally:
             server.kill()
     assert program.exists()
@@ -123,17 +123,17 @@ def test_it_is_refused_while_a_volume_is_attached(machine: Path) -> None:
     attached = volume.attach("null:size=64MiB", mount=None, name="mine")
     try:
         with pytest.raises(HostError, match="volumes are attached: mine") as caught:
-            outside.remove()
+            uninstall.remove()
         assert "pgdyno volume detach mine" in caught.value.remedy
     finally:
         attached.detach()
-    assert outside.remove()[1] == []
+    assert uninstall.remove()[1] == []
 
 
 def test_without_root_the_command_that_works_is_named(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside.os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(uninstall.os, "geteuid", lambda: 12345)
     with pytest.raises(HostError, match="needs root"):
-        outside.remove()
+        uninstall.remove()
     assert (machine / "var" / COPY).is_dir()
 
 

@@ -1,4 +1,4 @@
-"""``pgdyno volume types``: what can be had, what it costs, and what is past."""
+"""``pgdyno catalog volumes``: what can be had, what it costs, and what is past."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.commands import pgdyno
 
 
 def test_types_are_listed_with_limits_price_and_durability() -> None:
-    code, out, _, _ = pgdyno("volume", "types")
+    code, out, _, _ = pgdyno("catalog", "volumes")
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert code == 0 and lines["TYPE"].split()[1:] == ["PROVIDER", "SIZE", "IOPS", "MIB/S", "USD/MONTH", "DURABILITY"]
     for name, words in {
@@ -25,15 +25,15 @@ def test_types_are_listed_with_limits_price_and_durability() -> None:
 
 
 def test_a_part_of_a_name_or_of_a_provider_chooses() -> None:
-    names = [line.split()[0] for line in pgdyno("volume", "types", "--like", "azure")[1].splitlines()[1:]]
+    names = [line.split()[0] for line in pgdyno("catalog", "volumes", "--like", "azure")[1].splitlines()[1:]]
     assert names == ["azure-premium-v1", "azure-premium-v2", "azure-ultra"]
-    assert pgdyno("volume", "types", "--like=AWS RDS")[1].count("rds-") == 4
-    code, out, err, _ = pgdyno("volume", "types", "--like", "floppy")
+    assert pgdyno("catalog", "volumes", "--like=AWS RDS")[1].count("rds-") == 4
+    code, out, err, _ = pgdyno("catalog", "volumes", "--like", "floppy")
     assert (code, out) == (0, "") and "no volume type" in err
 
 
 def test_volumes_stand_beside_each_other() -> None:
-    code, out, _, _ = pgdyno("volume", "types", "gp3:iops=8000", "io2")
+    code, out, _, _ = pgdyno("catalog", "show", "gp3:iops=8000", "io2")
     assert code == 0
     rows = {name: values for name, *values in (re.split(r"  +", line) for line in out.splitlines())}
     assert rows["VOLUME"] == ["gp3:size=100GiB,iops=8000,throughput=125", "io2bx:size=100GiB,iops=16000"]
@@ -47,15 +47,15 @@ def test_volumes_stand_beside_each_other() -> None:
     assert rows["USD a month for a MiB/s"][1] == "included"
     assert rows["USD a month, this volume"] == ["33.00", "1,052.50"]
     assert rows["failures a year"] == ["0.1 to 0.2 %", "0.001 %"]
-    refused = pgdyno("volume", "types", "gp9")
+    refused = pgdyno("catalog", "show", "gp9")
     assert refused[0] == EXIT_USAGE
     assert "gp9" in refused[2]
-    [result] = json.loads(pgdyno("volume", "types", "io2", "--json")[1])["types"]
+    [result] = json.loads(pgdyno("catalog", "show", "io2", "--json")[1])["types"]
     assert result["type"] == "io2bx"
 
 
 def test_json_has_every_type_with_its_sources() -> None:
-    types = json.loads(pgdyno("volume", "types", "--json")[1])["types"]
+    types = json.loads(pgdyno("catalog", "volumes", "--json")[1])["types"]
     assert all(
         type_["sources"] and type_["provider"] and type_["default_spec"].startswith(type_["type"]) for type_ in types
     )

@@ -31,8 +31,8 @@ WRITTEN = {
     "diagnose --html",
     "diagnose --keep",
     "examples --copy",
-    "generate imdb --out",
-    "generate tpch --out",
+    "data generate imdb --out",
+    "data generate tpch --out",
     "hosts keys --out",
     "load --recommend",
     "load --reject",
@@ -147,7 +147,7 @@ def unwritten(texts: dict[str, list[str]], how: str) -> None:
 
 def test_output_that_cannot_be_written_is_said(places: Places) -> None:
     unwritten(places.quick(), "full")
-    unwritten({name: places.quick()[name] for name in ("query", "size", "completion", "instance show")}, "closed")
+    unwritten({name: places.quick()[name] for name in ("query", "size", "show completion", "catalog show")}, "closed")
 
 
 @pytest.mark.bench
@@ -209,8 +209,8 @@ def unwritable(places: Places, at_each: int) -> None:
         "size --html": "size --iostat {folder}/load.txt --size 100GiB --type gp3 --html {place}/made.html",
         "diagnose --html": "diagnose --iostat {folder}/load.txt --bought data=gp3 --html {place}/made.html",
         "capture read --output": "capture read {folder}/shop.csv --output {place}/made",
-        "generate imdb --out": "generate imdb --scale 0.00001 --threads 1 --out {place}/made",
-        "generate tpch --out": "generate tpch --scale 0.001 --threads 1 --out {place}/made",
+        "data generate imdb --out": "generate imdb --scale 0.00001 --threads 1 --out {place}/made",
+        "data generate tpch --out": "generate tpch --scale 0.001 --threads 1 --out {place}/made",
         "hosts keys --out": "hosts keys --out {place}/made",
         "volume fit --output": "volume fit {folder} --output {place}/made.toml",
         "examples --copy": "examples wal-volume --copy {place}/made",

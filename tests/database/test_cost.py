@@ -110,7 +110,7 @@ def test_restoring_takes_no_longer_than_by_hand_and_a_kept_database_is_there_at_
         }
         pairs.append(document[by_pgdyno] / document[by_hand])
         print(f"\npg_restore by hand {document[by_hand]:.1f} s, by pgdyno {document[by_pgdyno]:.1f} s, {pairs[-1]:.3f}")
-    pgdyno("database", "add", dump, "--globals", roles, "--name", "shop", "--user", ROLES[0], code=0)
+    pgdyno("data", "add", dump, "--globals", roles, "--name", "shop", "--user", ROLES[0], code=0)
     result = experiment(tmp_path, "shop")
     arms = emulated_arms(result, to_run=False)
     key = dataset_keys(result, arms)[0]

@@ -35,7 +35,7 @@ PATIENCE_S = 90.0
 def added(shop: Shop, *options: str) -> KeptDatabase:
     """The shop, kept by the command."""
     command = [
-        "database",
+        "data",
         "add",
         str(shop.dump("custom")),
         "--globals",
@@ -87,12 +87,12 @@ def test_a_kept_database_is_found_by_its_source_starts_at_once_and_is_removed(
                 remove(kept)
         assert "the kept database shop" in notes[0]
 
-    listed = CliRunner().invoke(cli, ["database", "list", "--json"], catch_exceptions=False)
+    listed = CliRunner().invoke(cli, ["data", "list", "--json"], catch_exceptions=False)
     assert json.loads(listed.output)["databases"][0]["database"] == "shop"
-    refused = CliRunner().invoke(cli, ["database", "remove", "shop"])
+    refused = CliRunner().invoke(cli, ["data", "remove", "shop"])
     assert isinstance(refused.exception, InputError)
     assert kept.folder.is_dir()
-    done = CliRunner().invoke(cli, ["database", "remove", "shop", "--yes"], catch_exceptions=False)
+    done = CliRunner().invoke(cli, ["data", "remove", "shop", "--yes"], catch_exceptions=False)
     assert str(kept.folder) in done.output
     assert list(databases.iterdir()) == []
     assert shop.dump("custom").exists()
@@ -127,7 +127,7 @@ def test_an_interrupted_keeping_leaves_nothing(
     slow = tmp_path / "slow.sql"
     slow.write_text("CREATE TABLE a ();\nSELECT pg_sleep(600);\n")
     before = slow.read_bytes()
-    command = [sys.executable, "-m", "pgdyno", "database", "add", str(slow), "--name", "slow", "--size", "2GiB"]
+    command = [sys.executable, "-m", "pgdyno", "data", "add", str(slow), "--name", "slow", "--size", "2GiB"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
     try:
         assert wait_until(lambda: _sleeps() or process.poll() is not None, PATIENCE_S)
@@ -158,9 +158,9 @@ def test_what_cannot_be_kept_is_refused(databases: Path, tmp_path: Path) -> None
     path = tmp_path / "a.sql"
     path.write_text("CREATE TABLE a ();")
     for name in ("A", "../a", "a" * 40):
-        refused = CliRunner().invoke(cli, ["database", "add", str(path), "--name", name])
+        refused = CliRunner().invoke(cli, ["data", "add", str(path), "--name", name])
         assert isinstance(refused.exception, InputError), name
-    missing = CliRunner().invoke(cli, ["database", "remove", "nothing"])
+    missing = CliRunner().invoke(cli, ["data", "remove", "nothing"])
     assert isinstance(missing.exception, InputError)
     assert databases_dir() == databases
     assert not databases.exists()
@@ -190,7 +190,7 @@ def test_a_disk_without_room_is_said_before_anything_is_made(small: Path, shop: 
 def test_a_disk_that_fills_up_while_a_database_is_kept_leaves_nothing(small: Path, tmp_path: Path) -> None:
     source = tmp_path / "large.sql"
     source.write_text(SCRIPT)
-    command = ["database", "add", str(source), "--name", "large", "--size", "8GiB"]
+    command = ["data", "add", str(source), "--name", "large", "--size", "8GiB"]
     failed = CliRunner().invoke(cli, command)
     assert isinstance(failed.exception, PgdynoError), failed.output
     print(failed.exception.message)

@@ -48,7 +48,7 @@ def test_a_database_larger_than_memory_is_kept_and_compared(databases: Path, ima
     source.write_text(SCRIPT)
     script.write_text(READ)
     size = f"{int(2 * GB) + 4}GiB"
-    pgdyno("database", "add", source, "--name", "big", "--size", size, code=EXIT_OK)
+    pgdyno("data", "add", source, "--name", "big", "--size", size, code=EXIT_OK)
     kept = find_kept("big")
     assert kept is not None and kept.size_bytes > 0.95 * GB * 1e9
     on_disk = sum(path.stat().st_blocks * 512 for path in kept.folder.rglob("*"))
@@ -68,4 +68,4 @@ def test_a_database_larger_than_memory_is_kept_and_compared(databases: Path, ima
         assert arm["disk"]["iops"] > 0.8 * arm["tps"]["mean"] > 0
         # A disk that is slower than the volume is the only reason that may be: then it is said, and its reads are late.
         assert arm["why_invalid"] == [] or any(BEHIND in why for why in arm["why_invalid"])
-    pgdyno("database", "remove", "big", "--yes", code=EXIT_OK)
+    pgdyno("data", "remove", "big", "--yes", code=EXIT_OK)

@@ -170,5 +170,5 @@ def test_the_alerts_name_metrics_and_limits_that_exist() -> None:
     assert named <= {full_name(family) for family in FAMILIES}
     for choice in re.findall(r'limit=~?"([a-z_|]+)"', text):
         assert set(choice.split("|")) <= set(LIMITS)
-    shown = CliRunner().invoke(cli, ["dashboards", "prometheus-diagnose"])
+    shown = CliRunner().invoke(cli, ["show", "dashboards", "prometheus-diagnose"])
     assert shown.stdout == text

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pgdyno.base import engine
-from pgdyno.cli.main import COMMANDS
+from pgdyno.cli.main import COMMANDS, MODULES
 from pgdyno.machine.waiting import wait_until
 from tests.docs import small
 from tests.docs.documents import ROOT
@@ -56,7 +56,7 @@ def forking(folder: Path) -> Iterator[str]:
 
 def serve(place: str) -> NoReturn:
     """Fork a command for each that asks."""
-    for name in (*(f"pgdyno.cli.{name}" for name in COMMANDS), *HEAVY):
+    for name in (*(f"pgdyno.cli.{MODULES.get(name, name)}" for name in COMMANDS), *HEAVY):
         importlib.import_module(name)
     engine.checked()  # each would compute again what the engine's sources come to
     gc.freeze()

@@ -111,7 +111,7 @@ def test_files_that_cannot_be_generated_are_not_left_half_made(
     out.mkdir()
     out.chmod(0o777)
     with limit(count, tmp_path):
-        ended = pgdyno("generate", "tpch", "--scale", "0.01", "--threads", "8", "--out", out)
+        ended = pgdyno("data", "generate", "tpch", "--scale", "0.01", "--threads", "8", "--out", out)
     assert ended.error is not None
     assert ended.error.code == code, ended.err
     assert not list(out.glob("*.partial*"))

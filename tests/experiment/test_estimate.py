@@ -13,7 +13,7 @@ import pytest
 from pgdyno.base.errors import HostError, InputError
 from pgdyno.base.quantity import duration_words, parse_seconds
 from pgdyno.cli.main import run as pgdyno
-from pgdyno.cli.progress import Display
+from pgdyno.cli.terminal import Display
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run as flow
 from pgdyno.flow.listener import Listener, ProgressStep
@@ -225,7 +225,7 @@ def test_what_is_left_counts_each_run_by_its_own_length(
     directory = make_experiment(tmp_path, Made(measure_s=20))
     path = next((directory / "runs").iterdir())
     clock = [1000.0]
-    monkeypatch.setattr("pgdyno.cli.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("pgdyno.cli.terminal.time.monotonic", lambda: clock[0])
     with Display(replace(result, cells=cells)) as display:
         display.step(ProgressStep("first", "", 0.0))
         clock[0] += 2 * first_s

@@ -1,1 +1,1 @@
-"""Data sets as files: what `pgdyno generate` makes, and that PostgreSQL takes it."""
+"""Data sets as files: what `pgdyno data generate` makes, and that PostgreSQL takes it."""

@@ -55,7 +55,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("imdb") / "files"
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        assert cli_main.run(["generate", "imdb", f"--scale={SCALE}", f"--out={folder}", "--gzip", "--json"]) == 0
+        assert (
+            cli_main.run(["data", "generate", "imdb", f"--scale={SCALE}", f"--out={folder}", "--gzip", "--json"]) == 0
+        )
     return Made(folder, json.loads(out.getvalue()))
 
 
@@ -120,7 +122,7 @@ def test_nulls_and_text_are_as_they_should_be(loaded: Cluster) -> None:
 
 
 def test_a_file_alone_is_the_same_file(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["generate", "imdb", f"--scale={SCALE}", f"--out={tmp_path}", "--file=title.ratings", "--threads=1"]
+    words = ["data", "generate", "imdb", f"--scale={SCALE}", f"--out={tmp_path}", "--file=title.ratings", "--threads=1"]
     assert cli_main.run(words) == 0
     readouterr = capsys.readouterr()
     assert "title.ratings.tsv" in readouterr.out and " rows in " in readouterr.err
@@ -139,7 +141,7 @@ def test_a_file_alone_is_the_same_file(made: Made, tmp_path: Path, capsys: pytes
 def test_what_cannot_be_made_is_refused(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli_main.run(["generate", "imdb", f"--out={tmp_path / 'files'}", *words]) == 2
+    assert cli_main.run(["data", "generate", "imdb", f"--out={tmp_path / 'files'}", *words]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "files").exists()
 
@@ -148,7 +150,7 @@ def test_a_disk_is_not_filled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=2**30))
-    assert cli_main.run(["generate", "imdb", "--scale=1", f"--out={tmp_path / 'files'}"]) == 3
+    assert cli_main.run(["data", "generate", "imdb", "--scale=1", f"--out={tmp_path / 'files'}"]) == 3
     assert "has 1.0 GiB left" in capsys.readouterr().err
 
 

@@ -120,7 +120,7 @@ def made(*words: str) -> dict[str, Any]:
     """Generate files; what was said of them."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        assert cli_main.run(["generate", "tpch", *words, "--json"]) == 0
+        assert cli_main.run(["data", "generate", "tpch", *words, "--json"]) == 0
     document: dict[str, Any] = json.loads(out.getvalue())
     return document
 
@@ -213,7 +213,7 @@ def test_keys_that_an_integer_does_not_hold_are_larger_ones() -> None:
 def test_what_cannot_be_made_is_refused(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli_main.run(["generate", "tpch", f"--out={tmp_path / 'files'}", *words]) == 2
+    assert cli_main.run(["data", "generate", "tpch", f"--out={tmp_path / 'files'}", *words]) == 2
     err = capsys.readouterr().err
     assert said in err and "remedy:" in err
     assert not (tmp_path / "files").exists()
@@ -221,7 +221,7 @@ def test_what_cannot_be_made_is_refused(
 
 def test_a_file_that_is_there_is_replaced_only_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "region.tbl").write_text("mine")
-    words = ["generate", "tpch", "--scale=0.001", f"--out={tmp_path}", "--file=region", "--file=nation.tbl"]
+    words = ["data", "generate", "tpch", "--scale=0.001", f"--out={tmp_path}", "--file=region", "--file=nation.tbl"]
     assert cli_main.run(words) == 2
     err = capsys.readouterr().err
     assert "region.tbl is there already" in err and "--overwrite" in err
@@ -234,7 +234,9 @@ def test_a_disk_is_not_filled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=2**30))
-    assert cli_main.run(["generate", "tpch", "--scale=2", "--file=lineitem", f"--out={tmp_path / 'files'}"]) == 3
+    assert (
+        cli_main.run(["data", "generate", "tpch", "--scale=2", "--file=lineitem", f"--out={tmp_path / 'files'}"]) == 3
+    )
     assert "has 1.0 GiB left" in capsys.readouterr().err
 
 

@@ -293,12 +293,6 @@ BAD = {
     "a system catalogue": (["t.csv", "--table", "pg_class"], EXIT_USAGE, "pg_catalog.pg_class belongs to the system"),
     "a view of the system": (["t.csv", "--table", "information_schema.tables"], EXIT_USAGE, "system catalogue"),
     "a name without quotes": (["t.csv", "--table", "Mixed Case Ü"], EXIT_USAGE, """--table '"Mixed Case Ü"'"""),
-    "a setting of all": (
-        ["t.csv", "--set-global", "fsync=off"],
-        EXIT_USAGE,
-        "settings of the whole server are never changed",
-    ),
-    "unlogged": (["t.csv", "--unlogged"], EXIT_USAGE, "never made unlogged"),
     "a password": (["t.csv", "--into", "host=/tmp password=x"], EXIT_USAGE, "password"),
     "no server": (["t.csv", "--into", "host=/nowhere/at/all user=x"], EXIT_HOST, "cannot be connected to"),
 }

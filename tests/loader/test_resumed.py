@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import InputError, PgdynoError
-from pgdyno.cli import load_result
+from pgdyno.cli.load import lines
 from pgdyno.loader import ledger
 from pgdyno.loader.result import LoadResult
 
@@ -133,7 +133,7 @@ def test_an_interrupted_load_goes_on_with_what_is_missing(database: Database, tm
 def test_a_rate_is_of_what_this_run_has_brought() -> None:
     """An hour's bytes of the run before, in the second that the rest took, are no rate of anything."""
     result = LoadResult("t", bytes=3 << 20, bytes_before=2 << 20, seconds=1.0, steps_s={"transfer": 0.5})
-    (line,) = (line for line in load_result.lines(result) if "chunks" in line)
+    (line,) = (line for line in lines(result) if "chunks" in line)
     assert line.startswith("3.0 MiB (2.0 MiB of them by earlier runs) in 1.0 s")
     assert line.endswith("2.0 MiB/s")
 

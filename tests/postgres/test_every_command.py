@@ -106,5 +106,5 @@ def test_a_database_is_kept(server: Cluster, pg_bin: Path, tmp_path: Path, state
     if not program.exists():
         pytest.skip(f"{pg_bin} has no pg_dump")
     subprocess.run([program, "-Fc", "-f", dump, "-d", server.dsn], check=True)
-    pgdyno("database", "add", dump, "--name", "own", "--pg-bin", pg_bin, code=EXIT_OK)
-    pgdyno("database", "remove", "own", "--yes", code=EXIT_OK)
+    pgdyno("data", "add", dump, "--name", "own", "--pg-bin", pg_bin, code=EXIT_OK)
+    pgdyno("data", "remove", "own", "--yes", code=EXIT_OK)

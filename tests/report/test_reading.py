@@ -109,12 +109,12 @@ def test_pgdynos_own_server_times_its_reads() -> None:
 @pytest.mark.parametrize("width", [32, 40, 60, 80, 120])
 def test_tables_keep_within_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch, engine: Path) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    for arguments in (("volume", "types"), ("volume", "types", "gp3", "gp2"), ("instance", "types")):
+    for arguments in (("catalog", "volumes"), ("catalog", "show", "gp3", "gp2"), ("catalog", "instances")):
         shown = pgdyno(*arguments, code=0).out
         longest = max(shown.splitlines(), key=len)
         assert len(longest) <= max(width, max(len(word) for word in shown.split()) + 4), longest
     monkeypatch.delenv("COLUMNS")
-    assert len(max(pgdyno("volume", "types", "gp3", "gp2", code=0).out.splitlines(), key=len)) > 120
+    assert len(max(pgdyno("catalog", "show", "gp3", "gp2", code=0).out.splitlines(), key=len)) > 120
 
 
 def test_a_report_in_a_pipe_is_as_wide_as_columns_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

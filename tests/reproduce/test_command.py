@@ -260,7 +260,7 @@ def test_invalid_runs_are_in_the_exit_code(shelf: Shelf) -> None:
     from dataclasses import replace
 
     shelf.record(low=replace(GP3, late_share=0.9, overrun_share=0.9))
-    assert "some runs must not be used" in pgdyno("reproduce", "--from", shelf.results, code=EXIT_INVALID).err
+    assert "some runs are unreliable" in pgdyno("reproduce", "--from", shelf.results, code=EXIT_INVALID).err
     pgdyno("reproduce", "--from", shelf.results, "--keep-invalid", code=EXIT_OK)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import pgdyno as package
 from pgdyno.base.errors import InputError
-from pgdyno.cli import query as query_command
+from pgdyno.cli import results as recorded
 from pgdyno.cli.main import run as pgdyno
 from pgdyno.results import RunWriter, open_experiment, open_run, write_experiment
 from pgdyno.results.query import RUNS_COLUMNS, QueryResult, describe_views, query
@@ -312,7 +312,7 @@ def test_json_that_is_nested_deeply_is_refused_as_any_other_that_cannot_be_read(
 
 
 def test_the_examples_of_the_help_run(results: Path) -> None:
-    text = query_command.command.help or ""
+    text = recorded.query.help or ""
     examples = re.findall(r'pgdyno query "([^"]+)"', text)
     assert len(examples) == 2
     for sql in examples:

@@ -13,7 +13,7 @@ from pgdyno.advise.twin.fit import Twin, fit
 from pgdyno.advise.twin.target import MIB, FioTarget
 from pgdyno.base import catalog
 from pgdyno.base.errors import InputError
-from pgdyno.cli import volume_fit
+from pgdyno.cli import volume
 from tests.twin.synthetic import Disk
 
 TARGET = FioTarget("/proc/1/fd/3", '/srv/a "disk"', 1 << 30, 20_480 * MIB, "/dev/vdb", "ext4")
@@ -93,6 +93,6 @@ def test_the_command_that_uses_a_twin_can_be_pasted(
 ) -> None:
     path, twin = written
     moved = path.rename(path.with_name("twin ü'.toml"))
-    volume_fit._print(moved, catalog.resolve(f"twin:{moved}").document, twin, 7)
+    volume._print_twin(moved, catalog.resolve(f"twin:{moved}").document, twin, 7)
     command = capsys.readouterr().out.splitlines()[-1].partition("use it")[2]
     assert shlex.split(command) == ["pgdyno", "compare", str(moved), "gp3"]

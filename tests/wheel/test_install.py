@@ -88,7 +88,7 @@ def test_an_installation_finds_its_engine_and_its_files(way: str, packed: Packed
     ]
     assert done.stdout.split() == expected, done.stderr
     assert (package / "_files" / "experiments" / "wal-volume.toml").is_file()
-    assert "gp3" in installed.run(installed.python, "-m", "pgdyno", "volume", "types").stdout
+    assert "gp3" in installed.run(installed.python, "-m", "pgdyno", "catalog", "volumes").stdout
 
 
 def test_an_archive_that_lost_the_modes_is_said_with_the_places(packed: Packed, tmp_path: Path) -> None:
@@ -97,23 +97,23 @@ def test_an_archive_that_lost_the_modes_is_said_with_the_places(packed: Packed, 
     shutil.make_archive(f"{tmp_path / 'copy'}", "zip", tmp_path / "place")
     shutil.unpack_archive(tmp_path / "copy.zip", tmp_path / "copy")
     site = tmp_path / "copy" / installed.site.relative_to(tmp_path / "place")
-    done = replace(installed, site=site).run(BASE, "-m", "pgdyno", "volume", "types")
+    done = replace(installed, site=site).run(BASE, "-m", "pgdyno", "catalog", "volumes")
     assert done.returncode == 3
     program = tmp_path / "copy" / "bin" / "pgdyno-engine"
     assert f"none of these is a program: {site / 'bin' / 'pgdyno-engine'}, {program}" in done.stderr
     assert f"`chmod +x {program}`" in done.stderr
     program.chmod(0o755)
-    assert "gp3" in replace(installed, site=site).run(BASE, "-m", "pgdyno", "volume", "types").stdout
+    assert "gp3" in replace(installed, site=site).run(BASE, "-m", "pgdyno", "catalog", "volumes").stdout
 
 
 def test_the_command_works_its_manual_is_there_and_nothing_stays(packed: Packed, tmp_path: Path) -> None:
     installed = install("a virtual environment", packed.wheel, tmp_path / "place")
     command = installed.programs / "pgdyno"
     assert installed.run(command, "--version").stdout.startswith("pgdyno ")
-    assert "wal-volume" in installed.run(command, "examples").stdout
-    assert "$schema" in json.loads(installed.run(command, "schema", "experiment").stdout)
+    assert "wal-volume" in installed.run(command, "show", "examples").stdout
+    assert "$schema" in json.loads(installed.run(command, "show", "schema", "experiment").stdout)
     assert installed.run(command, "reproduce", "io2", "--list").stdout.startswith("io2: ")
-    assert "panels" in json.loads(installed.run(command, "dashboards", "grafana-volumes").stdout)
+    assert "panels" in json.loads(installed.run(command, "show", "dashboards", "grafana-volumes").stdout)
     assert "pgdyno compare" in (tmp_path / "place/share/man/man1/pgdyno-compare.1").read_text()
     pip("uninstall", "--yes", "pgdyno", python=installed.python)
     left = [path for path in (tmp_path / "place").rglob("*") if path.is_file() and "pgdyno" in str(path)]

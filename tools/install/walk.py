@@ -136,10 +136,10 @@ class Walk:
         self.step("version", "pgdyno --version", has=r"pgdyno \d")
         self.step("help", "pgdyno --help", has="compare")
         self.step("sizing", f"pgdyno size --iostat {GIVEN}/load.txt --size 350GiB", has="gp3")
-        self.step("volume types", "pgdyno volume types", has="io2bx")
-        self.step("an experiment file", "pgdyno examples wal-volume --copy . && test -f wal-volume.toml")
+        self.step("volume types", "pgdyno catalog volumes", has="io2bx")
+        self.step("an experiment file", "pgdyno show examples wal-volume --copy . && test -f wal-volume.toml")
         if self.found.way == "uv":
-            line = f"uv run --no-project --with {self.wheel} pgdyno volume types"
+            line = f"uv run --no-project --with {self.wheel} pgdyno catalog volumes"
             self.step("an overlay of uv run --with", line, has="io2bx")
 
     def own_server(self) -> None:

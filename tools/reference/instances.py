@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "instances"
 INTRODUCTION = """
 The properties of each instance type. EBS limits apply to all of its volumes together: the first figure is the sustained limit, the second one
 is available for 30 minutes in 24 hours. Megabytes are decimal here, as in the source. [The catalogue](../../catalog/README.md) explains the
-columns; [`pgdyno instance show`](cli.md#pgdyno-instance-show) prints one type in binary units.
+columns; [`pgdyno catalog show`](cli.md#pgdyno-catalog-show) prints one type in binary units.
 """
 HEADER = ["type", "architecture", "vCPUs", "memory (GiB)", "EBS (MB/s)", "EBS (IOPS)", "EBS-optimized", "USD an hour"]
 

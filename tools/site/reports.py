@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.cli import demo
+from pgdyno.cli import compare
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FOLDER = "reports"
 PAGE = "reports.md"
 TITLE = "Reports"
-_VOLUMES = demo.WORDS[: demo.WORDS.index("--warmup")]
+_VOLUMES = compare.WORDS[: compare.WORDS.index("--warmup")]
 _ICON = '<link rel="icon" href="../assets/images/favicon.png">'
 """That of the site: without one a browser asks the server for /favicon.ico."""
 _HEAD = """# Reports

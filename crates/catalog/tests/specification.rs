@@ -264,7 +264,7 @@ fn what_cannot_be_read_is_explained() {
     for (text, part, remedy) in [
         ("", "begins with its type", "gp3 or io2bx or gp2"),
         (":size=1GiB", "begins with its type", "gp3 or io2bx or gp2"),
-        ("gp4:size=200GiB", "no volume type \"gp4\"; `pgdyno volume types` lists all 30", "gp3:size=200GiB"),
+        ("gp4:size=200GiB", "no volume type \"gp4\"; `pgdyno catalog volumes` lists all 30", "gp3:size=200GiB"),
         ("8xgp3", "no volume type \"8xgp3\"", "gp3 or io2bx or gp2"),
         ("postgres", "no volume type \"postgres\"", "gp3 or io2bx or gp2"),
         ("gp3:", "a key is missing", "gp3"),

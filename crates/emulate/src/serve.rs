@@ -137,7 +137,7 @@ impl Daemon {
                     "{} attaches at most {most} volumes, and this makes {asked}",
                     self.instance.instance_type.as_deref().unwrap_or("the instance")
                 ),
-                "take fewer and larger volumes, or an instance type that attaches more (`pgdyno instance types`)",
+                "take fewer and larger volumes, or an instance type that attaches more (`pgdyno catalog instances`)",
             )),
             None => Ok(()),
         }

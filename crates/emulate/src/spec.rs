@@ -124,7 +124,7 @@ impl ServeSpec {
         let Some(ebs) = found.ebs else {
             return Err(Fault::new(
                 format!("{} has no dedicated bandwidth to its volumes", found.instance),
-                "name a type that has (`pgdyno instance types`), or omit the type: then volumes share no limit",
+                "name a type that has (`pgdyno catalog instances`), or omit the type: then volumes share no limit",
             ));
         };
         let (instance_type, limits) = (Some(found.instance), Some(ebs.model));

@@ -47,45 +47,41 @@ def data_folder(name: str) -> Path:
     return (_build.source_root() or _build.FILES) / name
 
 
+def _installer() -> str:
+    """The program that installed pgdyno: ``make`` (a clone), ``pipx``, ``uv`` or ``pip``."""
+    if _build.source_root() is not None:
+        return "make"
+    if (Path(sys.prefix) / "pipx_metadata.json").is_file():
+        return "pipx"
+    return "uv" if (Path(sys.prefix) / "uv-receipt.toml").is_file() else "pip"
+
+
+def _pip() -> str:
+    return f"{shlex.quote(sys.executable)} -m pip"
+
+
 def how_to_install_again() -> str:
     """A remedy: the command that repairs this installation."""
-    if _build.source_root() is not None:
-        return "run `make setup`"
-    prefix = Path(sys.prefix)
-    if (prefix / "pipx_metadata.json").is_file():
-        return "run `pipx reinstall pgdyno`"
-    if (prefix / "uv-receipt.toml").is_file():
-        return "run `uv tool upgrade --reinstall pgdyno`"
-    if importlib.util.find_spec("pip") is None:
-        return "install pgdyno's wheel again with the program that installed it"
-    python = shlex.quote(sys.executable)
-    return f"install pgdyno's wheel again: `{python} -m pip install --force-reinstall --no-deps FILE.whl`"
+    if _installer() == "pip":
+        if importlib.util.find_spec("pip") is None:
+            return "install pgdyno's wheel again with the program that installed it"
+        return f"install pgdyno's wheel again: `{_pip()} install --force-reinstall --no-deps FILE.whl`"
+    commands = {"make": "make setup", "pipx": "pipx reinstall pgdyno", "uv": "uv tool upgrade --reinstall pgdyno"}
+    return f"run `{commands[_installer()]}`"
 
 
 def how_to_add(extra: str) -> str:
     """A remedy: the command that adds the packages of an extra, as ``hosts`` of ``pgdyno[hosts]``."""
-    if _build.source_root() is not None:
+    if _installer() == "make":
         return "run `make setup`"
-    prefix, wheel = Path(sys.prefix), f"'FILE.whl[{extra}]'"
-    if (prefix / "pipx_metadata.json").is_file():
-        way = f"pipx install --force {wheel}"
-    elif (prefix / "uv-receipt.toml").is_file():
-        way = f"uv tool install --force {wheel}"
-    else:
-        way = f"{shlex.quote(sys.executable)} -m pip install {wheel}"
-    return f"run `{way}`, with pgdyno's wheel for FILE.whl"
+    install = {"pipx": "pipx install --force", "uv": "uv tool install --force", "pip": f"{_pip()} install"}
+    return f"run `{install[_installer()]} 'FILE.whl[{extra}]'`, with pgdyno's wheel for FILE.whl"
 
 
 def how_to_uninstall() -> str:
-    """What is left to do when nothing is outside of the package any more."""
-    if _build.source_root() is not None:
-        return "remove the clone"
-    prefix = Path(sys.prefix)
-    if (prefix / "pipx_metadata.json").is_file():
-        return "run `pipx uninstall pgdyno`"
-    if (prefix / "uv-receipt.toml").is_file():
-        return "run `uv tool uninstall pgdyno`"
-    return f"run `{shlex.quote(sys.executable)} -m pip uninstall pgdyno`"
+    """The command that removes the package itself."""
+    uninstall = {"pipx": "pipx uninstall", "uv": "uv tool uninstall", "pip": f"{_pip()} uninstall"}
+    return "remove the clone" if _installer() == "make" else f"run `{uninstall[_installer()]} pgdyno`"
 
 
 def how_to_report() -> str:

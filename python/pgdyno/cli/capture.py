@@ -1,32 +1,40 @@
-"""``pgdyno capture``: what an application asked a server, read from the server's logs or recorded by a relay, in a private file."""
+"""``pgdyno capture``: an application's statements, read from a server's logs or recorded by a relay, and their replay."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from pgdyno.cli import shared
+from pgdyno.cli import parameters
+from pgdyno.cli.capture_result import lacking
+from pgdyno.cli.streams import drawn
+from pgdyno.cli.terminal import is_live
+
+from ..base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import TracebackType
 
     from pgdyno.capture.plan import Service
 
     from ..kinds.replay.capture import Copied
     from ..kinds.replay.selection import Keys, Pace
 
+
 _FILE = click.Path(path_type=Path)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-@click.group(short_help="Capture what an application asks a server.")
+@click.group()
 def command() -> None:
-    """Capture what an application asks a server, from its logs or by a relay.
+    """Record the statements of an application, and replay them.
 
-    A capture has each session of an application with its statements, their values, times, durations and errors. It holds your
-    customers' data: only its owner may read the file, and `show` prints no value by default.
+    A capture holds each session of an application: its statements with their values, times, durations and errors. That includes
+    your customers' data, so only its owner may read the file, and `show` prints no values by default.
 
     \b
     Example:
@@ -59,11 +67,10 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, log_timezone:
     import contextlib
 
     from pgdyno.cli.capture_result import print_account, print_losses
-    from pgdyno.cli.output import print_json
-    from pgdyno.cli.progress import Bar
 
     from ..base import engine, owner
     from ..capture.plan import offsets
+    from .terminal import Bar, print_json
 
     zones = {} if log_timezone is None else offsets(log_timezone)
     document = {"logs": [str(log) for log in logs], "output": str(output), "prefix": prefix, "zones": zones}
@@ -90,12 +97,12 @@ def read(logs: tuple[Path, ...], output: Path, prefix: str | None, log_timezone:
 @click.option("--listen", required=True, metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.")
 @click.option("--to", required=True, metavar="HOST:PORT|DSN", help="The server.")
 @click.option("--output", required=True, type=_FILE, metavar="FILE", help="The capture; an existing file is an error.")
-@click.option("--for", "run_for", metavar="TIME", help="Record for so long [until Ctrl-C].")
+@click.option("--for", "run_for", metavar="TIME", help="Record for this long [until Ctrl-C].")
 @_json
 def record(listen: str, to: str, output: Path, run_for: str | None, as_json: bool) -> None:
-    """Relay clients to a server, and record what they send as a capture, until Ctrl-C.
+    """Relay clients to a server, and record what they send.
 
-    Let the application connect to --listen in place of the server. Each statement is kept with its values, its times in microseconds
+    Recording ends with Ctrl-C. Let the application connect to --listen in place of the server. Each statement is kept with its values, its times in microseconds
     and its SQLSTATE; passwords are not. Nothing on the server is changed. At the end open connections are cut, so that the
     application connects again. Only clear text can be recorded: clients with sslmode=require or stricter are refused, those
     with prefer or disable are not. Every message takes some tens of microseconds longer. If the file's disk fills up, clients stay
@@ -107,12 +114,11 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
       pgdyno capture record --listen 127.0.0.1:6432 --to service=app --output relayed.capture
     """
     from pgdyno.capture.record import record as run_record
-    from pgdyno.cli.capture_recorded import RecordingView, print_recorded
-    from pgdyno.cli.output import print_json
 
     from ..base import owner
     from ..base.errors import OutputError
     from ..base.quantity import parse_seconds
+    from .terminal import print_json
 
     seconds = None if run_for is None else parse_seconds(run_for, "--for")
     with RecordingView(seconds) as shown:
@@ -147,16 +153,16 @@ def record(listen: str, to: str, output: Path, run_for: str | None, as_json: boo
 
 @command.command()
 @click.argument("capture", type=_FILE)
-@click.option("--values", is_flag=True, help="Print values: of each statement an example, of a session all.")
+@click.option("--values", is_flag=True, help="Print values: an example of each statement, or all of a session.")
 @click.option(
-    "--session", type=shared.Integer(1), metavar="N", help="Show the statements of this session in their order."
+    "--session", type=parameters.Integer(1), metavar="N", help="Show the statements of this session in their order."
 )
-@click.option("--limit", type=shared.Integer(1), default=20, show_default=True, help="Statements in the table.")
+@click.option("--limit", type=parameters.Integer(1), default=20, show_default=True, help="Statements in the table.")
 @_json
 def show(capture: Path, values: bool, session: int | None, limit: int, as_json: bool) -> None:
-    """Show what CAPTURE holds: sessions, statements by time, load over time, errors, and what is missing.
+    """Show the sessions, statements, load and errors of CAPTURE.
 
-    Statements are shown with `?` in place of each literal.
+    Statements are sorted by time, and what is missing is listed. They are shown with `?` in place of each literal.
 
     \b
     Example:
@@ -165,9 +171,9 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
       pgdyno capture show shop.capture --json
     """
     from pgdyno.cli.capture_result import print_capture, print_session
-    from pgdyno.cli.output import print_json
 
     from ..base import engine
+    from .terminal import print_json
 
     json = engine.run_json(
         ["capture", "show"], {"capture": str(capture), "values": values, "session": session}, timeout_s=_SHOW_S
@@ -186,26 +192,30 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
 @click.option("--dsn", required=True, metavar="DSN", help="The server; users and databases are those of the capture.")
 @click.option("--yes-write", is_flag=True, help="Send statements that write. Without this flag nothing is sent.")
 @click.option(
-    "--speed", type=shared.Number(0.01, 1000), default=1.0, show_default=True, help="Captured seconds in one."
+    "--speed",
+    type=parameters.Number(0.01, 1000),
+    default=1.0,
+    show_default=True,
+    help="Playback speed: 2 replays twice as fast.",
 )
 @click.option(
     "--pace",
     type=click.Choice(["due", "gaps"]),
     default="due",
     show_default=True,
-    help="Send at the captured time, or as long after the answer before as the application waited.",
+    help="due: at the captured time; gaps: keep the application's pauses.",
 )
 @click.option(
     "--keys",
     type=click.Choice(["learned", "captured"]),
     default="learned",
     show_default=True,
-    help="Send the keys that this server gives in the places of production's, or production's.",
+    help="Send the keys that this server generates instead of production's, or production's.",
 )
 @click.option(
     "--wait-max",
     "wait_max_s",
-    type=shared.Number(0, 3600),
+    type=parameters.Number(0, 3600),
     default=10.0,
     show_default=True,
     metavar="S",
@@ -217,19 +227,17 @@ def show(capture: Path, values: bool, session: int | None, limit: int, as_json: 
     type=click.Choice(["left_out", "made"]),
     default="left_out",
     show_default=True,
-    help="COPY FROM STDIN of a log, which has no rows: leave it out, or make rows by the columns' statistics.",
+    help="Logs lack the rows of COPY FROM STDIN: leave it out, or make rows from the columns' statistics.",
 )
-@click.option("--user", "users", multiple=True, metavar="CAPTURED=HERE", help="Another role in its place; repeatable.")
-@click.option(
-    "--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Another database in its place; repeatable."
-)
-@shared.allow_outside
-@shared.accept_losses
+@click.option("--user", "users", multiple=True, metavar="CAPTURED=HERE", help="Replace a role; repeatable.")
+@click.option("--database", "databases", multiple=True, metavar="CAPTURED=HERE", help="Replace a database; repeatable.")
+@parameters.allow_outside
+@parameters.accept_losses
 @click.option(
     "--stats",
     nargs=2,
     metavar="BEFORE AFTER",
-    help="`pgdyno capture stats` of before and after the capture: compare each statement's work with production's.",
+    help="Output of `pgdyno capture stats` before and after the capture, to compare each statement's work with production.",
 )
 @_json
 def replay(
@@ -248,7 +256,7 @@ def replay(
     stats: tuple[str, str] | None,
     as_json: bool,
 ) -> None:
-    """Send the statements of CAPTURE to a server at their times, and compare what comes of them.
+    """Send the statements of CAPTURE to a server at their times, and compare the results.
 
     The server should have the database as it was when the capture began: a restored copy, never production. Each statement goes
     out as its user, with its protocol and its values; its error and duration are compared with the recorded ones. Keys that
@@ -265,16 +273,15 @@ def replay(
     """
     from pgdyno.capture.replay import replay as run_replay
     from pgdyno.cli.capture_result import print_replay
-    from pgdyno.cli.output import print_json
-    from pgdyno.cli.progress import Bar
 
     from ..base.endpoint import refuse_secrets
     from ..base.errors import RunInvalid
     from ..kinds.replay.outside import require_names
+    from .terminal import Bar, print_json
 
     refuse_secrets(dsn, "--dsn", "capture replay")
     require_names(allow_outside or (), "--allow-outside")
-    shared.require_consent(f"the statements of {capture}, those that write too,", dsn, yes_write=yes_write)
+    parameters.require_consent(f"the statements of {capture}, those that write too,", dsn, yes_write=yes_write)
     with Bar() as bar:
         replay = run_replay(
             str(capture),
@@ -329,7 +336,11 @@ def _pairs(written: tuple[str, ...], flag: str) -> dict[str, str]:
     help="Where settings are made: ALTER SYSTEM, or a parameter group of RDS or Aurora.",
 )
 @click.option(
-    "--sample", type=shared.Number(0.0001, 1), default=1.0, show_default=True, help="Share of the transactions to log."
+    "--sample",
+    type=parameters.Number(0.0001, 1),
+    default=1.0,
+    show_default=True,
+    help="Share of the transactions to log.",
 )
 @_json
 def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
@@ -345,9 +356,9 @@ def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
     """
     from pgdyno.capture.plan import plan as make_plan
     from pgdyno.cli.capture_result import print_plan
-    from pgdyno.cli.output import print_json
 
     from ..base.endpoint import refuse_secrets
+    from .terminal import print_json
 
     refuse_secrets(dsn, "DSN", "capture plan")
     result = make_plan(dsn, service, sample)
@@ -360,18 +371,18 @@ def plan(dsn: str, service: Service, sample: float, as_json: bool) -> None:
 @command.command()
 @click.argument("dsn")
 def stats(dsn: str) -> None:
-    """Print what the server DSN has counted, as one JSON document: pg_stat_statements, settings, sequences, sizes.
+    """Print the counters of a server as one JSON document.
 
-    Keep one from before the capture and one from after it. No literal of a statement is in it, and no setting that may name a password.
+    They are pg_stat_statements, settings, sequences and sizes. Keep one document from before the capture and one from after it.
+    It contains no literals of statements, and no setting that may contain a password.
 
     \b
     Example:
       pgdyno capture stats service=app > before.json
     """
-    from pgdyno.cli.output import print_json
-
     from ..base.endpoint import refuse_secrets
     from ..capture.replay import stats as read_stats
+    from .terminal import print_json
 
     refuse_secrets(dsn, "DSN", "capture stats")
     print_json(read_stats(dsn))
@@ -379,3 +390,93 @@ def stats(dsn: str) -> None:
 
 _SHOW_S = 3600.0
 """A capture of a day has some ten gigabytes, which are read once."""
+
+
+class RecordingView:
+    """Progress of a recording: on a terminal one line that is drawn again, elsewhere a line about where to connect."""
+
+    def __init__(self, seconds: float | None) -> None:
+        """``seconds`` is how long it will take; None until Ctrl-C."""
+        self._seconds = seconds
+        self._line: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        """Begin the line, if standard error is a terminal."""
+        if is_live(sys.stderr):
+            from rich.console import Console
+            from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+            self._line = Progress(*columns, console=Console(file=drawn(sys.stderr)), transient=True)
+            self._line.start()
+            self._task = self._line.add_task("waiting for clients", total=None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the line away."""
+        if self._line is not None:
+            self._line.stop()
+
+    def ready(self, host: str, port: int) -> None:
+        """Clients may connect."""
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        end = "Ctrl-C ends it" if self._seconds is None else f"for {self._seconds:g} s; Ctrl-C ends it before"
+        self._say(f"recording clients of {where}; {end}")
+
+    def progress(self, counted: Mapping[str, Any]) -> None:
+        """What has been recorded."""
+        if self._line is not None:
+            self._line.update(self._task, description=_words(counted))
+
+    def full(self, why: str) -> None:
+        """The file cannot grow."""
+        self._say(f"the capture is full ({why}): clients stay connected and are no longer recorded; Ctrl-C ends it")
+
+    def short(self, why: str) -> None:
+        """Clients wait for another connection."""
+        self._say(f"clients wait to be let in ({why}): raise the limit of open files (ulimit -n)")
+
+    def _say(self, text: str) -> None:
+        if self._line is not None:
+            self._line.console.print(printable(text), highlight=False, markup=False)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+def _words(counted: Mapping[str, Any]) -> str:
+    parts = [
+        f"{counted['sessions']:,} sessions",
+        f"{counted['calls']:,} statements",
+        f"{counted['client_bytes'] / 1e6:,.1f} MB from clients",
+    ]
+    if counted["tls_refused"]:
+        parts.append(f"{counted['tls_refused']:,} connections refused, as they wanted TLS")
+    return ", ".join(parts)
+
+
+def print_recorded(document: Mapping[str, Any]) -> None:
+    """What was recorded, and what of it cannot be used."""
+    account = document["account"]
+    cpu_us = 1e6 * document["cpu_s"] / account["calls"]
+    click.echo(
+        f"{account['calls']:,} statements of {document['connections']:,} connections, {document['connections_max']:,} at a time, in"
+        f" {document['took_s']:,.1f} s; {cpu_us:,.0f} us of CPU a statement"
+    )
+    if document["tls_refused"]:
+        click.echo(
+            f"{document['tls_refused']:,} connections were refused: they wanted TLS, and only clear text can be recorded;"
+            " set sslmode=disable or prefer there"
+        )
+    if document["replication"]:
+        click.echo(f"{document['replication']:,} sessions of replication passed; they are not in the capture")
+    if document["unreachable"]:
+        click.echo(f"{document['unreachable']:,} connections were not taken by the server")
+    if document["short"]:
+        click.echo(
+            f"{document['short']:,} times clients waited to be let in, for lack of descriptors; raise `ulimit -n`"
+        )
+    for line in lacking(account):
+        click.echo(line)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli.output import print_rows
-
 from ..base.quantity import duration_words
+from .terminal import print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""``pgdyno compare``: PostgreSQL on two or more volumes, with an interval on the ratio."""
+"""``pgdyno compare`` and ``pgdyno demo``: PostgreSQL on two or more volumes, with an interval on the ratio."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pgdyno.cli import complete, shared
+from pgdyno.cli import parameters
 
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
 
 
-@click.command(name="compare")
-@click.argument("volumes", metavar="VOLUME VOLUME...", nargs=-1, required=True, shell_complete=complete.volume_types)
-@click.option("-b", "--script", default="tpcb-like", show_default=True, help="pgbench script, or a mix (see below).")
+@click.command()
+@click.argument("volumes", metavar="VOLUME VOLUME...", nargs=-1, required=True, shell_complete=parameters.volume_types)
+@click.option("-b", "--script", default="tpcb-like", show_default=True, help="pgbench script, or a mix (see above).")
 @click.option("-s", "--scale", type=int, default=150, show_default=True, help="pgbench's scale factor; 16 MB per unit.")
 @click.option(
     "--restore",
@@ -41,27 +41,27 @@ if TYPE_CHECKING:
     "--stats",
     nargs=2,
     metavar="BEFORE AFTER",
-    help="`pgdyno capture stats` of before and after the capture: compare each statement's work with production's.",
+    help="Output of `pgdyno capture stats` before and after the capture, to compare each statement's work with production.",
 )
 @click.option(
     "--copy",
     "copy_",
     type=click.Choice(["left_out", "made"]),
-    help="COPY FROM STDIN of a log, which has no rows: leave it out, or make rows by the columns' statistics [left_out].",
+    help="Logs lack the rows of COPY FROM STDIN: leave it out, or make rows from the columns' statistics [left_out].",
 )
-@shared.allow_outside
-@shared.accept_losses
+@parameters.allow_outside
+@parameters.accept_losses
 @click.option("-c", "--clients", type=int, default=16, show_default=True, help="Number of clients.")
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads of the driver.")
-@shared.protocol
+@parameters.protocol
 @click.option("-F", "--fillfactor", type=int, default=100, show_default=True, help="Fill factor of the tables.")
-@shared.rate
+@parameters.rate
 @click.option("--memory", help="Memory of the instance, page cache included [512MiB, or the instance type's].")
 @click.option("--instance", metavar="TYPE", help="Instance type, for example r6g.large.")
 @click.option(
     "--wal",
     metavar="VOLUME",
-    shell_complete=complete.volume_types,
+    shell_complete=parameters.volume_types,
     help="Separate volume for WAL, in every run [on the data volume].",
 )
 @click.option(
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 @click.option("--mount-options", metavar="OPTIONS", help="Mount options, for example noatime [the file system's own].")
 @click.option(
     "--dilation",
-    type=shared.Integer(min=1),
+    type=parameters.Integer(min=1),
     metavar="TIMES",
     help="Slow volumes and timers down by this factor, so that this machine stands for a larger one; takes longer [1].",
 )
@@ -99,28 +99,28 @@ if TYPE_CHECKING:
 @click.option("--server-cpus", help="CPUs of PostgreSQL, for example `0` or `0-3` [all].")
 @click.option(
     "--client-rtt-ms",
-    type=shared.Number(min=0),
+    type=parameters.Number(min=0),
     metavar="MS",
     help="Emulated network round trip between driver and server [0: a local socket].",
 )
 @click.option("--driver-cpus", help="CPUs of the driver [all].")
-@shared.goal
+@parameters.goal
 @click.option("--full-check", is_flag=True, help="Check all balances after each run; reads all data.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order and of all random draws.")
 @click.option("--pg-bin", type=click.Path(), help="Directory of PostgreSQL's programs [the embedded PostgreSQL].")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
-@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
+@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the results are unreliable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **options: Any) -> None:
     """Compare PostgreSQL on two or more emulated volumes.
 
-    Fills a pgbench data set once, then runs the workload on a clone of it on each volume, in interleaved replicates: a real
-    PostgreSQL, on a block device that behaves like the volume, in the memory of an instance. Prints throughput and
+    Fills a pgbench data set once, then runs the workload on a clone of it on each volume, in interleaved replicates. Each run is
+    a real PostgreSQL on a block device that behaves like the volume, in the memory of an instance. Prints throughput and
     latency with the ratios of the volumes and their 95 % intervals, recommends one of them, and writes a report.
 
-    A VOLUME is written as its type and what differs from the defaults: gp3, gp3:iops=6000. `pgdyno volume types` lists
+    A VOLUME is written as its type and what differs from the defaults: gp3, gp3:iops=6000. `pgdyno catalog volumes` lists
     the types. A script is tpcb-like, simple-update or select-only; a mix is select-only@9,simple-update@1. With --capture each run
-    replays what an application asked its server.
+    replays the recorded statements of an application.
 
     \b
     Example:
@@ -129,8 +129,9 @@ def command(volumes: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
       sudo pgdyno compare gp3 gp3:iops=6000,throughput=250 --script select-only --clients 32 --json
       sudo pgdyno compare gp3 io2bx --restore shop.dump --globals globals.sql --user app --files history.sql@9 order.sql@1
     """
-    from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
+
+    from .run import execute_and_show
 
     given = click.get_current_context()
     named = {
@@ -276,3 +277,26 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise InputError(f"--setting: `{text}` is not a setting", remedy="write it as --setting work_mem=16MB")
     return name.strip(), value.strip()
+
+
+WORDS = ("gp3", "gp3:iops=8000", "io2bx:iops=8000", "--warmup", "10s", "--duration", "20s")
+"""What is compared: some minutes on two cores. At 16,000 IOPS two cores would be the limit, and not the volume."""
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+)
+@click.argument("options", metavar="[OPTIONS OF COMPARE]...", nargs=-1, type=click.UNPROCESSED)
+def demo(options: tuple[str, ...]) -> None:
+    """Compare three emulated volumes in five minutes.
+
+    Runs `pgdyno compare gp3 gp3:iops=8000 io2bx:iops=8000 --warmup 10s --duration 20s` and writes a report. Options of
+    `pgdyno compare` can be added, for example --results.
+
+    \b
+    Example:
+      sudo pgdyno demo
+    """
+    code = command.main([*WORDS, *options], prog_name="pgdyno demo", standalone_mode=False)
+    if isinstance(code, int):
+        click.get_current_context().exit(code)

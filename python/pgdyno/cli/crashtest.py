@@ -7,32 +7,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from pgdyno.cli import shared
-from pgdyno.cli.output import print_json, print_rows
-from pgdyno.cli.shared import PathParameter
+from pgdyno.cli import parameters
+
+from .parameters import PathParameter
+from .terminal import print_json, print_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from ..durability.crash.campaign import CampaignResult
     from ..durability.crash.recording import Kind, Recording, RecordingOptions
     from ..machine.volume import Cache
+
 
 _ON_OFF = click.Choice(["on", "off"])
 _SHOWN = 5
 """Failures that are printed; all are in the JSON document and in the recording's cuts.json."""
 
 
-@click.command(short_help="Cut the power of PostgreSQL many times, and look what is left.")
+@click.command()
 @click.argument("file", metavar="EXPERIMENT.toml", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--cuts",
-    type=shared.Integer(min=1),
+    type=parameters.Integer(min=1),
     default=100,
     show_default=True,
     help="Contents to examine, one in ten from a cut during the recovery from another one.",
 )
-@click.option("--seconds", type=shared.Number(min=1), default=10, show_default=True, help="Length of the recording.")
-@click.option("--seed", type=shared.Integer(min=0, max=2**32), default=1, show_default=True, help="Seed of the cuts.")
+@click.option(
+    "--seconds", type=parameters.Number(min=1), default=10, show_default=True, help="Length of the recording."
+)
+@click.option(
+    "--seed", type=parameters.Integer(min=0, max=2**32), default=1, show_default=True, help="Seed of the cuts."
+)
 @click.option(
     "--volume", default="gp3", show_default=True, metavar="SPEC", help="Volume that the server is recorded on."
 )
@@ -81,7 +90,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Cut the power of PostgreSQL many times, and look what is left.
+    """Simulate power failures and check what survives.
 
     A server is recorded while it commits numbered transactions; each acknowledgement is noted outside. Then the recording
     is cut at many instants. What was not durable is lost, whole or torn. Each content is mounted, recovered and examined:
@@ -97,13 +106,11 @@ def command(
       sudo pgdyno crashtest --cuts 1000 --full-page-writes off --reading pieces-4096
       sudo pgdyno crashtest --replay results/20261124T120000Z-crashtest-1a2b3c:pieces-4096:1:17 --shrink
     """
-    from pgdyno.cli import crashtest_file
-
     from ..base.errors import InputError
 
     if file is not None:
-        crashtest_file.require_alone(ctx)
-        crashtest_file.cut_and_print(file, options["results"], as_json, _print)
+        require_alone(ctx)
+        cut_and_print(file, options["results"], as_json, _print)
         return
     if replay is not None:
         _replay(replay, shrink, keep, as_json)
@@ -114,10 +121,9 @@ def command(
 
 
 def _test(options: dict[str, Any], as_json: bool) -> None:
-    from pgdyno.cli.progress import Bar
-
     from ..base.errors import CutFailed
     from ..durability.crash import campaign, recovery
+    from .terminal import Bar
 
     campaign.require_ready()  # before a recording is made, whose cuts could not be examined
     with Bar() as bar:
@@ -282,3 +288,74 @@ def _print_outcome(document: dict[str, Any]) -> None:
     for item in document.get("shrunk", []):
         kept = item["kept"] or "lost"
         click.echo(f"volume {item['volume']}, byte {item['offset']:,}, {item['len']:,} bytes: {kept}; {item['owner']}")
+
+
+BESIDE = ("file", "results", "as_json")
+"""What may be given with a file; it says the rest itself."""
+
+
+def require_alone(ctx: click.Context) -> None:
+    """Refuse options beside a file that says the same."""
+    from ..base.errors import InputError
+
+    for parameter in ctx.command.params:
+        name = str(parameter.name)
+        if name not in BESIDE and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(
+                f"{parameter.opts[-1]}: the experiment file says what is cut",
+                remedy="write it in the file, or omit the file",
+            )
+
+
+def cut_arms(
+    file: Path, results: Path | None, show: Callable[[float, str], None]
+) -> Iterator[tuple[str, CampaignResult]]:
+    """Record and cut each arm of an experiment file; its label with what came of it, for each reading."""
+    from pgdyno.experiment import read_experiment
+    from pgdyno.world import power_cuts
+    from pgdyno.world.resolved import emulated_arms
+
+    from ..base.errors import InputError
+    from ..durability.crash import campaign, recording, recovery
+
+    experiment = read_experiment(file)
+    table = experiment.file.crash
+    if not table.cuts:
+        raise InputError(f"{file} asks for no power cuts", remedy="add the table [crash] with cuts = 200")
+    arms = emulated_arms(experiment, to_run=False)
+    campaign.require_ready()
+    for resolved in arms:
+        label = resolved.arm.label
+        answer = power_cuts.asked_of(resolved)
+        show(0.0, f"{label}: record PostgreSQL for {answer.seconds:g} s")
+        recorded = recording.record(answer, recording.new_folder(answer, results))
+        for reading in table.reading:
+
+            def tell(result: CampaignResult, what: str = f"{label}, {reading}") -> None:
+                failed = f", {len(result.failed)} failed" if result.failed else ""
+                show(result.tried / table.cuts, f"{what}: {result.tried} of {table.cuts}{failed}")
+
+            result = recovery.cut(recorded, reading, experiment.seed % power_cuts.SEED_MAX, table.cuts, tell=tell)
+            campaign.keep(result)
+            yield label, result
+
+
+def cut_and_print(file: Path, results: Path | None, as_json: bool, print_one: Callable[[Any], None]) -> None:
+    """Cut the arms of a file and print what came of it. :class:`CutFailed` where one did not survive a cut."""
+    from ..base.errors import CutFailed
+    from .terminal import Bar, print_json
+
+    with Bar() as bar:
+        answer = list(cut_arms(file, results, bar.show))
+    if as_json:
+        print_json({"schema_version": 1, "arms": [{"arm": label, **result.to_json()} for label, result in answer]})
+    else:
+        for label, result in answer:
+            click.echo(label)
+            print_one(result)
+    for label, result in answer:
+        if result.failed:
+            raise CutFailed(
+                f"{label}: {result.verdict}",
+                remedy=f"`pgdyno crashtest --replay {result.failed[0].cut.name} --shrink` says what was lost",
+            )

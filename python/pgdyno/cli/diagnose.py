@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.cli import shared
+from pgdyno.cli import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ WATCH = "60s"
 """How long a server is watched by default."""
 
 
-@click.command(short_help="Say which limit binds on a running server, and what to do.")
+@click.command()
 @click.argument("target", metavar="[DSN|RUN|DIR]", required=False)
 @click.option("--for", "watch_for", metavar="TIME", help=f"How long to watch. [{WATCH}]")
 @click.option(
@@ -33,7 +33,7 @@ WATCH = "60s"
     help="What was bought, by role: `data=gp3:iops=6000`, `wal=io2bx`; repeatable.",
 )  # fmt: skip
 @click.option("--instance", metavar="TYPE", help="Instance type of the server, for example r6g.2xlarge.")
-@click.option("--keep", type=shared.PathParameter(), metavar="DIR", help="Keep what was seen, as a results folder.")
+@click.option("--keep", type=parameters.PathParameter(), metavar="DIR", help="Keep what was seen, as a results folder.")
 @click.option(
     "--iostat", multiple=True, metavar="[ROLE=]FILE", help="Output of `iostat -dxt 1` at the server; repeatable."
 )
@@ -56,7 +56,7 @@ WATCH = "60s"
 )  # fmt: skip
 @click.option("--every", metavar="TIME", help="Watch again and again, for example each `1h`; needs --keep.")
 @click.option("--until", metavar="TIME", help="With --every: `08:00`, `2026-11-26T08:00` or `24h`. [until Ctrl-C]")
-@click.option("--html", type=shared.PathParameter(), metavar="FILE", help="Also write an HTML page.")
+@click.option("--html", type=parameters.PathParameter(), metavar="FILE", help="Also write an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
     target: str | None,
@@ -75,12 +75,12 @@ def command(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Watch a server and say which limit binds, whose requests fill it, and what to do; or that nothing binds.
+    """Find what limits a running PostgreSQL server, and the cheapest fix.
 
-    DSN is a connection string, without a password; a role with pg_monitor sees all, and root is not needed. Nothing on the
-    server is changed. RUN is the directory of a recorded run or of a watch that was kept, which is judged in the same way.
-    Files about its volumes stand beside either, or alone. DIR is the --keep of several watches: it says which limit bound when, as
-    a calendar of hours.
+    DSN is a connection string without a password; a role with pg_monitor sees everything, and root is not needed. Nothing on
+    the server is changed. RUN is the directory of a recorded run, or of a watch that --keep wrote, and is diagnosed in the same
+    way. Files about the volumes can be given with either, or alone. DIR, where --keep wrote several watches, gives a calendar:
+    the limit of each hour.
 
     \b
     Example:

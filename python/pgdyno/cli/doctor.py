@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgdyno.cli.streams import drawn
+from pgdyno.cli.terminal import print_json
 
 from ..base.text import printable
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
-@click.command(short_help="Check what this machine can do, and clean up after killed runs.")
+@click.command()
 @click.option(
     "--clean", "wants_clean", is_flag=True, help="Remove what killed runs left behind. Volumes in use are not touched."
 )
@@ -36,13 +37,13 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_json: bool) -> None:
-    """Check what this machine can do, and print a remedy for each problem.
+    """Check what this machine can do, and clean up after killed runs.
 
-    The exit code is 0 if this machine can compare emulated volumes, and 3 if something is missing. --clean skips the
-    checks: it removes the mounts, loop devices, control groups and processes that killed runs left behind, restores kernel
-    settings, and prints what it did. --uninstall does the same, then removes the copies of PostgreSQL, the state and the images
-    that lie outside of the package, and says how to remove the package itself. Results stay. --hosts checks whether other hosts
-    can drive a load together; the exit code is 0 if all can.
+    Prints a remedy for each problem. The exit code is 0 if this machine can compare emulated volumes, and 3 if something is
+    missing. --clean skips the checks: it removes the mounts, loop devices, control groups and processes that killed runs left
+    behind, restores kernel settings, and prints what it did. --uninstall does the same, then removes the copies of PostgreSQL, the
+    state and the images that lie outside of the package, and prints how to remove the package itself. Results stay. --hosts
+    checks whether other hosts can drive a load together; the exit code is 0 if all can.
 
     \b
     Example:
@@ -68,9 +69,7 @@ def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_jso
         checks, good, bad = examine_hosts(hosts), "All hosts can drive.", "In the way of a load from several hosts"
     works = able(checks)
     if as_json:
-        import json
-
-        click.echo(json.dumps({"able": works, "checks": [check.to_json() for check in checks]}, indent=1))
+        print_json({"able": works, "checks": [check.to_json() for check in checks]})
     else:
         _print(checks)
         lacking = [check.name for check in checks if check.status == "fail"]
@@ -83,9 +82,7 @@ def _clean(as_json: bool) -> None:
 
     done = clean()
     if as_json:
-        import json
-
-        click.echo(json.dumps({"done": done}, indent=1))
+        print_json({"done": done})
         return
     for line in done:
         click.echo(line)
@@ -94,16 +91,14 @@ def _clean(as_json: bool) -> None:
 
 
 def _remove_all(as_json: bool) -> None:
-    from pgdyno.cli import outside
+    from pgdyno.cli import uninstall
 
     from ..base import installation
 
-    done, kept = outside.remove()
+    done, kept = uninstall.remove()
     then = installation.how_to_uninstall()
     if as_json:
-        import json
-
-        click.echo(json.dumps({"done": done, "kept": kept, "then": then}, indent=1))
+        print_json({"done": done, "kept": kept, "then": then})
         return
     for line in (*done, *kept):
         click.echo(line)

@@ -1,25 +1,26 @@
-"""``pgdyno drive``: runs scripts against a server with pgdyno's own driver, without an experiment."""
+"""``pgdyno drive``: runs scripts, or streams of TPC-H's queries, against a server, without an experiment."""
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import shared
+from pgdyno.cli import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pgdyno.cli.progress import Bar
     from pgdyno.workload.native_record import DriverOutput
+    from pgdyno.workload.outcome import Outcome
     from pgdyno.workload.server import Server
 
     from ..server.remote import RemoteServer
     from ..workload.clients import Clients
+    from .terminal import Bar
 
 _SCALE_DEFAULT = 10
 _WAREHOUSES_DEFAULT = 2
@@ -30,13 +31,31 @@ _OF_CAPTURE = ".capture"
 _NOT_OF_CAPTURE = ("protocol", "tries_max", "continue_on_error")
 """Options that the statements of a capture decide themselves."""
 _OF_TPCH = ("scale_factor", "query_sets", "degree", "refresh")
+_SCALE_FACTOR_DEFAULT = 0.1
+_TPCH_OPTIONS = (
+    "scripts",
+    "dsn",
+    "scale_factor",
+    "profile",
+    "clients",
+    "query_sets",
+    "degree",
+    "schema",
+    "refresh",
+    "duration",
+    "seed",
+    "pg_bin",
+)
+_ALWAYS = ("keep_invalid", "as_json")
+_MIB = 2**20
+_DONE = {"insert": "inserted", "delete": "deleted"}
 _NOT_OF_IDLE = ("dsn", "setup", "scale", "define", "pg_bin")
 """Options about the server: idle clients have no server."""
 _EMBEDDED_MEMORY_BYTES = 512 << 20
 """The embedded server's settings are those for this memory; the memory itself is not limited."""
 
 
-@click.command(name="drive")
+@click.command()
 @click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True)
 @click.option("--dsn", help="An existing server: its connection string, without a password [an embedded one].")
 @click.option(
@@ -61,21 +80,23 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
 @click.option(
     "--profile",
     type=click.Choice(["hammerdb", "spec"]),
-    help="For `tpcc` and `tpch`: as HammerDB's TPROC-C and TPROC-H, or as TPC-C and TPC-H say [hammerdb].",
+    help="For `tpcc` and `tpch`: like HammerDB's TPROC-C and TPROC-H, or as specified by TPC-C and TPC-H [hammerdb].",
 )
 @click.option(
     "--routines",
     type=click.Choice(["functions", "procedures", "statements"]),
-    help="For `tpcc`: where the statements of a transaction are [functions].",
+    help="For `tpcc`: how a transaction runs its statements [functions].",
 )
 @click.option(
     "--schema",
     type=click.Choice(["public"]),
-    help="For `tpcc` and `tpch` with --dsn: drive what HammerDB has built there [pgdyno's own tables].",
+    help="For `tpcc` and `tpch` with --dsn: use the tables that HammerDB built [pgdyno's own tables].",
 )
-@click.option("--scale-factor", type=shared.Number(), help="For `tpch`: dbgen's scale factor; 1 is about 2 GiB [0.1].")
-@click.option("--query-sets", type=shared.Integer(1), help="For `tpch`: how often a stream asks all queries [1].")
-@click.option("--degree", type=shared.Integer(0), help="For `tpch`: parallel workers of a query [2].")
+@click.option(
+    "--scale-factor", type=parameters.Number(), help="For `tpch`: dbgen's scale factor; 1 is about 2 GiB [0.1]."
+)
+@click.option("--query-sets", type=parameters.Integer(1), help="For `tpch`: how often a stream runs all queries [1].")
+@click.option("--degree", type=parameters.Integer(0), help="For `tpch`: parallel workers of a query [2].")
 @click.option(
     "--refresh",
     type=click.Choice(["none", "power", "stream"]),
@@ -87,15 +108,15 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     type=int,
     default=8,
     show_default=True,
-    help="Number of clients; of `tpch` streams, 1 by default.",
+    help="Number of clients; for `tpch` of streams [1].",
 )
 @click.option("-j", "--threads", type=int, default=1, show_default=True, help="Threads that serve the clients.")
-@shared.protocol
-@shared.rate
+@parameters.protocol
+@parameters.rate
 @click.option(
     "--arrivals", type=click.Choice(["poisson", "fixed"]), help="Distribution of arrivals in an open loop [poisson]."
 )
-@click.option("--think-ms", type=shared.Number(), help="Closed loop: think time between transactions [0].")
+@click.option("--think-ms", type=parameters.Number(), help="Closed loop: think time between transactions [0].")
 @click.option("--late-max-ms", type=int, help="Skip transactions that would start more than this late [never skip].")
 @click.option(
     "--tries-max",
@@ -113,29 +134,29 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
     "users",
     multiple=True,
     metavar="CAPTURED[=HERE]",
-    help="For a capture: this role alone; repeatable [all].",
+    help="For a capture: only this role; repeatable [all].",
 )
 @click.option(
     "--database",
     "databases",
     multiple=True,
     metavar="CAPTURED[=HERE]",
-    help="For a capture: this database alone, in another one here; repeatable [all].",
+    help="For a capture: only this database, possibly under another name here; repeatable [all].",
 )
-@shared.allow_outside
-@shared.accept_losses
-@click.option("--yes-write", is_flag=True, help="For a capture: send its statements, those that write too.")
+@parameters.allow_outside
+@parameters.accept_losses
+@click.option("--yes-write", is_flag=True, help="For a capture: send its statements, including those that write.")
 @click.option(
     "--pg-bin", type=click.Path(path_type=Path), help="Directory of PostgreSQL's programs [the embedded PostgreSQL]."
 )
 @click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the figures are invalid.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **options: Any) -> None:
-    """Run SQL scripts against a server, and measure them.
+    """Run SQL scripts against a server and measure them.
 
     A SCRIPT is a file in pgbench's language, or `tpcb-like`, `simple-update`, `select-only`; `@9` after it is its weight
-    in a mix. `tpcc` runs five transactions derived from TPC-C. `tpch` asks 22 queries derived from TPC-H and ends with them;
-    --duration is then the longest time that they may take [1h]. A file whose name ends in .capture is one of `pgdyno capture read`:
+    in a mix. `tpcc` runs five transactions derived from TPC-C. `tpch` runs 22 queries derived from TPC-H once; --duration is then
+    their time limit [1h]. A file whose name ends in .capture is one of `pgdyno capture read`:
     its transactions are drawn, with their values, and sent to a copy of its database (--dsn), each as its role. `idle` sends
     nothing and measures the driver. Without --dsn an embedded server with the tables is started and removed afterwards. On an
     existing server the tables must exist, and scripts may change them.
@@ -152,13 +173,12 @@ def command(scripts: tuple[str, ...], as_json: bool, keep_invalid: bool, **optio
       pgdyno drive tpch --scale-factor 0.1
       pgdyno drive idle --rate 20000
     """
-    from pgdyno.cli import drive_result, drive_tpch
-
     from ..base.errors import Interrupted, PgdynoError, RunInvalid
+    from . import drive_result
 
     _refuse_schema(options)
     if scripts == ("tpch",):
-        drive_tpch.run(options, as_json=as_json, keep_invalid=keep_invalid)
+        _run_tpch(options, as_json=as_json, keep_invalid=keep_invalid)
         return
     _refuse_options_of_tpch()
     spec, output, interrupted = _drive(_spec(scripts, options), options)
@@ -234,11 +254,10 @@ def _refuse_schema(options: Mapping[str, Any]) -> None:
 
 
 def _refuse_options_of_tpch() -> None:
-    from pgdyno.cli.drive_tpch import given
-
+    """Refuse options of `tpch` for another workload."""
     from ..base.errors import InputError
 
-    foreign = [f"--{name.replace('_', '-')}" for name in _OF_TPCH if given(name)]
+    foreign = [f"--{name.replace('_', '-')}" for name in _OF_TPCH if _given(name)]
     if foreign:
         raise InputError(
             f"{' and '.join(foreign)} would have no effect: it is for `tpch`", remedy=f"omit {' and '.join(foreign)}"
@@ -259,11 +278,9 @@ def _refuse_server(options: Mapping[str, Any]) -> None:
 
 def _refuse_of_capture(options: Mapping[str, Any]) -> None:
     """Refuse what a capture has itself, and to send it without a server that may be changed."""
-    from pgdyno.cli.drive_tpch import given
-
     from ..base.errors import InputError
 
-    foreign = [f"--{name.replace('_', '-')}" for name in (*_OF_SCRIPTS, *_NOT_OF_CAPTURE) if given(name)]
+    foreign = [f"--{name.replace('_', '-')}" for name in (*_OF_SCRIPTS, *_NOT_OF_CAPTURE) if _given(name)]
     if foreign:
         raise InputError(
             f"{' and '.join(foreign)} would have no effect: a capture has its statements and its tables",
@@ -349,12 +366,12 @@ def _drive(spec: Clients, options: Mapping[str, Any]) -> tuple[Clients, DriverOu
     """Run the scripts: the workload as it was driven, the driver's output, and whether it was interrupted."""
     import tempfile
 
-    from pgdyno.cli.progress import Bar
     from pgdyno.workload import native
 
     from ..base.errors import InputError
     from ..base.quantity import parse_seconds
     from ..workload.process import DriverProcess
+    from .terminal import Bar
 
     warmup_ms = round(1000 * parse_seconds(options["warmup"], "--warmup"))
     duration_ms = round(1000 * parse_seconds(options["duration"], "--duration"))
@@ -414,7 +431,7 @@ def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Se
         refuse_secrets(options["dsn"], "--dsn", "drive")
         remote = RemoteServer.open(options["dsn"], binaries)
         if spec.consent:
-            shared.require_consent(spec.consent, options["dsn"], yes_write=options["yes_write"])
+            parameters.require_consent(spec.consent, options["dsn"], yes_write=options["yes_write"])
         if spec.protocol == "prepared":
             remote.require_prepared()
         remote.require_engine()
@@ -481,3 +498,164 @@ def _set_up(server: Server, file: Path | None) -> None:
         raise InputError(f"--setup: {file} cannot be read: {error}", remedy="name a readable SQL file") from error
     except psycopg.Error as error:
         raise InputError(f"--setup: {file}: {' '.join(str(error).split())}", remedy="correct the file") from error
+
+
+def _run_tpch(options: Mapping[str, Any], *, as_json: bool, keep_invalid: bool) -> None:
+    """Drive what the options say, and print what each query took."""
+    from ..base.errors import Interrupted, RunInvalid
+
+    spec = _tpch_spec(options)
+    try:
+        outcome = _drive_tpch(spec, options)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted; the queries that were under way were cancelled on the server", remedy="run it again"
+        ) from None
+    wrong = [f"{check.name}: {check.detail}" for check in outcome.checks if not check.ok]
+    _show(spec, outcome, wrong, as_json=as_json)
+    if wrong and not keep_invalid:
+        raise RunInvalid(f"the figures are invalid: {wrong[0]}", remedy="raise --duration, or see the server's log")
+
+
+def _given(name: str) -> bool:
+    """Whether an option was given."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _tpch_spec(options: Mapping[str, Any]) -> Tpch:
+    from pgdyno.kinds.registry import workload_of
+    from pgdyno.kinds.tpch.kind import Tpch
+
+    from ..base.errors import InputError
+
+    foreign = [
+        f"--{name.replace('_', '-')}" for name in options if name not in (*_TPCH_OPTIONS, *_ALWAYS) and _given(name)
+    ]
+    if foreign:
+        raise InputError(
+            f"{' and '.join(foreign)} would have no effect: streams ask their next query when the last one has ended",
+            remedy=f"omit {' and '.join(foreign)}",
+        )
+    document = {
+        "kind": "tpch",
+        "scale_factor": _SCALE_FACTOR_DEFAULT if options["scale_factor"] is None else options["scale_factor"],
+        "profile": options["profile"] or "hammerdb",
+        "clients": options["clients"] if _given("clients") else 1,
+        "query_sets": options["query_sets"] or 1,
+        "degree": options["degree"],
+        "refresh": options["refresh"] or "none",
+        **({"duration": options["duration"]} if _given("duration") else {}),
+        **({} if options["schema"] is None else {"schema": options["schema"]}),
+    }
+    try:
+        spec = workload_of(seed=options["seed"], **document)
+    except InputError as error:
+        raise InputError(error.message, remedy="see `pgdyno drive --help`") from error
+    assert isinstance(spec, Tpch)
+    return spec
+
+
+def _drive_tpch(spec: Tpch, options: Mapping[str, Any]) -> Outcome:
+    import tempfile
+    from pathlib import Path
+
+    from pgdyno.workload.outcome import RunRequest
+
+    from .terminal import Bar
+
+    with contextlib.ExitStack() as stack:
+        bar = stack.enter_context(Bar())
+        server = stack.enter_context(_tpch_server(spec, options, bar))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-drive-")))
+        outcome = spec.runner()(server, RunRequest(spec.limit_s, folder, progress=bar.show))
+        return replace(outcome, checks=(*outcome.checks, *spec.proofs(server, outcome)))
+
+
+@contextlib.contextmanager
+def _tpch_server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server]:
+    """The named server, or an embedded one that is removed afterwards."""
+    from pgdyno.workload.fill import fill
+    from pgdyno.world.existing_schema import require_schema_of
+    from pgdyno.world.load_phase import require_whole
+
+    from ..base.endpoint import refuse_secrets
+    from ..machine import preflight
+    from ..server import settings
+    from ..server.binaries import find_binaries
+    from ..server.remote import RemoteServer
+    from ..server.throwaway import throwaway
+
+    binaries, tables = find_binaries(options["pg_bin"]), spec.data_set()
+    if options["dsn"] is not None:
+        refuse_secrets(options["dsn"], "--dsn", "drive")
+        remote = RemoteServer.open(options["dsn"], binaries)
+        remote.require_prepared()
+        require_schema_of(remote, tables)
+        yield remote
+        return
+    preflight.require_memory(tables.filling_bytes, "TPC-H's text")
+    bar.show(0.0, "starting an embedded server")
+    connections = {"max_connections": str(spec.sessions + settings.CONNECTIONS_BESIDE)}
+    with throwaway(binaries, settings.tuned(_EMBEDDED_MEMORY_BYTES, binaries.major) | connections) as cluster:
+
+        def progress(share: float, text: str) -> None:
+            bar.show(share, f"fill: {text}")
+
+        fill(cluster, tables, progress)
+        require_whole(cluster, tables, progress)
+        yield cluster
+
+
+def _show(spec: Tpch, outcome: Outcome, wrong: list[str], *, as_json: bool) -> None:
+    from ..base.text import UNKNOWN, number
+    from .terminal import print_json, print_rows
+
+    assert outcome.streams is not None and outcome.query_rows is not None
+    record, account = outcome.streams, outcome.account
+    per_hour = 3600 * outcome.tps
+    if as_json:
+        print_json(
+            {
+                "workload": spec.record(),
+                "seconds": outcome.phases[-1].seconds,
+                "valid": not wrong,
+                "why_invalid": wrong,
+                **account.model_dump(include={"scheduled", "succeeded", "failed", "skipped"}),
+                "queries_per_hour": per_hour,
+                **record.model_dump(mode="json"),
+                "queries": outcome.query_rows.to_pylist(),
+            }
+        )
+        return
+    rows = outcome.query_rows.to_pylist()
+    header = ["QUERY", "SECONDS", "ROWS", "TEMP MiB"]
+    table = []
+    for query, seconds in record.query_s.items():
+        brought = {row["rows"] for row in rows if str(row["query"]) == query and not row["error"]}
+        spilled = record.temp_bytes.get(query)
+        low, high = min(brought), max(brought)
+        table.append(
+            [
+                f"Q{query}",
+                number(seconds),
+                f"{low:,}" if low == high else f"{low:,} to {high:,}",
+                UNKNOWN if spilled is None else number(spilled / _MIB),
+            ]
+        )
+    print_rows(header, table, right=header[1:])
+    click.echo()
+    click.echo(
+        f"derived from TPC-H, not a TPC result: {spec.clients} stream{'s' if spec.clients > 1 else ''},"
+        f" {account.succeeded:,} queries in {outcome.phases[-1].seconds:.1f} s, {number(per_hour)} queries per hour,"
+        f" geometric mean {number(record.geometric_mean_s)} s"
+    )
+    for refresh_record in record.refresh:
+        click.echo(
+            f"refresh function, in none of these figures: {refresh_record.orders:,} orders {_DONE[refresh_record.function]} in"
+            f" {number(refresh_record.seconds)} s, {refresh_record.transactions:,} transactions"
+        )
+    if record.temp_unseen:
+        click.echo(f"temporary files were not counted: {record.temp_unseen}")
+    for text in wrong:
+        click.echo(f"invalid: {text}")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.analysis import reading
-from pgdyno.cli.output import print_json, print_rows
 
 from ..base.text import number
+from .terminal import print_json, print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from pgdyno.cli import shared
-from pgdyno.cli.output import print_json
+from pgdyno.cli import parameters
+
+from .terminal import print_json
 
 _KEYS = click.option(
     "--keys",
@@ -18,9 +19,9 @@ _KEYS = click.option(
 )
 
 
-@click.group(short_help="Let other hosts drive a load: certificates, scheduler, workers.")
+@click.group()
 def command() -> None:
-    """Let other hosts drive a load: make certificates, start Dask's scheduler and its workers.
+    """Let other hosts drive a load: certificates, scheduler, workers.
 
     A private key that `pgdyno hosts keys` made can run any program on every worker, as the user who started it: keep it safe.
     Every connection uses TLS, and both sides check that the certificate of the other is from the same authority.
@@ -37,12 +38,13 @@ def command() -> None:
     "--out", required=True, metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Where to write them."
 )
 @click.option("--name", "names", metavar="HOST", multiple=True, help="Name of a worker; repeatable.")
-@click.option("--days", type=shared.Integer(min=1), default=365, show_default=True, help="How long they are valid.")
+@click.option("--days", type=parameters.Integer(min=1), default=365, show_default=True, help="How long they are valid.")
 @click.option("--json", "as_json", is_flag=True, help="Print the paths as one JSON document.")
 def keys(out: Path, names: tuple[str, ...], days: int, as_json: bool) -> None:
-    """Make an authority, and certificates for the scheduler, for pgdyno run (coordinator) and for each worker.
+    """Make an authority and certificates.
 
-    If DIR has an authority, only the workers' certificates are made. Private keys can be read by you alone. A worker's host needs
+    There is a certificate for the scheduler, one for `pgdyno run` (coordinator), and one for each worker. If DIR already has an
+    authority, only the workers' certificates are made. Only you can read the private keys. A worker's host needs
     authority.crt and its own two files. Keep authority.key where no host can read it: it makes certificates.
 
     \b
@@ -71,7 +73,7 @@ def keys(out: Path, names: tuple[str, ...], days: int, as_json: bool) -> None:
     "--listen", required=True, metavar="ADDRESS[:PORT]", help="Address of one interface; port 8786 by default."
 )
 def scheduler(keys: Path, listen: str) -> None:
-    """Start the scheduler, which workers and pgdyno run connect to. It serves until Ctrl-C or SIGTERM.
+    """Start the scheduler, to which workers and `pgdyno run` connect. It serves until Ctrl-C or SIGTERM.
 
     It is Dask's, with no dashboard and no HTTP. It listens on one port.
 
@@ -94,7 +96,7 @@ def scheduler(keys: Path, listen: str) -> None:
     "--listen", required=True, metavar="ADDRESS[:PORT]", help="Address of one interface; port 8788 by default."
 )
 def worker(scheduler: str, keys: Path, name: str, listen: str) -> None:
-    """Start a worker: this host drives what pgdyno run asks it to. It serves until Ctrl-C, SIGTERM or the scheduler's end.
+    """Start a worker, so that this host drives loads for `pgdyno run`. It serves until Ctrl-C, SIGTERM or the scheduler's end.
 
     It is Dask's, with one task at a time, no dashboard and no HTTP. It listens on one port, to which pgdyno run connects. It needs no
     root; start it as a user who may do little else.

@@ -1,7 +1,7 @@
 """The command ``pgdyno``: finds a command by name, runs it, prints errors, sets the exit code.
 
-A command NAME lives in ``pgdyno/cli/NAME.py`` as ``command`` and is imported only when it is used, so that
-``pgdyno --help`` and completion start at once. Results go to standard output, progress and errors to standard error.
+A command's module in ``pgdyno/cli`` is imported only when the command is used, so that ``pgdyno --help`` and completion
+start at once. Results go to standard output, progress and errors to standard error.
 """
 
 from __future__ import annotations
@@ -35,33 +35,50 @@ from ..base.errors import (
 )
 from ..base.text import printable
 
-COMMANDS: dict[str, str] = {
-    "doctor": "Check what this machine can do, and clean up after killed runs.",
-    "demo": "Compare three emulated volumes in five minutes.",
-    "compare": "Compare PostgreSQL on two or more emulated volumes.",
-    "run": "Run an experiment file.",
-    "drive": "Run SQL scripts against a server, and measure them.",
-    "hosts": "Let other hosts drive a load: certificates, scheduler, workers.",
-    "reproduce": "Make the comparisons of published documents again.",
-    "load": "Load files into a running PostgreSQL, each row exactly once.",
-    "volume": "Attach, list, measure, modify, fail and detach emulated volumes.",
-    "database": "Keep your own databases for experiments, list and remove them.",
-    "capture": "Capture what an application asks a server.",
-    "crashtest": "Cut the power of PostgreSQL many times, and look what is left.",
-    "generate": "Generate data sets as files.",
-    "metrics": "Show volumes as CloudWatch metrics, and serve them to Prometheus.",
-    "instance": "List instance types, and show one of them.",
-    "diagnose": "Say which limit binds on a running server, and what to do.",
-    "size": "Find the cheapest volumes and instances for a measured load.",
-    "runs": "List the recorded experiments and runs.",
-    "query": "Query the recorded runs with SQL.",
-    "report": "Write the report of an experiment again.",
-    "examples": "List, print or copy the experiment files that came with pgdyno.",
-    "schema": "Print the JSON Schema of experiment files, or of results.",
-    "dashboards": "Print the dashboard for Grafana, or alerts for Prometheus.",
-    "completion": "Print the completion script of a shell.",
+GROUPS: dict[str, dict[str, str]] = {
+    "Find out": {
+        "diagnose": "Find what limits a running PostgreSQL server, and the cheapest fix.",
+        "size": "Find the cheapest volumes and instances for a measured load.",
+        "compare": "Compare PostgreSQL on two or more emulated volumes.",
+        "run": "Run an experiment file.",
+        "demo": "Compare three emulated volumes in five minutes.",
+        "crashtest": "Simulate power failures and check what survives.",
+        "reproduce": "Repeat published benchmarks and compare the results.",
+    },
+    "Results": {
+        "runs": "List the recorded experiments and runs.",
+        "report": "Write the report of an experiment again.",
+        "query": "Query the recorded runs with SQL.",
+    },
+    "Workloads": {
+        "load": "Load files into a running PostgreSQL, each row exactly once.",
+        "drive": "Run SQL scripts against a server and measure them.",
+        "capture": "Record the statements of an application, and replay them.",
+        "data": "Keep your own databases for experiments, and generate data sets.",
+        "hosts": "Let other hosts drive a load: certificates, scheduler, workers.",
+    },
+    "Volumes": {
+        "volume": "Attach, list, measure, modify, fail and detach emulated volumes.",
+        "metrics": "Show volumes as CloudWatch metrics, and serve them to Prometheus.",
+        "catalog": "Look up volume types and instance types: limits, prices, sources.",
+    },
+    "Set-up": {
+        "doctor": "Check what this machine can do, and clean up after killed runs.",
+        "show": "Print examples, schemas, dashboards and shell completion.",
+    },
 }
-"""Every command and its line in ``pgdyno --help``. Kept here so that help imports none of them; a test compares."""
+"""The commands in the groups of ``pgdyno --help``, each with its line. Kept here so that help imports none of them."""
+COMMANDS = {name: line for commands in GROUPS.values() for name, line in commands.items()}
+"""Every command and its line."""
+MODULES = {"demo": "compare", "runs": "results", "report": "results", "query": "results"}
+"""Modules of commands that share one; every other command is ``command`` in the module of its name."""
+ELSEWHERE = {
+    "database": "data",
+    "generate": "data generate",
+    "instance": "catalog",
+    **{name: f"show {name}" for name in ("examples", "schema", "dashboards", "completion")},
+}
+"""Words that are close to no command, and the command that does it."""
 
 _OUTPUT, _ERROR = 1, 2
 """Descriptors of standard output and standard error."""
@@ -74,15 +91,15 @@ class LazyGroup(click.Group):
     """A group whose commands are modules of ``pgdyno.cli``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command, in the order of :data:`COMMANDS`."""
+        """Every command, in the order of the groups."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a command; ``None`` when there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"pgdyno.cli.{cmd_name}")
-        command = module.command
+        module = importlib.import_module(f"pgdyno.cli.{MODULES.get(cmd_name, cmd_name)}")
+        command = getattr(module, cmd_name if cmd_name in MODULES else "command")
         assert isinstance(command, click.Command)
         return fit(command)
 
@@ -91,8 +108,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown one is refused with the nearest name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean `pgdyno {near[0]}`?" if near else " `pgdyno --help` lists the commands."
+            near = ELSEWHERE.get(args[0]) or "".join(difflib.get_close_matches(args[0], COMMANDS, n=1))
+            hint = f" Did you mean `pgdyno {near}`?" if near else " `pgdyno --help` lists the commands."
             raise click.UsageError(f"There is no command `{args[0]}`.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -103,9 +120,11 @@ class LazyGroup(click.Group):
         return [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, and what the exit codes mean."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """The groups of commands, their meanings side by side in one column, and the exit codes."""
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import complete, shared
-from pgdyno.cli.output import print_json, print_rows
+from pgdyno.cli import parameters
+
+from .terminal import print_json, print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ _STATISTICS = ("Sum", "Average", "Minimum", "Maximum", "SampleCount")
 _LISTEN = "127.0.0.1:9273"
 
 
-@click.group(short_help="Show volumes as CloudWatch metrics, and serve them to Prometheus.")
+@click.group()
 def command() -> None:
     """Show volumes as CloudWatch metrics, and serve them to Prometheus.
 
@@ -36,7 +37,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("source", shell_complete=complete.attached_volumes)
+@click.argument("source", shell_complete=parameters.attached_volumes)
 @click.option("--volume", metavar="ROLE", help="Only this volume of a run: data, wal, ... [all].")
 @click.option("--metric", "names", multiple=True, metavar="NAME", help="Only this metric; repeatable [all].")
 @click.option("--period", "period_s", type=int, default=60, show_default=True, help="Seconds, a multiple of 60.")
@@ -60,9 +61,9 @@ def cloudwatch(
     scan_by: Any,
     as_json: bool,
 ) -> None:
-    """Print each minute of SOURCE: the directory of a run, or the name of an attached volume.
+    """Print CloudWatch metrics per minute of a run or an attached volume.
 
-    Minutes are those of the wall clock, as in CloudWatch; the first and the last may be incomplete. Without --json and
+    SOURCE is the directory of a run, or the name of an attached volume. Minutes are those of the wall clock, as in CloudWatch; the first and the last may be incomplete. Without --json and
     --metric the command prints a table with the usual formulas.
 
     \b
@@ -114,7 +115,7 @@ def cloudwatch(
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("name", shell_complete=parameters.attached_volumes)
 @click.option("--json", "as_json", is_flag=True, help="Print the document of `ebsnvme stats --json`.")
 def nvme(name: str, as_json: bool) -> None:
     """Print the detailed performance statistics of the attached volume NAME.
@@ -145,18 +146,18 @@ def nvme(name: str, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("names", nargs=-1, shell_complete=complete.attached_volumes)
+@click.argument("names", nargs=-1, shell_complete=parameters.attached_volumes)
 @click.option("--listen", default=_LISTEN, show_default=True, metavar="HOST:PORT", help="Address, on loopback.")
 @click.option(
-    "--diagnose", "watches", multiple=True, type=shared.PathParameter(), metavar="DIR",
+    "--diagnose", "watches", multiple=True, type=parameters.PathParameter(), metavar="DIR",
     help="Serve the verdict of the newest watch in DIR, the --keep of `pgdyno diagnose`; repeatable.",
 )  # fmt: skip
 @click.option("--once", is_flag=True, help="Print the metrics once instead of serving them.")
 def serve(names: tuple[str, ...], listen: str, watches: tuple[Path, ...], once: bool) -> None:
-    """Serve the counters of the attached volumes NAMES, or of all, as OpenMetrics until Ctrl-C.
+    """Serve the counters of attached volumes to Prometheus.
 
-    With --diagnose and without NAMES only verdicts are served, and root is not needed. The page is /metrics.
-    `pgdyno dashboards` lists a dashboard for Grafana and alerts for Prometheus.
+    The counters of the volumes NAMES, or of all, are served as OpenMetrics until Ctrl-C.     With --diagnose and without NAMES only verdicts are served, and root is not needed. The page is /metrics.
+    `pgdyno show dashboards` lists a dashboard for Grafana and alerts for Prometheus.
 
     \b
     Example:

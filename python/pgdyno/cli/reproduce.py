@@ -31,7 +31,7 @@ def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) ->
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-@click.command(short_help="Make the comparisons of published documents again.")
+@click.command()
 @click.argument("document", required=False, shell_complete=_names)
 @click.option("--list", "only_list", is_flag=True, help="List documents, comparisons and the time that each takes.")
 @click.option(
@@ -49,17 +49,17 @@ def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) ->
 )
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
 @click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Also write an HTML page.")
-@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if runs must not be used.")
+@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if runs are unreliable.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(document: str | None, only_list: bool, as_json: bool, **options: Any) -> None:
-    """Make the comparisons of published documents again.
+    """Repeat published benchmarks and compare the results.
 
     Runs the experiment files of DOCUMENT, or of all documents, as `pgdyno run` does. Prints each published comparison:
-    figures and ratio there and here, with the interval, whether the sign is right, what the ratio becomes over the range
-    of what the document does not state, and a verdict with its reason. Nothing is fitted to a published figure.
+    the published and the measured figures, their ratios with the interval, whether the direction matches, how far the ratio
+    moves with settings the document leaves out, and a verdict with its reason. Nothing is fitted to a published figure.
 
-    The same command again resumes what was interrupted, and takes the runs that are there. Without root nothing is run,
-    and what needs no run is printed.
+    Run the same command again to resume after an interruption: finished runs are reused. Without root nothing is run, and
+    only the comparisons that need no run are printed.
 
     \b
     Example:
@@ -106,8 +106,8 @@ def _reproduce(
     _require_all(jobs)
     if not keep_invalid and any(comparison.invalid for document in output for comparison in document.comparisons):
         raise RunInvalid(
-            "some runs must not be used; the comparisons that rest on them say why",
-            remedy="remove the cause and run again; --keep-invalid accepts them as they are",
+            "some runs are unreliable; the comparisons based on them give the reasons",
+            remedy="fix the cause and run again; --keep-invalid accepts the results as they are",
             exit_code=EXIT_INVALID,
         )
 
@@ -157,8 +157,9 @@ def _resting_on(chosen: Sequence[PublishedDocument], experiment: str) -> list[st
 
 @contextmanager
 def _watched(planned: ExperimentPlan, left_s: float) -> Iterator[Listener]:
-    from pgdyno.cli.progress import Display
     from pgdyno.flow.listener import Listener
+
+    from .terminal import Display
 
     _say(f"{planned.experiment.name}: {planned.experiment.file.title}")
     with Display(planned, left_s) as display:
@@ -212,9 +213,8 @@ def _require_all(jobs: Sequence[ReproduceJob]) -> None:
 
 
 def _print_list(library: DocumentLibrary, chosen: Sequence[PublishedDocument], as_json: bool) -> None:
-    from pgdyno.cli.output import print_json
-
     from ..published.reproduce.work import jobs_of
+    from .terminal import print_json
 
     documents: list[dict[str, Any]] = []
     for document in chosen:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import shared
+from pgdyno.cli import parameters
+from pgdyno.cli.streams import drawn
 
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from pgdyno.hosts.file import HostsFile
     from pgdyno.hosts.spread import SpreadOptions
 
+    from ..base.goal import Goal
 
-@click.command(name="run")
+
+@click.command()
 @click.argument("file", metavar="EXPERIMENT.toml", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--resume",
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a key of the file; repeatable.")
 @click.option("--seed", type=int, help="Seed [the file's].")
 @click.option("-n", "--replicates", type=int, help="Runs per arm [the file's].")
-@shared.goal
+@parameters.goal
 @click.option(
     "--only", metavar="ARM", multiple=True, help="Run only this arm: its label, or its number from 1; repeatable."
 )
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--dsn", help="Measure an existing server: its connection string, without a password.")
 @click.option("--yes-create", is_flag=True, help="Create the workload's tables there if they are missing.")
 @click.option("--yes-drop", is_flag=True, help="Drop those again after the last run.")
-@click.option("--yes-write", is_flag=True, help="Send the statements of a capture there, those that write too.")
+@click.option("--yes-write", is_flag=True, help="Send the statements of a capture there, including those that write.")
 @click.option(
     "--drivers",
     "hosts",
@@ -54,7 +58,7 @@ if TYPE_CHECKING:
 )
 @click.option("--mixed", is_flag=True, help="With --spread: allow hosts of different cores, memory, kernel or CPU.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), help="Results folder [./results].")
-@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the numbers must not be used.")
+@click.option("--keep-invalid", is_flag=True, help="Exit with 0 even if the results are unreliable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any) -> None:
     """Run an experiment file.
@@ -66,14 +70,14 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     With --drivers the load comes from other hosts, on which `pgdyno hosts worker` serves. Those of the file's client.drivers
     drive, or, if it names none, all of the hosts file.
 
-    With --spread each replicate is made whole by one of the hosts on which `pgdyno hosts worker` serves, and its runs are written
-    here. A replicate whose host is lost is made again by another.
+    With --spread each replicate runs as a whole on one of the hosts on which `pgdyno hosts worker` serves; the results are written
+    here. If a host is lost, another host repeats its replicate.
 
-    With the table [crash] the power of a server like each arm's is cut after each run, as `pgdyno crashtest` does; a failure ends with
-    exit code 6.
+    With the table [crash], power failures of a server like each arm's are simulated after each run, as in `pgdyno crashtest`; if
+    data is lost, the exit code is 6.
 
-    An interrupted experiment keeps its finished runs; --resume DIR makes the missing ones. If you also name the file and it
-    has changed, this is refused.
+    An interrupted experiment keeps its finished runs; --resume DIR does the missing ones. If you also name the file, it must be
+    unchanged.
 
     \b
     Example:
@@ -85,7 +89,6 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
       pgdyno run experiments/wal-volume.toml --spread tls://10.0.0.5:8786 --keys keys
       sudo pgdyno run --resume results/20261121T124500Z-wal-volume-5c0ffe
     """
-    from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
     from pgdyno.hosts.file import read
 
@@ -120,9 +123,8 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
 
 
 def _spread(options: dict[str, Any]) -> SpreadOptions | None:
-    from pgdyno.cli.spread import hosts_of
-
     from ..base.errors import InputError
+    from .parameters import hosts_of
 
     spread = hosts_of(options["spread"], options["keys"], mixed=options["mixed"])
     if spread is None:
@@ -172,7 +174,7 @@ def _require_consent(experiment: Experiment, *, yes_write: bool) -> None:
     """Refuse to send what a server of the user's must be named for, and more."""
     for arm in experiment.arms:
         if arm.workload.consent and arm.world.dsn is not None:
-            shared.require_consent(arm.workload.consent, arm.world.dsn, yes_write=yes_write)
+            parameters.require_consent(arm.workload.consent, arm.world.dsn, yes_write=yes_write)
 
 
 def _directory(resume: Path, results: Path | None) -> Path:
@@ -296,3 +298,66 @@ def _duration(seconds: float, longest_s: float) -> str:
         if seconds == longest_s
         else f"about {duration_words(seconds)}, at most {duration_words(longest_s)}"
     )
+
+
+def execute_and_show(
+    plan: ExperimentPlan,
+    results: Path | None,
+    as_json: bool,
+    keep_invalid: bool,
+    budget_s: float | None = None,
+    goal: Goal | None = None,
+) -> None:
+    """Run, report, print. :class:`CutFailed` when a database did not survive a power cut; :class:`RunInvalid` when the numbers must not
+    be used, unless ``keep_invalid``. ``goal`` goes before the one of the experiment.
+    """
+    from pgdyno.analysis.compare import summarise
+    from pgdyno.analysis.durability import cuts_of
+    from pgdyno.flow.listener import Listener
+    from pgdyno.flow.run import execute
+    from pgdyno.flow.schedule import allowance
+    from pgdyno.report import document, print_table, write_report
+
+    from ..base.errors import EXIT_INVALID, CutFailed, RunInvalid
+    from ..results import results_root
+    from .terminal import Display
+
+    with Display(plan, allowance(plan.experiment, plan.directory, budget_s).left_s) as display:
+        directory = execute(
+            plan,
+            root=results_root(results).absolute(),
+            command=("pgdyno", *_words(plan)),
+            budget_s=budget_s,
+            tell=Listener(display.step, display.finished, display.say),
+        )
+        display.note("writing the report")
+        comparison = summarise(directory, goal=goal)
+        written = write_report(comparison, directory / "report.html")
+    if as_json:
+        click.echo(document(comparison, written.page).model_dump_json(indent=2))
+    else:
+        print_table(comparison, written.page, drawn(sys.stdout))
+    for arm in comparison.arms:
+        for cuts in cuts_of(arm):
+            if cuts.failed:
+                # Noise of the machine changes figures, and not what a cut leaves.
+                raise CutFailed(
+                    f"{arm.label}: {cuts.verdict}",
+                    remedy=f"`pgdyno crashtest --replay {cuts.first_failed[0].id} --shrink` says what was lost",
+                )
+    if not comparison.valid and not keep_invalid:
+        raise RunInvalid(
+            "these results are unreliable (reasons below the table)",
+            remedy="fix the cause and run again; --keep-invalid accepts the results as they are",
+            exit_code=EXIT_INVALID,
+        )
+
+
+def _words(plan: ExperimentPlan) -> list[str]:
+    """The command line as it may be recorded: a connection string is reduced to where the server is."""
+    dsn = plan.experiment.arms[0].world.dsn
+    if not dsn:
+        return sys.argv[1:]
+    from ..base.endpoint import public_dsn
+
+    return [word.replace(dsn, public_dsn(dsn)) for word in sys.argv[1:]]

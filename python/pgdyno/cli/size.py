@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.cli import complete, shared
-from pgdyno.cli.spread import hosts_of
+from pgdyno.cli import parameters
 from pgdyno.cli.terminal import columns
 
 from ..base.errors import InputError
+from .parameters import hosts_of
 
 if TYPE_CHECKING:
     from pgdyno.hosts.spread import SpreadOptions
@@ -26,7 +26,7 @@ WATCH_S = 60.0
 _FILE = click.Path(path_type=Path, allow_dash=True)
 
 
-@click.command(short_help="Find the cheapest volumes and instances for a measured load.")
+@click.command()
 @click.option(
     "--iostat", type=_FILE, metavar="FILE", help="Output of `iostat -dxt 1`, as text or JSON; `'*.txt'` for many files."
 )
@@ -49,25 +49,25 @@ _FILE = click.Path(path_type=Path, allow_dash=True)
     help="Required capacity, for example 500GiB; of many files also of one: `'db7*=2TiB'`. [that of the watched device]",
 )  # fmt: skip
 @click.option(
-    "--bought", metavar="VOLUME", shell_complete=complete.volume_types,
+    "--bought", metavar="VOLUME", shell_complete=parameters.volume_types,
     help="The volume that was measured, `gp2:size=250GiB`: says whether it was at its limit.",
 )  # fmt: skip
 @click.option("--headroom", default="20%", show_default=True, metavar="PERCENT", help="Margin above the percentile.")
 @click.option(
     "--percentile",
-    type=shared.Number(50, 100),
+    type=parameters.Number(50, 100),
     default=99,
     show_default=True,
     help="Percentile of the load that must be carried.",
 )
 @click.option("--instance", metavar="TYPE", help="Present instance type, for example r6g.2xlarge.")
 @click.option(
-    "--type", "among", multiple=True, metavar="PATTERN", shell_complete=complete.volume_types,
+    "--type", "among", multiple=True, metavar="PATTERN", shell_complete=parameters.volume_types,
     help="Only these volume types: `gp3`, `rds-*`; repeatable. [AWS's types]",
 )  # fmt: skip
 @click.option(
     "--arrays",
-    type=shared.Integer(1, 8),
+    type=parameters.Integer(1, 8),
     default=8,
     show_default=True,
     help="Maximum number of volumes in a RAID-0; 1 means no array.",
@@ -102,7 +102,7 @@ def command(
     as_json: bool,
     html: Path | None,
 ) -> None:
-    """Find the cheapest volumes, arrays and instances that carry a measured load.
+    """Find the cheapest volumes and instances for a measured load.
 
     Limits must be at least the load's 99th percentile plus 20 %; credits must not run out when the load is repeated endlessly.
 
@@ -251,9 +251,8 @@ def _share(text: str) -> float:
 
 def _show_many(files: list[File], terms: Terms, where: SpreadOptions | None, as_json: bool) -> None:
     """An answer for each file, and the total. :class:`InputError` at the end where a file was wrong."""
-    from pgdyno.cli.output import print_json
-
     from ..advise.size import many
+    from .terminal import print_json
 
     many.require_sizes(files, terms)
     questions = [many.FileRequest(file, terms) for file in files]

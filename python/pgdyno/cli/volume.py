@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli import (
-    complete,
-    shared,
-    volume_fail,
-    volume_fit,
-    volume_mark,
-    volume_policy,
-    volume_snapshot,
-    volume_types,
-)
-from pgdyno.cli.output import print_json, print_rows
-from pgdyno.cli.shared import PathParameter
+from pgdyno.cli import parameters
+from pgdyno.cli.streams import drawn
+from pgdyno.cli.terminal import is_live
+
+from ..base.text import printable
+from . import volume_fail, volume_snapshot
+from .parameters import PathParameter
+from .terminal import print_json, print_rows
+from .volume_notes import before_attach, faults, state, store_failure, tell
 
 if TYPE_CHECKING:
+    from ..advise.twin.fit import Twin
+    from ..advise.twin.measure import Tell
     from ..machine.file_system import FileSystem
     from ..machine.volume import AttachedVolume, Cache
 
 
-@click.group(short_help="Attach, list, measure, modify, fail and detach emulated volumes.")
+@click.group()
 def command() -> None:
     """Attach, list, measure, modify, fail and detach emulated volumes.
 
     A volume is written as its type and what differs from the type's defaults: `gp3`, `gp3:size=500GiB,iops=6000`,
-    `io2bx:iops=8000`, or `null` (no limit and no delay); `pgdyno volume types` lists the types. An array is written
+    `io2bx:iops=8000`, or `null` (no limit and no delay); `pgdyno catalog volumes` lists the types. An array is written
     `4xgp3:size=500GiB,chunk=64KiB` (RAID-0) or `raid10:4xgp3`, with the values of each member. With `multi_az=1.0ms`
     every write also goes to a synchronous copy with that round-trip time. With `init=lazy`, `init=200MiB/s` or `init=fsr` it is made
     from a snapshot, for which the image stands.
@@ -44,19 +48,16 @@ def command() -> None:
     """
 
 
-command.add_command(volume_types.types)
-command.add_command(volume_fit.fit)
 command.add_command(volume_fail.fail)
 command.add_command(volume_fail.heal)
-command.add_command(volume_mark.mark)
-command.add_command(volume_policy.policy)
+command.add_command(volume_snapshot.policy)
 command.add_command(volume_snapshot.snapshot)
 command.add_command(volume_snapshot.snapshots_command)
 command.add_command(volume_snapshot.restore)
 
 
 @command.command()
-@click.argument("spec", shell_complete=complete.volume_types)
+@click.argument("spec", shell_complete=parameters.volume_types)
 @click.option("--mount", type=PathParameter(), help="Empty or new directory to mount it on.")
 @click.option("--no-mount", is_flag=True, help="Do not mount it: leave a bare block device.")
 @click.option("--name", help="Name of the volume [gp3-1, gp3-2, ...].")
@@ -79,13 +80,13 @@ command.add_command(volume_snapshot.restore)
     help="Write cache of the device: with a volatile one a write is durable after a flush.",
 )
 @click.option(
-    "--seed", type=shared.Integer(min=0, max=2**64 - 1), help="Seed of the service times [the instance's, else 0]."
+    "--seed", type=parameters.Integer(min=0, max=2**64 - 1), help="Seed of the service times [the instance's, else 0]."
 )
 @click.option("--instance", metavar="NAME", help="Instance to join or to start.")
 @click.option("--type", "instance_type", metavar="TYPE", help="Type of the instance; its volumes share its limits.")
 @click.option(
     "--dilation",
-    type=shared.Integer(1, 1000),
+    type=parameters.Integer(1, 1000),
     default=1,
     show_default=True,
     help="Slow the volume down by this factor; its statistics are in slowed time.",
@@ -121,8 +122,6 @@ def attach(
       sudo pgdyno volume attach 4xgp3:chunk=64KiB --mount /mnt/data --instance db --type r6g.2xlarge
       sudo pgdyno volume attach gp3 --mount /mnt/wal2 --instance db
     """
-    from pgdyno.cli import volume_notes
-
     from ..base import catalog
     from ..base.errors import InputError
     from ..base.quantity import parse_bytes
@@ -137,7 +136,7 @@ def attach(
     if no_mount and mount_options:
         raise InputError("a volume that is not mounted has no mount options", remedy="use --mount DIR, or omit them")
     known = catalog.resolve(spec)
-    for note in volume_notes.before_attach(known, file_system, image):
+    for note in before_attach(known, file_system, image):
         click.echo(f"note: {note}", err=True)
     attached = volume.attach(
         spec,
@@ -157,7 +156,7 @@ def attach(
         dilation=dilation,
     )
     attached.keep()
-    volume_notes.tell(attached, as_json=as_json, more=f", {dilation} times slower" if dilation > 1 else "")
+    tell(attached, as_json=as_json, more=f", {dilation} times slower" if dilation > 1 else "")
 
 
 @command.command(name="list")
@@ -173,8 +172,6 @@ def list_command(as_json: bool) -> None:
     Example:
       pgdyno volume list --json | jq -r '.volumes[].block_device'
     """
-    from pgdyno.cli import volume_notes
-
     from ..machine import paths, volume
     from ..machine.unfinished import unfinished
 
@@ -188,13 +185,13 @@ def list_command(as_json: bool) -> None:
     if not volumes and not rest:
         click.echo("no volume is attached; `pgdyno volume attach SPEC --mount DIR` attaches one", err=True)
         return
-    rows = [_row(volume, volume_notes.state(volume, states.get(volume.name))) for volume in volumes]
+    rows = [_row(volume, state(volume, states.get(volume.name))) for volume in volumes]
     rows += [[volume.name, "-", "-", "-", volume.state] for volume in rest]
     print_rows(["NAME", "VOLUME", "DEVICE", "MOUNTED ON", "STATE"], rows)
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("name", shell_complete=parameters.attached_volumes)
 @click.option("--json", "as_json", is_flag=True, help="Print counters and histograms as one JSON document.")
 def stats(name: str, as_json: bool) -> None:
     """Print the counters of the volume NAME since it was attached.
@@ -207,8 +204,6 @@ def stats(name: str, as_json: bool) -> None:
     Example:
       sudo pgdyno volume stats gp3-1 --json | jq .counters
     """
-    from pgdyno.cli import volume_notes
-
     from ..machine import preflight, volume
 
     result = volume.find(name)
@@ -220,8 +215,8 @@ def stats(name: str, as_json: bool) -> None:
     if answer.get("submit_log") and not answer["submit_log"]["complete"]:
         click.echo(f"warning: the submit log is incomplete: {answer['submit_log']['error']}", err=True)
     if answer.get("store_failure"):
-        click.echo(f"warning: {volume_notes.store_failure(answer['store_failure'])}", err=True)
-    for fault in volume_notes.faults(answer.get("faults") or (), result.spec):
+        click.echo(f"warning: {store_failure(answer['store_failure'])}", err=True)
+    for fault in faults(answer.get("faults") or (), result.spec):
         click.echo(f"note: {fault}", err=True)
     counters = answer["counters"]
     # Counters that the volume does not have, such as credits, are None.
@@ -230,8 +225,8 @@ def stats(name: str, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
-@click.argument("spec", shell_complete=complete.volume_types)
+@click.argument("name", shell_complete=parameters.attached_volumes)
+@click.argument("spec", shell_complete=parameters.volume_types)
 @click.option(
     "--rule",
     type=click.Choice(["2023", "2026"]),
@@ -241,7 +236,7 @@ def stats(name: str, as_json: bool) -> None:
 )
 @click.option(
     "--optimizing",
-    type=shared.Integer(min=0),
+    type=parameters.Integer(min=0),
     metavar="SECONDS",
     help="Time until the modification is completed [6 hours per TiB].",
 )
@@ -271,7 +266,7 @@ def modify(name: str, spec: str, rule: str, optimizing: int | None, as_json: boo
 
 
 @command.command()
-@click.argument("name", shell_complete=complete.attached_volumes)
+@click.argument("name", shell_complete=parameters.attached_volumes)
 @click.option("--save-image", type=PathParameter(), help="Keep its content as an image in this new directory.")
 def detach(name: str, save_image: Path | None) -> None:
     """Unmount and remove the volume NAME. Its content is lost unless it is saved.
@@ -314,6 +309,156 @@ def detach(name: str, save_image: Path | None) -> None:
     base = None if save_image is None else snapshot_file.base_of(save_image)
     if base is not None:
         click.echo(f"note: {save_image} stands on {base}: keep both where they are", err=True)
+
+
+@command.command()
+@click.argument("name", shell_complete=parameters.attached_volumes)
+@click.argument("text")
+def mark(name: str, text: str) -> None:
+    """Write TEXT as a mark into the write log of the volume NAME.
+
+    The mark stands between the writes before and after it. The volume must be attached with --write-log. A log that has used up
+    its memory takes no more marks.
+
+    \b
+    Example:
+      sudo pgdyno volume mark logged "checkpoint begins"
+    """
+    from ..base.text import size
+    from ..machine import preflight, volume
+
+    result = volume.find(name)
+    preflight.require_root("marking a write log")
+    log = result.mark(text)
+    full = "; it is full and has ended" if log["full"] else ""
+    click.echo(f"{name}: {log['events']:,} events, {size(log['data_bytes'])} of data{full}")
+
+
+@command.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="The twin's file; it must end in .toml."
+)
+@click.option("--region", default="1GiB", show_default=True, metavar="SIZE", help="Amount of the disk that is used.")
+@click.option(
+    "--quick", is_flag=True, help="A third of the time: less exact, and does not detect buckets of more than a second."
+)
+@click.option("--overwrite-device", is_flag=True, help="PATH is a block device; its content may be lost.")
+@click.option("--json", "as_json", is_flag=True, help="Print the twin as one JSON document.")
+def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bool, as_json: bool) -> None:
+    """Measure a disk, and write a twin: a volume that behaves like it.
+
+    PATH is a directory on the disk, or a file that does not exist yet. fio measures for about two and a half minutes in a
+    temporary file there; no other process should use the disk during that time. The twin can be used like any other volume.
+
+    \b
+    Example:
+      sudo pgdyno volume fit /var/lib/postgresql -o mine.toml
+      sudo pgdyno compare mine.toml gp3
+    """
+    from .. import __version__
+    from ..advise.twin import file
+    from ..advise.twin.fit import fit as fit_to
+    from ..advise.twin.jobs import require_fio
+    from ..advise.twin.measure import JobSchedule, measure
+    from ..advise.twin.target import MIB, opened
+    from ..base import catalog
+    from ..machine import paths, preflight
+
+    region_bytes = _region(region)
+    file.require_writable(output)
+    version = require_fio()
+    preflight.require_root("attaching the volume without delay that the disk is compared with")
+    preflight.require_fuse()
+    preflight.require_mounts()
+    preflight.require_loop()
+    schedule, began = JobSchedule.quick() if quick else JobSchedule(), time.monotonic()
+    with opened(path, region_bytes, overwrite=overwrite_device) as target:
+        minutes = schedule.takes_s(region_bytes // MIB) / 60
+        most_mib = schedule.most_written_mib(region_bytes // MIB)
+        where = (
+            target.shown if target.file_system is None else f"a file of {region_bytes // MIB:,} MiB in {target.shown}"
+        )
+        _say(
+            f"measuring {target.device} for about {minutes:.1f} minutes: writes {where} repeatedly,"
+            f" at most {most_mib:,} MiB in total" + ("" if target.file_system is None else "; the file is removed")
+        )
+        with _fit_progress() as tell:
+            result = measure(target, schedule, state_dir=paths.state_dir(), tell=tell)
+        twin = fit_to(result)
+        file.write(output, twin, target, result, fio=version, pgdyno=__version__)
+    resolved = dict(catalog.resolve(f"twin:{output}").document)
+    if as_json:
+        print_json(
+            {
+                "twin": str(output.absolute()),
+                "notes": list(twin.notes),
+                "written_bytes": result.written_bytes,
+                "seconds": round(time.monotonic() - began, 1),
+                "spec": resolved,
+            }
+        )
+        return
+    _print_twin(output, resolved, twin, result.written_bytes // MIB)
+
+
+def _region(text: str) -> int:
+    from ..advise.twin.measure import LEAST_REGION_MIB
+    from ..advise.twin.target import MIB
+    from ..base.errors import InputError
+    from ..base.quantity import parse_bytes
+
+    region_bytes = parse_bytes(text, "--region") // MIB * MIB
+    if region_bytes < LEAST_REGION_MIB * MIB:
+        raise InputError(
+            f"--region: {text} is too small to measure", remedy=f"use at least {LEAST_REGION_MIB}MiB, preferably 1GiB"
+        )
+    return region_bytes
+
+
+def _print_twin(output: Path, resolved: dict[str, Any], twin: Twin, written_mib: int) -> None:
+    middle = twin.probability_ppm.index(500_000)
+    page = twin.size_kib.index(8)
+    unit = f"{twin.unit_kib} KiB, sequential ones {'merged' if twin.merge_sequential else 'not merged'}"
+    facts = [
+        ("volume", resolved["title"]),
+        ("bucket", f"{twin.iops_bucket_ms} ms of its IOPS, {twin.bytes_bucket_ms} ms of its throughput"),
+        ("I/O unit", unit),
+        ("order", {"fifo": "in turn", "gamma": "drawn"}[twin.order]),
+        (
+            "8 KiB",
+            f"read {twin.read_ns[page][middle] / 1000:,.0f} us, write {twin.write_ns[page][middle] / 1000:,.0f} us",
+        ),
+        ("written", f"{written_mib:,} MiB"),
+        *(("note", note) for note in twin.notes),
+        ("use it", f"pgdyno compare {shlex.quote(str(output))} gp3"),
+    ]
+    for name, words in facts:
+        click.echo(f"{name:<10}{words}")
+
+
+@contextmanager
+def _fit_progress() -> Iterator[Tell]:
+    """A bar with what is left on a terminal; elsewhere a line for each step."""
+    began = time.monotonic()
+    if not is_live(sys.stderr):
+        yield lambda done_s, total_s, text: _say(
+            f"[{time.monotonic() - began:5.0f} s] {text} (about {max(0.0, total_s - done_s):.0f} s left)"
+        )
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=drawn(sys.stderr)), transient=True) as bar:
+        task = bar.add_task("fill", total=None)
+        yield lambda done_s, total_s, text: bar.update(
+            task, completed=done_s, total=total_s, description=printable(text)
+        )
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
 
 
 def _row(volume: AttachedVolume, state: str) -> list[str]:

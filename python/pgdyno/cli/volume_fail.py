@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pgdyno.cli import complete, shared
-from pgdyno.cli.output import print_json
+from pgdyno.cli import parameters
+
+from .terminal import print_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_name = click.argument("name", shell_complete=complete.attached_volumes)
+_name = click.argument("name", shell_complete=parameters.attached_volumes)
 _json = click.option("--json", "as_json", is_flag=True, help="Print the volume's faults as one JSON document.")
 _member = click.option(
-    "--member", type=shared.Integer(min=0), metavar="N", help="Only this member of an array, from 0 [all]."
+    "--member", type=parameters.Integer(min=0), metavar="N", help="Only this member of an array, from 0 [all]."
 )
 _for = click.option("--for", "duration", metavar="TIME", help="Time until the fault ends [until `volume heal`].")
 
@@ -32,7 +33,7 @@ def _shares(command: _Command) -> _Command:
     return reads(writes(command))
 
 
-@click.group(short_help="Inject faults into a volume: pauses, latency, errors, loss.")
+@click.group()
 @_name
 @click.pass_context
 def fail(context: click.Context, name: str) -> None:
@@ -220,12 +221,12 @@ def _inject(
 
 
 def _print(volume: AttachedVolume, answer: Mapping[str, Any], as_json: bool) -> None:
-    from pgdyno.cli import volume_notes
+    from .volume_notes import faults
 
     if as_json:
         print_json(dict(answer))
         return
-    for line in list(volume_notes.faults(answer["faults"], volume.spec)) or ["no fault"]:
+    for line in list(faults(answer["faults"], volume.spec)) or ["no fault"]:
         click.echo(f"{volume.name}: {line}")
 
 

@@ -1,4 +1,4 @@
-"""What a person should know of a volume beside its figures: sentences for the terminal."""
+"""Notes for people about a volume: sentences for the terminal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli.output import print_json
-
 from ..base.quantity import duration_words
+from .terminal import print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -35,7 +35,7 @@ def read_experiment(
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(
             f"{path} cannot be read: {why}",
-            remedy="name an experiment file (TOML); `pgdyno examples` lists those that came with pgdyno",
+            remedy="name an experiment file (TOML); `pgdyno show examples` lists those that came with pgdyno",
         ) from None
     try:
         document = tomllib.loads(text)

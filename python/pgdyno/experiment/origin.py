@@ -49,7 +49,7 @@ class Origin:
     lines: Mapping[Path, int] = field(default_factory=dict)
     flags: Mapping[Path, str] = field(default_factory=dict)
     """Values that came from the command line, and the flag (``--scale``)."""
-    remedy: str = "`pgdyno schema experiment` has the keys and what they take"
+    remedy: str = "`pgdyno show schema experiment` has the keys and what they take"
 
     def place(self, path: Sequence[str | int]) -> str:
         """Where the value of ``path`` stands, and its name: ``wal.toml:12: workload.scale``, or ``--scale``."""

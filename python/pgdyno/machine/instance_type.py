@@ -47,7 +47,7 @@ class InstanceType:
         if self.attachments is not None and number > self.attachments:
             raise InputError(
                 f"{self.name} attaches at most {self.attachments} volumes, and this makes {number}",
-                remedy="take fewer and larger volumes, or an instance type that attaches more (`pgdyno instance types`)",
+                remedy="take fewer and larger volumes, or an instance type that attaches more (`pgdyno catalog instances`)",
             )
 
 
@@ -92,6 +92,6 @@ def require_limits(name: str) -> InstanceType:
     if not type_.ebs:
         raise InputError(
             f"{type_.name} has no bandwidth of its own to its volumes, so there is no limit to hold them to",
-            remedy="name a type that has (`pgdyno instance types`), or none: then volumes have their own limits only",
+            remedy="name a type that has (`pgdyno catalog instances`), or none: then volumes have their own limits only",
         )
     return type_

@@ -53,7 +53,7 @@ _OTHER_SYSTEMS = {
 _PIECE_BYTES = 1 << 20
 _REMEDY = (
     "name a dump of pg_dump (custom, directory, tar, or SQL, also .gz and .zst), a base backup, a stopped data directory, a"
-    " connection string such as service=shop, or a name of `pgdyno database list`"
+    " connection string such as service=shop, or a name of `pgdyno data list`"
 )
 
 
@@ -296,7 +296,7 @@ class DatabaseTable(KeyTable):
     """Your own database instead of pgbench's tables: restored once, cloned for each run."""
 
     from_: Annotated[str, Field(min_length=1)] = Field(alias="from")
-    """A dump of pg_dump (custom, directory, tar, or SQL, also `.gz` and `.zst`), a base backup, a stopped data directory, a connection string such as `service=shop`, or a name of `pgdyno database list`. Paths are relative to the experiment file."""
+    """A dump of pg_dump (custom, directory, tar, or SQL, also `.gz` and `.zst`), a base backup, a stopped data directory, a connection string such as `service=shop`, or a name of `pgdyno data list`. Paths are relative to the experiment file."""
     globals: str | None = None
     """Output of `pg_dumpall --globals-only`: the roles, with their settings. Passwords in it are not used. Default: roles that the dump names are created without rights."""
     name: str | None = None
@@ -361,7 +361,7 @@ class DatabaseTable(KeyTable):
         if not source.measured:
             raise InputError(
                 "the size of a database is known only when its dump is restored",
-                remedy="keep it first (`pgdyno database add`) and name it, or choose instance.memory instead",
+                remedy="keep it first (`pgdyno data add`) and name it, or choose instance.memory instead",
             )
         return round(source.size_bytes / data_to_memory)
 
@@ -403,9 +403,9 @@ def table_of(keys: dict[str, Any]) -> DatabaseTable:
     except ValidationError as error:
         first = error.errors()[0]
         key, message = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{key}: {message}", remedy="see `pgdyno database add --help`") from None
+        raise InputError(f"{key}: {message}", remedy="see `pgdyno data add --help`") from None
     if (refusal := next(table.refusals(), None)) is not None:
-        raise InputError(f"{refusal.key}: {refusal.message}", remedy="see `pgdyno database add --help`")
+        raise InputError(f"{refusal.key}: {refusal.message}", remedy="see `pgdyno data add --help`")
     return table
 
 

@@ -1,4 +1,4 @@
-"""Data sets that ``pgdyno generate`` makes as files, imdb and tpch: their tables, sizes and definitions."""
+"""Data sets that ``pgdyno data generate`` makes as files, imdb and tpch: their tables, sizes and definitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GeneratedSet:
     """Facts of a data set that a load needs."""
 
     name: str
-    """As ``pgdyno generate`` calls it."""
+    """As ``pgdyno data generate`` calls it."""
     files: Mapping[str, str]
     """Table -> the file that is loaded into it, without its suffix."""
     bytes_at_1: Mapping[str, float]

@@ -64,7 +64,7 @@ def require_keepable(tables: OwnDatabase, wanted: KeepOptions) -> None:
     if find_kept(wanted.name) is not None:
         raise InputError(
             f"a database called {wanted.name} is kept already",
-            remedy=f"choose another name, or remove it: pgdyno database remove {wanted.name} --yes",
+            remedy=f"choose another name, or remove it: pgdyno data remove {wanted.name} --yes",
         )
     preflight.require_fuse()
     preflight.require_mounts()

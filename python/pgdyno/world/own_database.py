@@ -67,7 +67,7 @@ def found_kept(
         if named is not None and why is not None:
             raise InputError(
                 f"the kept database {database.name} {why}",
-                remedy=f"keep another one for this: pgdyno database add {database.source} --name NAME, with the same options",
+                remedy=f"keep another one for this: pgdyno data add {database.source} --name NAME, with the same options",
             )
     return None
 

@@ -56,7 +56,7 @@ class BulkTable(BaseModel):
     files: tuple[str, ...] = ()
     """Files or patterns, relative to the experiment file, each with its table behind an `@`: `visits-*.csv.gz@visits`. A single file without it goes into a table with the file's name."""
     generate: Literal["imdb", "tpch"] | None = None
-    """Instead of `files`: those of `pgdyno generate imdb` (seven) or `pgdyno generate tpch` (eight), generated once for all runs."""
+    """Instead of `files`: those of `pgdyno data generate imdb` (seven) or `pgdyno data generate tpch` (eight), generated once for all runs."""
     scale: Annotated[float, Field(gt=0, le=1000)] = 0.01
     """Size of generated files: 1 is 204 million rows, 9.5 GB, of `imdb` (up to 10), and 8.7 million rows, 1.1 GB, of `tpch` (0.001 to 1000)."""
     gzip: bool = False

@@ -70,5 +70,5 @@ fn unknown_type(name: &str, nearest: Option<Request>, catalog: &'static [VolumeF
         Some(request) => remedy::text([request]),
         None => remedy::text(COMMON.iter().filter_map(|name| find(name, catalog)).map(Request::new)),
     };
-    SpecError { message: format!("{what}; `pgdyno volume types` lists all {}", catalog.len()), remedy }
+    SpecError { message: format!("{what}; `pgdyno catalog volumes` lists all {}", catalog.len()), remedy }
 }

@@ -1,6 +1,6 @@
-"""What pgdyno keeps outside of its package, and its removal before the package is uninstalled.
+"""Removal of everything that pgdyno keeps outside of its package (``pgdyno doctor --uninstall``).
 
-It removes what it knows by name, and directories that are empty then. What else is in them is named and stays.
+Removes the files that it knows by name, and directories that are then empty. Anything else in them stays and is named.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _refuse_while_in_use(state: Path) -> None:
 
 
 def _refuse_while_servers_run() -> None:
-    """What a dead run left was ended by now."""
+    """Refuse while a server runs from a copy of PostgreSQL; those of dead runs have been ended by now."""
     copies = publish.copies(publish.default_root())
     servers = matching(lambda pid: _runs_from(read_link(f"/proc/{pid}/exe"), copies))
     if servers:
