@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pgdyno.workload.outcome import Outcome
     from pgdyno.workload.server import Server
 
+    from ..kinds.tpch.kind import Tpch
     from ..server.remote import RemoteServer
     from ..workload.clients import Clients
     from .terminal import Bar
