@@ -91,7 +91,7 @@ def test_a_saturated_volume_is_named_with_its_figures(tmp_path: Path) -> None:
     gp3, io2bx = (bind_arm(arm) for arm in comparison.arms)
     assert (gp3.verdict.limit, gp3.verdict.role, gp3.verdict.confidence) == ("volume_iops", "data", "high")
     assert any(text.endswith("IOPS of 3,000 bought") for text in gp3.evidence)
-    assert any(text.startswith("of 32.0 sessions, on average 2") for text in gp3.evidence)
+    assert any(text.startswith("on average 2") and "of 32.0 sessions waited for" in text for text in gp3.evidence)
     assert gp3.remedy is not None
     assert gp3.remedy.usd_per_month is None, "a record without offers has no price to name"
     assert [replicate for replicate, _ in gp3.runs] == [1, 2, 3]
@@ -146,7 +146,7 @@ def test_sessions_that_wait_for_each_other_are_locks(tmp_path: Path) -> None:
     )
     locked = comparison.bindings[0]
     assert (locked.verdict.limit, locked.verdict.confidence) == ("locks", "high")
-    assert "most of them for Lock: transactionid" in locked.evidence
+    assert "most of them waited for Lock: transactionid" in locked.evidence
     assert locked.remedy is not None
     assert locked.remedy.spec is None
 
