@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pgdyno.experiment import Cell
     from pgdyno.flow.listener import ProgressStep
-    from pgdyno.world import Measured, Ready, Run
+    from pgdyno.world import PlannedRun, PreparedWorld, RunOutcome
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -203,11 +203,11 @@ class Toy(Fake):
     closed = False
 
     @contextlib.contextmanager
-    def prepared(self, *arguments: Any) -> Iterator[Ready]:
+    def prepared(self, *arguments: Any) -> Iterator[PreparedWorld]:
         try:
             with super().prepared(*arguments) as ready:
 
-                def slower(run: Run) -> Measured:
+                def slower(run: PlannedRun) -> RunOutcome:
                     measured = ready(run)
                     return replace(measured, reasons=("toys break",))
 

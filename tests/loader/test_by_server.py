@@ -17,7 +17,7 @@ import pytest
 import pgdyno
 from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError, PgdynoError
 from pgdyno.cli.main import run
-from pgdyno.loader import Asked, by_server, preflight
+from pgdyno.loader import LoadOptions, by_server, preflight
 from pgdyno.machine.waiting import wait_until
 
 from .stand_in import GATE, REGION, schemas
@@ -202,7 +202,7 @@ def test_the_region_comes_from_where_aws_has_it(
     with pytest.raises(PgdynoError, match="another region"):
         load([put(bucket, "u.csv", rows(9, 3))], database, s3_region=None)
     with pytest.raises(InputError, match="which pgdyno does not see"):
-        preflight(Asked(("s3://b/t.csv",), database.dsn, via="aws_s3"))
+        preflight(LoadOptions(("s3://b/t.csv",), database.dsn, via="aws_s3"))
 
 
 def test_no_object_comes_into_a_table_that_takes_the_name_of_the_target(database: Database, bucket: Path) -> None:

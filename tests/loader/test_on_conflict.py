@@ -8,7 +8,7 @@ import pytest
 
 import pgdyno
 from pgdyno.base.errors import InputError, PgdynoError
-from pgdyno.loader import Asked
+from pgdyno.loader import LoadOptions
 
 from .database import Database
 
@@ -73,4 +73,4 @@ def test_what_cannot_conflict_is_refused(database: Database, tmp_path: Path) -> 
     assert database.one("SELECT to_regclass('made')") is None
     for options in ({"upsert": ("id",)}, {"ledger": False}, {"via": "aws_s3"}):
         with pytest.raises(InputError):
-            Asked((str(file),), database.dsn, on_conflict="skip", **options)  # type: ignore[arg-type]  # one after the other
+            LoadOptions((str(file),), database.dsn, on_conflict="skip", **options)  # type: ignore[arg-type]  # one after the other

@@ -11,7 +11,7 @@ import pytest
 
 from pgdyno.base.errors import EXIT_HOST, EXIT_OK, EXIT_USAGE
 from pgdyno.cli.main import run
-from pgdyno.loader import Asked, preflight
+from pgdyno.loader import LoadOptions, preflight
 
 from .database import Database
 
@@ -30,8 +30,8 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
-def asked(database: Database, file: Path, **options: object) -> Asked:
-    return Asked((str(file),), database.dsn, **options)  # type: ignore[arg-type]  # whatever a test asks
+def asked(database: Database, file: Path, **options: object) -> LoadOptions:
+    return LoadOptions((str(file),), database.dsn, **options)  # type: ignore[arg-type]  # whatever a test asks
 
 
 def objects(database: Database) -> list[tuple[str, str]]:
