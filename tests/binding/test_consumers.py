@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pgdyno.results import Run
+    from pgdyno.results import StoredRun
 
 from ..analysis.synthetic import GP3, Plan, make_experiment
 
@@ -24,13 +24,13 @@ SECONDS = 20
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> StoredRun:
     """A run of 20 s whose tables of counters are replaced."""
     made = make_experiment(tmp_path, Plan(arms=(GP3,), replicates=1, measure_s=SECONDS))
     return open_run(next(made.glob("runs/*")))
 
 
-def put(run: Run, name: str, *rows: dict[str, Any]) -> None:
+def put(run: StoredRun, name: str, *rows: dict[str, Any]) -> None:
     """Counters that grow evenly from 0 to those of ``rows`` over the measured phase."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -47,7 +47,7 @@ def put(run: Run, name: str, *rows: dict[str, Any]) -> None:
     pq.write_table(table, run.path / f"{name}.parquet")
 
 
-def configure(run: Run, **settings: str) -> None:
+def configure(run: StoredRun, **settings: str) -> None:
     """Settings of the server beside those that it has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -67,7 +67,7 @@ def io(process: str, context: str = "normal", kind: str = "relation", **counters
     }
 
 
-def filled(run: Run, reads: int = 6000, writes: int = 4000) -> None:
+def filled(run: StoredRun, reads: int = 6000, writes: int = 4000) -> None:
     """A device that did so many pages; a checkpoint wrote 1,000; WAL took 1,000 writes, 600 of them synced, and half of its bytes were whole pages."""
     zero = {"read_time_ms": 0, "write_time_ms": 0, "in_flight": 0, "io_time_ms": 0, "weighted_time_ms": 0}
     device = {"reads": reads, "writes": writes, "read_bytes": reads * PAGE, "write_bytes": writes * PAGE}
@@ -86,7 +86,7 @@ def filled(run: Run, reads: int = 6000, writes: int = 4000) -> None:
     )
 
 
-def test_requests_are_shared_out_and_the_rest_is_not_explained(run: Run) -> None:
+def test_requests_are_shared_out_and_the_rest_is_not_explained(run: StoredRun) -> None:
     filled(run)
     consumers: dict[str, Consumer] = {consumer.what: consumer for consumer in consumers_of(run)}
     whole = 10_000
@@ -102,14 +102,14 @@ def test_requests_are_shared_out_and_the_rest_is_not_explained(run: Run) -> None
     assert next(iter(consumers)) == "reads"
 
 
-def test_what_the_page_cache_answered_is_no_request_of_the_volume(run: Run) -> None:
+def test_what_the_page_cache_answered_is_no_request_of_the_volume(run: StoredRun) -> None:
     filled(run, reads=480)
     consumers = {consumer.what: consumer for consumer in consumers_of(run)}
     assert consumers["reads"].iops * SECONDS == pytest.approx(480 * 3000 / 4800, rel=0.01)
     assert sum(consumer.share for consumer in consumers.values()) == pytest.approx(1)
 
 
-def test_wal_is_the_wal_volumes_where_there_is_one(run: Run) -> None:
+def test_wal_is_the_wal_volumes_where_there_is_one(run: StoredRun) -> None:
     filled(run)
     zero = {"read_time_ms": 0, "write_time_ms": 0, "in_flight": 0, "io_time_ms": 0, "weighted_time_ms": 0}
     data = {"reads": 6000, "writes": 4000, "read_bytes": 6000 * PAGE, "write_bytes": 4000 * PAGE}
@@ -119,7 +119,7 @@ def test_wal_is_the_wal_volumes_where_there_is_one(run: Run) -> None:
     assert not {"commits", "whole_pages"} & {consumer.what for consumer in consumers_of(run, "data")}
 
 
-def waited(run: Run, *rows: tuple[str, str, str | None, int]) -> None:
+def waited(run: StoredRun, *rows: tuple[str, str, str | None, int]) -> None:
     """Looks at the sessions: of each row's (event, kind of process, command) so many waited, over the whole phase."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -136,12 +136,12 @@ def waited(run: Run, *rows: tuple[str, str, str | None, int]) -> None:
     pq.write_table(pa.Table.from_pylist(made), run.path / "probe/wait_events.parquet")
 
 
-def shares(run: Run) -> dict[str, float]:
+def shares(run: StoredRun) -> dict[str, float]:
     """By use, those of more than a hundredth."""
     return {consumer.what: round(consumer.share, 2) for consumer in consumers_of(run) if consumer.share > 0.01}
 
 
-def only_reads(run: Run, reads: int, pages: int = 1, **counted: int) -> None:
+def only_reads(run: StoredRun, reads: int, pages: int = 1, **counted: int) -> None:
     """A device that only read, in requests of so many pages, and what pg_stat_database counted of it. A server before 16."""
     zero = {"read_time_ms": 0, "write_time_ms": 0, "in_flight": 0, "io_time_ms": 0, "weighted_time_ms": 0}
     device = {"reads": reads, "writes": 0, "read_bytes": reads * pages * PAGE, "write_bytes": 0}
@@ -152,7 +152,7 @@ def only_reads(run: Run, reads: int, pages: int = 1, **counted: int) -> None:
     (run.path / "probe/io.parquet").unlink(missing_ok=True)
 
 
-def test_before_16_reads_are_shared_out_by_who_waits_for_them(run: Run) -> None:
+def test_before_16_reads_are_shared_out_by_who_waits_for_them(run: StoredRun) -> None:
     only_reads(run, 8000, blks_read=9000, tup_returned=9000, tup_fetched=9000)
     waited(run, ("DataFileRead", "client backend", None, 60), ("DataFileRead", "autovacuum worker", None, 20),
            ("DataFileRead", "client backend", "VACUUM", 20), ("BufFileRead", "client backend", None, 50),
@@ -160,7 +160,7 @@ def test_before_16_reads_are_shared_out_by_who_waits_for_them(run: Run) -> None:
     assert shares(run) == {"reads": 0.3, "temporary_files": 0.25, "backup_and_replication": 0.25, "vacuum": 0.2}
 
 
-def test_a_statement_that_still_runs_reads_a_table_where_the_device_reads_in_long_stretches(run: Run) -> None:
+def test_a_statement_that_still_runs_reads_a_table_where_the_device_reads_in_long_stretches(run: StoredRun) -> None:
     only_reads(run, 2000, pages=16)
     waited(run, ("DataFileRead", "client backend", "LONG TRANSACTION", 40))
     assert shares(run) == {"scans": 1.0}
@@ -168,38 +168,38 @@ def test_a_statement_that_still_runs_reads_a_table_where_the_device_reads_in_lon
     assert shares(run) == {"reads": 1.0}
 
 
-def test_a_dump_reads_whole_tables(run: Run) -> None:
+def test_a_dump_reads_whole_tables(run: StoredRun) -> None:
     only_reads(run, 2000)
     waited(run, ("DataFileRead", "client backend", "COPY TO", 40))
     assert shares(run) == {"scans": 1.0}
 
 
-def test_before_16_rows_that_no_index_found_tell_reads_of_whole_tables(run: Run) -> None:
+def test_before_16_rows_that_no_index_found_tell_reads_of_whole_tables(run: StoredRun) -> None:
     only_reads(run, 1000, pages=16, blks_read=16_000, tup_returned=900_000, tup_fetched=90_000)
     waited(run, ("DataFileRead", "client backend", None, 40))
     assert shares(run) == {"scans": 0.9, "reads": 0.1}
 
 
-def test_reads_that_no_statement_counted_are_not_postgresqls(run: Run) -> None:
+def test_reads_that_no_statement_counted_are_not_postgresqls(run: StoredRun) -> None:
     only_reads(run, 8000, blks_read=2000, tup_returned=2000, tup_fetched=2000)
     waited(run, ("DataFileRead", "client backend", None, 40))
     assert shares(run) == {"not_explained": 0.75, "reads": 0.25}
 
 
-def test_a_command_has_at_most_three_requests_in_flight_for_one_that_it_waits_for(run: Run) -> None:
+def test_a_command_has_at_most_three_requests_in_flight_for_one_that_it_waits_for(run: StoredRun) -> None:
     only_reads(run, 8000, blks_read=1000, tup_returned=1000, tup_fetched=1000)
     waited(run, ("DataFileRead", "client backend", None, 90), ("DataFileRead", "autovacuum worker", "ANALYZE", 10))
     assert shares(run) == {"not_explained": 0.57, "vacuum": 0.3, "reads": 0.12}
 
 
-def test_a_growing_pool_of_workers_has_as_many_in_flight_as_it_may_grow_to(run: Run) -> None:
+def test_a_growing_pool_of_workers_has_as_many_in_flight_as_it_may_grow_to(run: StoredRun) -> None:
     only_reads(run, 8000, blks_read=1000, tup_returned=1000, tup_fetched=1000)
     waited(run, ("DataFileRead", "client backend", None, 90), ("DataFileRead", "autovacuum worker", "ANALYZE", 10))
     configure(run, io_max_workers="8")
     assert shares(run) == {"vacuum": 0.8, "reads": 0.12, "not_explained": 0.07}
 
 
-def test_large_reads_of_another_program_are_not_those_of_statements_that_read_pages(run: Run) -> None:
+def test_large_reads_of_another_program_are_not_those_of_statements_that_read_pages(run: StoredRun) -> None:
     only_reads(run, 2000, pages=32, blks_read=2000, tup_returned=2000, tup_fetched=2000)
     waited(run, ("DataFileRead", "client backend", None, 40))
     assert shares(run)["not_explained"] == pytest.approx(1 - 4 / 32, abs=0.01), (
@@ -207,13 +207,13 @@ def test_large_reads_of_another_program_are_not_those_of_statements_that_read_pa
     )
 
 
-def test_temporary_files_that_no_counter_has_yet_are_those_of_who_writes_them(run: Run) -> None:
+def test_temporary_files_that_no_counter_has_yet_are_those_of_who_writes_them(run: StoredRun) -> None:
     filled(run, reads=0)
     waited(run, ("BuffileWrite", "client backend", "LONG TRANSACTION", 40))
     assert shares(run)["temporary_files"] == pytest.approx((400 + 4000 - 2600 - 400) / 4000, abs=0.02)
 
 
-def test_before_16_what_sessions_wrote_is_shared_out_by_who_was_seen_to_write(run: Run) -> None:
+def test_before_16_what_sessions_wrote_is_shared_out_by_who_was_seen_to_write(run: StoredRun) -> None:
     filled(run, reads=0, writes=7400)
     (run.path / "probe/io.parquet").unlink()
     put(run, "probe/checkpointer", {"buffers_written": 1000, "buffers_clean": 0, "buffers_backend": 5000})
@@ -225,7 +225,7 @@ def test_before_16_what_sessions_wrote_is_shared_out_by_who_was_seen_to_write(ru
     assert values["evicted_pages"] == pytest.approx(2500 * 3 / 4 / 7400, abs=0.01)
 
 
-def test_a_wal_volume_and_one_for_temporary_files_have_theirs(run: Run) -> None:
+def test_a_wal_volume_and_one_for_temporary_files_have_theirs(run: StoredRun) -> None:
     filled(run)
     configure(run, temp_tablespaces="fast")
     zero = {"read_time_ms": 0, "write_time_ms": 0, "in_flight": 0, "io_time_ms": 0, "weighted_time_ms": 0}
@@ -240,7 +240,7 @@ def test_a_wal_volume_and_one_for_temporary_files_have_theirs(run: Run) -> None:
     assert consumers_of(run, "tablespace.cold") == (), "no counter says which tablespace was read"
 
 
-def test_a_device_that_was_not_seen_has_no_consumers(run: Run) -> None:
+def test_a_device_that_was_not_seen_has_no_consumers(run: StoredRun) -> None:
     (run.path / "probe/disk.parquet").unlink()
     assert consumers_of(run) == ()
 

@@ -14,7 +14,7 @@ from ..support.commands import pgdyno
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.results import Run
+    from pgdyno.results import StoredRun
     from pgdyno.server.cluster import Cluster
 
 FILE = """
@@ -41,7 +41,7 @@ class Ran:
     """What is left of it."""
 
     directory: Path
-    runs: list[Run]
+    runs: list[StoredRun]
     document: dict[str, Any]
     """What the command printed."""
 

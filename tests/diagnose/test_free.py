@@ -17,13 +17,13 @@ from ..binding.test_consumers import put
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.results import Run
+    from pgdyno.results import StoredRun
 
 GIB = 1 << 30
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> StoredRun:
     """A run of 20 s with 60 MiB of WAL a second and a forced checkpoint."""
     import pyarrow.parquet as pq
 
@@ -42,7 +42,7 @@ def consumers(**shares: float) -> list[Consumer]:
     return [Consumer(what, shares[what], 100.0, 1.0) for what in WHATS if what in shares]
 
 
-def test_max_wal_size_follows_from_the_wal_of_a_checkpoint_timeout(run: Run) -> None:
+def test_max_wal_size_follows_from_the_wal_of_a_checkpoint_timeout(run: StoredRun) -> None:
     frees = free_of(run, consumers(checkpoints=0.3, whole_pages=0.2))
     needed_gib = 60 / 1024 * 300 * WAL_MARGIN
     (setting,) = frees[0].settings
@@ -52,16 +52,16 @@ def test_max_wal_size_follows_from_the_wal_of_a_checkpoint_timeout(run: Run) -> 
     assert [free.settings[0].name for free in frees[1:]] == ["wal_compression"]
 
 
-def test_checkpoints_that_nothing_forced_are_left_alone(run: Run) -> None:
+def test_checkpoints_that_nothing_forced_are_left_alone(run: StoredRun) -> None:
     put(run, "probe/checkpointer", {"num_requested": 0, "num_timed": 20, "buffers_written": 100})
     assert free_of(run, consumers(checkpoints=0.5)) == ()
 
 
-def test_a_small_consumer_is_no_remedy(run: Run) -> None:
+def test_a_small_consumer_is_no_remedy(run: StoredRun) -> None:
     assert free_of(run, consumers(checkpoints=0.05, reads=0.1, vacuum=0.1, temporary_files=0.1)) == ()
 
 
-def test_work_mem_is_named_with_its_value(run: Run) -> None:
+def test_work_mem_is_named_with_its_value(run: StoredRun) -> None:
     (free,) = free_of(run, consumers(temporary_files=0.5))
     assert "which is 4MB" in free.action
     assert free.kind == "other"

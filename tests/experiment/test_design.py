@@ -213,7 +213,7 @@ def test_an_experiment_whose_time_ends_before_its_first_run_stays_only_if_it_was
     path = directory(tmp_path, asked)
     (path / "runs" / "00-scale-1-r1.partial" / "logs").mkdir(parents=True)
     world = Fake.open(asked, to_run=False, yes_create=False)
-    planned = flow.Plan(world, (), directory=path if is_resumed else None)
+    planned = flow.ExperimentPlan(world, (), directory=path if is_resumed else None)
     allowed = Allowance(in_all_s=600.0)
     with pytest.raises(PgdynoError) as caught:
         flow._make(planned, path, open_experiment(path).record, allowed, flow.Listener())

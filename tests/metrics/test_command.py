@@ -18,7 +18,7 @@ from tests.analysis.synthetic import make_experiment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.results import Run
+    from pgdyno.results import StoredRun
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def gp3(experiment: Path) -> Run:
+def gp3(experiment: Path) -> StoredRun:
     """Its first run on gp3."""
     return next(run for run in open_experiment(experiment).runs if run.record.arm_index == 0)
 
@@ -49,7 +49,7 @@ def values(document: dict[str, Any], label: str) -> list[float]:
     return [float(value) for value in result]
 
 
-def test_a_run_has_the_operations_that_it_counted(gp3: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_has_the_operations_that_it_counted(gp3: StoredRun, capsys: pytest.CaptureFixture[str]) -> None:
     counters = volume_counters(gp3)
     document = answer(capsys, "cloudwatch", str(gp3.path))
     for label, counter in (("VolumeReadOps", "read_ops"), ("VolumeWriteBytes", "write_bytes")):
@@ -57,7 +57,7 @@ def test_a_run_has_the_operations_that_it_counted(gp3: Run, capsys: pytest.Captu
         assert sum(values(document, label)) == pytest.approx(grown)
 
 
-def test_the_measure_phase_is_one_whole_minute(gp3: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_measure_phase_is_one_whole_minute(gp3: StoredRun, capsys: pytest.CaptureFixture[str]) -> None:
     measure = gp3.record.measure
     document = answer(capsys, "cloudwatch", str(gp3.path), "--measured", "--volume", "data")
     grown = volume_counters(gp3).delta("read_ops", measure.begin_ns, measure.end_ns)
@@ -67,7 +67,7 @@ def test_the_measure_phase_is_one_whole_minute(gp3: Run, capsys: pytest.CaptureF
 
 
 def test_the_table_has_a_line_for_each_minute_and_the_rules_of_thumb(
-    gp3: Run, capsys: pytest.CaptureFixture[str]
+    gp3: StoredRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["metrics", "cloudwatch", str(gp3.path), "--measured"]) == EXIT_OK
     lines = capsys.readouterr().out.splitlines()
@@ -77,7 +77,7 @@ def test_the_table_has_a_line_for_each_minute_and_the_rules_of_thumb(
     assert any(line.endswith("IOPS bind first") for line in lines)
 
 
-def test_chosen_metrics_are_listed_with_their_units(gp3: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chosen_metrics_are_listed_with_their_units(gp3: StoredRun, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--metric", "VolumeQueueLength", "--stat", "Maximum", "--period", "300"]
     assert run(["metrics", "cloudwatch", str(gp3.path), *words]) == EXIT_OK
     header, *rows = capsys.readouterr().out.splitlines()
@@ -95,13 +95,15 @@ def test_chosen_metrics_are_listed_with_their_units(gp3: Run, capsys: pytest.Cap
     ],
 )
 def test_what_a_run_does_not_have_is_refused(
-    gp3: Run, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    gp3: StoredRun, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["metrics", "cloudwatch", str(gp3.path), *words]) == EXIT_USAGE
     assert said in capsys.readouterr().err
 
 
-def test_what_it_prints_is_what_sizing_reads(gp3: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_it_prints_is_what_sizing_reads(
+    gp3: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`pgdyno size --cloudwatch` takes the document for CloudWatch's own."""
     assert run(["metrics", "cloudwatch", str(gp3.path), "--json"]) == EXIT_OK
     text = capsys.readouterr().out

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pgdyno.results import Run
+    from pgdyno.results import StoredRun
 
     from .conftest import MakeExperiment
 
 
-def judge(_run: Run) -> tuple[str, ...]:
+def judge(_run: StoredRun) -> tuple[str, ...]:
     """Every run is valid."""
     return ()
 
@@ -54,7 +54,7 @@ def test_runs_have_every_column_and_a_rate(results: Path) -> None:
 def test_a_run_is_judged_only_where_the_query_uses_its_verdict(results: Path) -> None:
     texts: list[str] = []
 
-    def judge(run: Run) -> tuple[str, ...]:
+    def judge(run: StoredRun) -> tuple[str, ...]:
         texts.append(run.record.run_id)
         return ("host: busy", "driver: late") if run.record.block == 2 else ()
 
@@ -274,7 +274,7 @@ def test_a_damaged_table_of_one_run_is_left_out_and_named(results: Path, how: Ca
 
 
 def test_a_run_that_cannot_be_judged_is_invalid_for_that_reason(results: Path) -> None:
-    def judge(run: Run) -> tuple[str, ...]:
+    def judge(run: StoredRun) -> tuple[str, ...]:
         if run.record.position == 0:
             raise InputError("a table cannot be read", remedy="")
         return ()

@@ -11,13 +11,13 @@ from pgdyno.report.terminal import table
 
 if TYPE_CHECKING:
     from pgdyno.analysis.series import Event
-    from pgdyno.results import Run
+    from pgdyno.results import StoredRun
 
 SETTLED_S = 0.5
 """What was granted before a pause ends as it was said: within milliseconds, and later where this machine is busy."""
 
 
-def assert_paused(run: Run, pause: Event, seconds: float) -> None:
+def assert_paused(run: StoredRun, pause: Event, seconds: float) -> None:
     """While the volume was paused no transaction and no request ended and the queue was not empty; afterwards transactions go on, and those
     that waited have waited for all of it. The report says what happened.
     """
