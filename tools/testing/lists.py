@@ -32,7 +32,7 @@ _SHORT: dict[str, tuple[str, ...]] = {
     "limits": ("bulk_load", "compare", "fill"),
     "faults": ("crash", "fault", "probe", "replay", "snapshot"),
     "judged": ("aa", "attribution", "binding", "calibration", "captured", "equivalence", "size", "twin"),
-    "kept": ("generate", "metrics", "published", "retention", "store"),
+    "kept": ("generate", "metrics", "published", "results", "retention"),
     "project": ("docs", "install", "lint", "machine", "rude", "site", "test_leaks", "testing", "tpc", "wheel"),
 }
 """Folders that share a process: one of pytest takes a second of CPU before its first test. Those of "limits" would wait for each other."""

@@ -35,7 +35,7 @@ class GeneratedSet:
     memory_bytes: int = 0
     """Memory for making the files, beside the files."""
     loaded_as: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of :class:`pgdyno.loader.Asked` that the files need."""
+    """Fields of :class:`pgdyno.loader.LoadOptions` that the files need."""
 
     def input_bytes(self, tables: Iterable[str], scale: float) -> int:
         """Bytes of the tables' files before any compression, about."""

@@ -234,7 +234,7 @@ class BulkLoadRunner:
         }
 
     def _loader_options(self, files: Files, dsn: str) -> dict[str, Any]:
-        """The fields of :class:`pgdyno.loader.Asked` for one table. What is not said is as in `pgdyno load`."""
+        """The fields of :class:`pgdyno.loader.LoadOptions` for one table. What is not said is as in `pgdyno load`."""
         bulk = self.bulk
         document: dict[str, Any] = {
             "sources": [str(path) for path in files.paths],
