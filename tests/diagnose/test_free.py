@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.advise.diagnose.free import WAL_MARGIN, free_of
+from pgdyno.advise.diagnose.remedies import WAL_MARGIN, free_of
 from pgdyno.analysis.binding.consumers import Consumer
 from pgdyno.analysis.binding.uses import WHATS
 from pgdyno.results import open_run

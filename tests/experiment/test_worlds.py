@@ -12,10 +12,10 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.base.errors import HostError, Interrupted, PgdynoError
-from pgdyno.experiment import world_kinds
+from pgdyno.experiment import tables
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run
-from pgdyno.flow.listener import Listener
+from pgdyno.flow.cell import Listener
 from pgdyno.flow.resume import finished, recorded
 from pgdyno.flow.run import execute, plan
 from pgdyno.flow.schedule import allowance
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pgdyno.experiment import Cell
-    from pgdyno.flow.listener import ProgressStep
-    from pgdyno.world import Measured, Ready, Run
+    from pgdyno.flow.cell import ProgressStep
+    from pgdyno.world import PlannedRun, PreparedWorld, RunOutcome
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -203,11 +203,11 @@ class Toy(Fake):
     closed = False
 
     @contextlib.contextmanager
-    def prepared(self, *arguments: Any) -> Iterator[Ready]:
+    def prepared(self, *arguments: Any) -> Iterator[PreparedWorld]:
         try:
             with super().prepared(*arguments) as ready:
 
-                def slower(run: Run) -> Measured:
+                def slower(run: PlannedRun) -> RunOutcome:
                     measured = ready(run)
                     return replace(measured, reasons=("toys break",))
 
@@ -220,7 +220,7 @@ def test_a_world_is_added_by_one_class_and_its_registration(
     trial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(registry.WORLDS, "toy", f"{__name__}:Toy")
-    monkeypatch.setitem(world_kinds.WORLD_KINDS, "toy", world_kinds.EMULATED)
+    monkeypatch.setitem(tables.WORLD_KINDS, "toy", tables.EMULATED)
     assert __name__ in sys.modules
     trial.write_text(FAKE.replace('"fake"', '"toy"'))
     directory = execute(plan(read_experiment(trial)), root=tmp_path, command=())

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pgdyno
-from pgdyno.analysis.cpu_list import cpus_of
 from pgdyno.base.errors import InputError
+from pgdyno.base.text import cpus_of
 from pgdyno.loader import index_cost, server
 from pgdyno.loader.asked import CHUNK_BYTES, LoadOptions
 from pgdyno.loader.format import CSV, Format

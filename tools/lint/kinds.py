@@ -11,7 +11,7 @@ from pathlib import Path
 from tools.lint import Finding, project_files, relative
 
 WORLDS = {"emulated", "real", "simulated", "fake"}
-HOME_OF_WORLDS = ("python/pgdyno/world/", "python/pgdyno/experiment/world_kinds.py", "python/pgdyno/results/record.py")
+HOME_OF_WORLDS = ("python/pgdyno/world/", "python/pgdyno/experiment/tables.py", "python/pgdyno/results/record.py")
 WORKLOADS = {"pgbench", "script", "sysbench", "tpcc", "tpch", "replay", "sample", "idle", "load"}
 HOME_OF_WORKLOADS = ("python/pgdyno/workload/kind/",)
 ASKED_OF_WORLDS = "it for what you need (world/base.py)"

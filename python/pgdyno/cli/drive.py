@@ -396,15 +396,15 @@ class _Server:
 @contextlib.contextmanager
 def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Server]:
     """The named server, or an embedded one that is removed afterwards."""
+    from pgdyno.workload.fill import fill, load
     from pgdyno.workload.tables import PgbenchTables, SchemaTables
-    from pgdyno.world.existing_schema import require_schema_of
+    from pgdyno.world.dataset import require_schema_of
 
     from ..base.endpoint import refuse_secrets
     from ..server import settings
     from ..server.binaries import find_binaries
     from ..server.remote import RemoteServer
     from ..server.throwaway import throwaway
-    from ..workload.fill import fill, load
 
     if not spec.asks_server:
         yield _Server(None)

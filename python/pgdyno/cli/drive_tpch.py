@@ -111,8 +111,6 @@ def _drive(spec: Tpch, options: Mapping[str, Any]) -> Outcome:
 def _server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server]:
     """The named server, or an embedded one that is removed afterwards."""
     from pgdyno.workload.fill import fill
-    from pgdyno.world.existing_schema import require_schema_of
-    from pgdyno.world.load_phase import require_whole
 
     from ..base.endpoint import refuse_secrets
     from ..machine import preflight
@@ -120,6 +118,8 @@ def _server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server
     from ..server.binaries import find_binaries
     from ..server.remote import RemoteServer
     from ..server.throwaway import throwaway
+    from ..world.dataset import require_schema_of
+    from ..world.fill import require_whole
 
     binaries, tables = find_binaries(options["pg_bin"]), spec.data_set()
     if options["dsn"] is not None:

@@ -31,12 +31,12 @@ def execute_and_show(
     from pgdyno.analysis.compare import summarise
     from pgdyno.analysis.power_cuts import cuts_of
     from pgdyno.cli.progress import Display
-    from pgdyno.flow.listener import Listener
     from pgdyno.flow.run import execute
     from pgdyno.flow.schedule import allowance
     from pgdyno.report import document, print_table, write_report
 
     from ..base.errors import EXIT_INVALID, CutFailed, RunInvalid
+    from ..flow.cell import Listener
     from ..results import results_root
 
     with Display(plan, allowance(plan.experiment, plan.directory, budget_s).left_s) as display:

@@ -13,8 +13,9 @@ from pgdyno.cli import shared
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
     from pgdyno.flow.plan import ExperimentPlan
-    from pgdyno.hosts.file import HostsFile
-    from pgdyno.hosts.spread import SpreadOptions
+
+    from ..hosts.connection import HostsFile
+    from ..hosts.examine import SpreadOptions
 
 
 @click.command(name="run")
@@ -87,10 +88,10 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
     """
     from pgdyno.cli.outcome import execute_and_show
     from pgdyno.flow.plan import plan
-    from pgdyno.hosts.file import read
 
     from ..base.goal import parse_goal
     from ..base.quantity import parse_seconds
+    from ..hosts.connection import read
 
     if options["resume"] is not None:
         options["resume"] = _directory(options["resume"], options["results"])

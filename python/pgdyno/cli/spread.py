@@ -9,13 +9,13 @@ from ..base.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pgdyno.hosts.spread import SpreadOptions
+    from ..hosts.examine import SpreadOptions
 
 
 def hosts_of(spread: str | None, keys: Path | None, *, mixed: bool = False) -> SpreadOptions | None:
     """Which hosts they name; None without ``--spread``."""
-    from pgdyno.hosts import address
-    from pgdyno.hosts.spread import SpreadOptions
+    from ..hosts import dask
+    from ..hosts.examine import SpreadOptions
 
     if spread is None:
         if keys is not None or mixed:
@@ -23,4 +23,4 @@ def hosts_of(spread: str | None, keys: Path | None, *, mixed: bool = False) -> S
         return None
     if keys is None:
         raise InputError("--spread needs --keys", remedy="name the directory that `pgdyno hosts keys` wrote")
-    return SpreadOptions(address.of_scheduler(spread, "--spread"), keys, mixed)
+    return SpreadOptions(dask.of_scheduler(spread, "--spread"), keys, mixed)

@@ -9,11 +9,11 @@ from typing import Any
 
 from pgdyno.analysis.difference import Difference, differences, flat, same_order
 from pgdyno.experiment import Experiment
-from pgdyno.experiment.origin import Origin, dotted
 from pgdyno.flow.schedule import Allowance
 from pgdyno.world import World
 
 from ..base.errors import HostError, InputError
+from ..experiment.origin import Origin, dotted
 from ..results import open_experiment
 
 _SHOWN = 5

@@ -20,10 +20,10 @@ from pgdyno.analysis.finding import why_invalid
 from pgdyno.analysis.loads import LOAD_METRICS, LoadFigures, loads_of
 from pgdyno.analysis.paired import Block, NamedFigure, by_block, figures_by_name
 from pgdyno.experiment import Experiment
-from pgdyno.experiment.origin import dotted
 from pgdyno.report.part import DocumentPart
 
 from ...base.errors import InputError
+from ...experiment.origin import dotted
 
 
 class KeptRun(DocumentPart):

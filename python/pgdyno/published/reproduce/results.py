@@ -11,10 +11,10 @@ from typing import Any
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.difference import differences
 from pgdyno.experiment import Experiment
-from pgdyno.experiment.origin import dotted
 from pgdyno.flow.resume import recorded
 
 from ...base.errors import InputError
+from ...experiment.origin import dotted
 from ...results import StoredExperiment as Recorded
 from ...results import list_experiments, open_experiment
 from ...results.names import EXPERIMENT_FILE
