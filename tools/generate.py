@@ -7,7 +7,7 @@ import sys
 
 SCHEMAS = (
     "pgdyno.report.schema",
-    "pgdyno.advise.diagnose.schema",
+    "pgdyno.advise.diagnose.document",
     "pgdyno.experiment.schema",
     "pgdyno.published.reproduce.schema",
 )

@@ -21,7 +21,7 @@ from pgdyno.kinds.replay.selection import ReplaySelection
 from pgdyno.results import open_experiment
 from pgdyno.results.tables import SubjectClock
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.world.reached import ReachedServer
+from pgdyno.world.client_endpoint import ReachedServer
 from tools.captured.logged import dumped
 
 from ..support.commands import pgdyno

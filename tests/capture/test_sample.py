@@ -13,7 +13,7 @@ from pgdyno.experiment import read_experiment
 from pgdyno.kinds.registry import workload_of
 from pgdyno.kinds.sample import SampleKind
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.world.reached import ReachedServer
+from pgdyno.world.client_endpoint import ReachedServer
 
 from .counted import copy_of
 from .experiment import ran

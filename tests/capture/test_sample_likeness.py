@@ -12,7 +12,7 @@ from pgdyno.kinds.replay.capture import counted, grown
 from pgdyno.kinds.replay.run import ReplayRunner
 from pgdyno.kinds.replay.selection import ReplaySelection
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.world.reached import ReachedServer
+from pgdyno.world.client_endpoint import ReachedServer
 
 from .experiment import ran
 from .logged import logging_cluster

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from pgdyno.advise.size.demand import MIB
-from pgdyno.advise.size.document import document
-from pgdyno.advise.size.many import File, Terms
+from pgdyno.advise.size.fleet import File, Terms
 from pgdyno.advise.size.measured import DeviceSamples, IntervalSample
-from pgdyno.advise.size.reading import nvme
+from pgdyno.advise.size.presentation import document
+from pgdyno.advise.size.reading import counters
 from pgdyno.base.errors import InputError
 from tests.corpus import Case, cases
 
@@ -39,7 +39,7 @@ def read(case: Case) -> DeviceSamples:
     """The load of a case, as ``pgdyno size`` and ``pgdyno diagnose`` read it."""
     texts = [(case.path(name).read_text(encoding="utf-8", errors="replace"), name) for name in case.expected["files"]]
     if case.expected["flag"] == "--nvme":
-        return nvme.read([(text, name, 0.0) for text, name in texts])
+        return counters.read([(text, name, 0.0) for text, name in texts])
     ((text, name),) = texts
     first = case.expected.get("first_report")
     keep_first = None if first is None else first == "keep"

@@ -15,8 +15,7 @@ from pgdyno.machine.journal import HostJournal
 from pgdyno.server import layout
 from pgdyno.server.cluster import Cluster
 from pgdyno.workload.database import DatabaseTable, OwnDatabase
-from pgdyno.world.restored import restore
-from pgdyno.world.restoring import RestoredDatabase, Site
+from pgdyno.world.restored import RestoredDatabase, Site, restore
 from tools.captured.production import build
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from pgdyno.server.restore import Restorer
 from pgdyno.server.throwaway import throwaway
 from pgdyno.world.dataset import dataset_keys, loaded
 from pgdyno.world.resolved import emulated_arms
-from pgdyno.world.restored import restore
-from pgdyno.world.restoring import Site
+from pgdyno.world.restored import Site, restore
 from tools.captured.application import ROLES
 from tools.captured.logged import dumped
 from tools.captured.production import DATABASE, build

@@ -21,8 +21,7 @@ from pgdyno.machine import clean
 from pgdyno.machine.waiting import wait_until
 from pgdyno.results.kept_database import KeptDatabase, databases_dir, find_kept, kept_databases
 from pgdyno.world.dataset import dataset_keys, loaded, unlimited
-from pgdyno.world.keep import remove
-from pgdyno.world.own_database import rehearse
+from pgdyno.world.kept import rehearse, remove
 from pgdyno.world.resolved import emulated_arms
 
 from ..support.disk import small_disk

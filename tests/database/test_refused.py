@@ -14,7 +14,7 @@ from pgdyno.experiment import Experiment, read_experiment
 from pgdyno.results.kept_database import find_kept
 from pgdyno.server.binaries import find_binaries
 from pgdyno.workload.database import source_of
-from pgdyno.world.own_database import require_restorable
+from pgdyno.world.kept import require_restorable
 
 from .shop import Shop, compressed, own
 

@@ -194,7 +194,7 @@ def test_the_limit_that_binds_on_a_watched_server_is_named() -> None:
 
 def test_readings_with_times_of_whole_seconds_are_not_refused_at_a_limit() -> None:
     """7.4 s above a limit between two times that `date -Is` writes 7 s apart."""
-    from pgdyno.advise.size.reading import nvme
+    from pgdyno.advise.size.reading import counters as nvme
 
     names = [f"total_{way}_{what}" for what in ("ops", "bytes", "time") for way in ("read", "write")]
     page = dict.fromkeys([*names, *nvme.CHECKS], 0)

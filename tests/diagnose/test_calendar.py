@@ -11,11 +11,10 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.advise.diagnose import calendar_words
-from pgdyno.advise.diagnose.bought import purchase_of
-from pgdyno.advise.diagnose.calendar import Calendar, calendar_of, is_calendar
-from pgdyno.advise.diagnose.calendar_document import CalendarDocument
-from pgdyno.advise.diagnose.open_metrics import FAMILIES
+from pgdyno.advise.diagnose import words
+from pgdyno.advise.diagnose.calendar import FAMILIES, Calendar, calendar_of, is_calendar
+from pgdyno.advise.diagnose.document import CalendarDocument
+from pgdyno.advise.diagnose.remedies import purchase_of
 from pgdyno.advise.metrics.open_metrics import full_name
 from pgdyno.base.errors import InputError
 from pgdyno.cli.main import cli
@@ -74,7 +73,7 @@ def test_watches_of_one_hour_are_judged_together(tmp_path: Path) -> None:
 
 
 def test_the_screen_is_a_row_for_each_day_with_a_letter_for_each_hour(found: Calendar) -> None:
-    text = list(calendar_words.lines(found))
+    text = list(words.calendar_lines(found))
     assert text[3] == "Wed 2026-11-25  " + " " * 63 + "-  I  I"
     assert text[4] == "Thu 2026-11-26  !  -  I"
     assert "I volume IOPS" in "\n".join(text)
@@ -82,13 +81,13 @@ def test_the_screen_is_a_row_for_each_day_with_a_letter_for_each_hour(found: Cal
     assert any(line.startswith("remedy") for line in text)
     for width in (96, 70, 45):
         # A specification is one word.
-        assert all(len(line) <= width or len(line.split()) == 1 for line in calendar_words.lines(found, width))
+        assert all(len(line) <= width or len(line.split()) == 1 for line in words.calendar_lines(found, width))
 
 
 def test_letters_tell_all_limits_apart() -> None:
-    letters = list(calendar_words.LETTERS.values())
+    letters = list(words.LETTERS.values())
     assert len({letter.lower() for letter in letters}) == len(letters)
-    assert calendar_words.MISSED not in letters
+    assert words.MISSED not in letters
 
 
 def test_the_document_is_what_its_schema_says(watches: Path) -> None:
@@ -137,7 +136,7 @@ def test_a_watch_that_cannot_be_read_hides_no_other(watches: Path, tmp_path: Pat
     there = calendar_of(tmp_path, zone=UTC)
     assert len(there.watches) == 2
     assert list(there.unreadable) == [broken]
-    assert any(line.startswith("not read") for line in calendar_words.lines(there))
+    assert any(line.startswith("not read") for line in words.calendar_lines(there))
 
 
 def test_the_newest_verdict_is_served_without_root(watches: Path) -> None:
@@ -154,7 +153,7 @@ def test_the_newest_verdict_is_served_without_root(watches: Path) -> None:
 
 
 def test_a_watch_that_follows_is_seen_at_the_next_request(tmp_path: Path) -> None:
-    from pgdyno.advise.diagnose.open_metrics import lines
+    from pgdyno.advise.diagnose.calendar import lines
 
     make_watch(tmp_path, BEGIN, full=True)
     assert any(line.endswith('limit="volume_iops",role="data"} 1') for line in lines([tmp_path]))

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.advise.diagnose.bought import purchase_of
 from pgdyno.advise.diagnose.diagnosis import diagnose
-from pgdyno.advise.diagnose.source import sources_of
+from pgdyno.advise.diagnose.files import sources_of
+from pgdyno.advise.diagnose.remedies import purchase_of
 from pgdyno.base.errors import InputError
 from pgdyno.cli.main import cli
 from pgdyno.results import open_run

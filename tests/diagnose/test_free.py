@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.advise.diagnose.free import WAL_MARGIN, free_of
+from pgdyno.advise.diagnose.remedies import WAL_MARGIN, free_of
 from pgdyno.analysis.binding.consumers import WHATS, Consumer
 from pgdyno.results import open_run
 from pgdyno.results.tables import from_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.advise.diagnose.inferred import inferred_words, with_inferred
+from pgdyno.advise.diagnose.diagnosis import inferred_words, with_inferred
 from pgdyno.analysis.binding.device import DeviceActivity, ProvisionedVolume
 from pgdyno.analysis.binding.evidence import Checkpoints, Evidence, Second, ThrottledShares
 from pgdyno.analysis.binding.rules import judge

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.advise.diagnose.bought import purchase_of
 from pgdyno.advise.diagnose.calendar import calendar_of
 from pgdyno.advise.diagnose.diagnosis import diagnose
 from pgdyno.advise.diagnose.page import of_diagnosis, write_page
+from pgdyno.advise.diagnose.remedies import purchase_of
 from pgdyno.base.errors import OutputError
 from pgdyno.cli.main import cli
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.advise.diagnose.alongside import TimeGrid
-from pgdyno.advise.diagnose.bought import purchase_of
+from pgdyno.advise.diagnose.activity import RunningStatements, Slow, StatementLoad, top_of
 from pgdyno.advise.diagnose.diagnosis import diagnose_files
-from pgdyno.advise.diagnose.noticed import RunningStatements
+from pgdyno.advise.diagnose.files import TimeGrid, sources_of
 from pgdyno.advise.diagnose.published import RuleFinding, findings_of, iops_needed
-from pgdyno.advise.diagnose.source import sources_of
-from pgdyno.advise.diagnose.statements import Slow, StatementLoad, top_of
+from pgdyno.advise.diagnose.remedies import purchase_of
 from pgdyno.advise.diagnose.words import lines
 from pgdyno.analysis.binding.rules import LIMITS
 from pgdyno.analysis.binding.verdict import BindingVerdict

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.advise.diagnose.bought import Purchase
 from pgdyno.advise.diagnose.diagnosis import Diagnosis, diagnose
-from pgdyno.advise.diagnose.target import target_of
-from pgdyno.advise.diagnose.watch import watch
+from pgdyno.advise.diagnose.remedies import Purchase
+from pgdyno.advise.diagnose.watch import target_of, watch
 from pgdyno.advise.diagnose.words import watched_words
 from pgdyno.base.errors import HostError, InputError, RunInvalid
 from pgdyno.cli.main import cli
@@ -90,7 +89,7 @@ def test_a_version_that_is_too_old_is_refused(used: Cluster, monkeypatch: pytest
 
 
 def test_an_instance_with_less_memory_than_shared_buffers_is_another_one(tmp_path: Path) -> None:
-    from pgdyno.advise.diagnose.bought import purchase_of, require_memory
+    from pgdyno.advise.diagnose.remedies import purchase_of, require_memory
 
     instance = purchase_of([], "t3.micro").instance
     with pytest.raises(InputError, match=r"has 1 GiB of memory, and shared_buffers are 2 GiB"):

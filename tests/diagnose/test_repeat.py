@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.advise.diagnose.calendar import calendar_of, runs_of
-from pgdyno.advise.diagnose.repeat import MISSED_FILE, WatchSchedule, repeated, schedule_of
+from pgdyno.advise.diagnose.calendar import MISSED_FILE, WatchSchedule, calendar_of, repeated, runs_of, schedule_of
 from pgdyno.base.errors import HostError, InputError
 from pgdyno.cli.main import cli
 from pgdyno.machine.waiting import wait_until

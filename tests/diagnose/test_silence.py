@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.advise.diagnose.bought import Purchase
+from pgdyno.advise.diagnose.activity import silence_of
 from pgdyno.advise.diagnose.diagnosis import Diagnosis, diagnose
 from pgdyno.advise.diagnose.document import DiagnoseDocument
 from pgdyno.advise.diagnose.page import of_diagnosis
-from pgdyno.advise.diagnose.silence import silence_of
-from pgdyno.advise.diagnose.target import target_of
-from pgdyno.advise.diagnose.watch import watch
+from pgdyno.advise.diagnose.remedies import Purchase
+from pgdyno.advise.diagnose.watch import target_of, watch
 from pgdyno.base.errors import HostError
 from pgdyno.machine.waiting import wait_until
 from pgdyno.probe import sql

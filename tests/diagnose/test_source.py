@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.advise.diagnose.bought import purchase_of
 from pgdyno.advise.diagnose.diagnosis import begin_s, diagnose, diagnose_files
 from pgdyno.advise.diagnose.document import document
-from pgdyno.advise.diagnose.source import sources_of
+from pgdyno.advise.diagnose.files import sources_of
+from pgdyno.advise.diagnose.remedies import purchase_of
 from pgdyno.advise.diagnose.words import lines
-from pgdyno.advise.size.reading.nvme import CHECKS
+from pgdyno.advise.size.reading.counters import CHECKS
 from pgdyno.base.errors import InputError
 from pgdyno.cli.main import cli
 
@@ -387,6 +387,6 @@ def test_of_devices_that_were_not_named_no_row_is_judged(tmp_path: Path) -> None
 
 
 def test_utc_is_what_is_told() -> None:
-    from pgdyno.advise.diagnose.alongside import utc
+    from pgdyno.advise.diagnose.files import utc
 
     assert utc(datetime(2026, 11, 21, 23, 58, tzinfo=UTC).timestamp()) == "2026-11-21T23:58:00Z"

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.advise.diagnose.bought import Purchase, purchase_of, require_roles
 from pgdyno.advise.diagnose.diagnosis import diagnose
 from pgdyno.advise.diagnose.document import DiagnoseDocument
-from pgdyno.advise.diagnose.target import require_one_piece, target_of
-from pgdyno.advise.diagnose.watch import check_seconds, watch
+from pgdyno.advise.diagnose.remedies import Purchase, purchase_of, require_roles
+from pgdyno.advise.diagnose.watch import check_seconds, require_one_piece, target_of, watch
 from pgdyno.advise.diagnose.words import lines
 from pgdyno.analysis.validity import judge
 from pgdyno.base.errors import HostError, InputError, RunInvalid
@@ -121,7 +120,7 @@ def test_a_pooler_in_any_mode_is_looked_through_and_hides_clients(cluster: Clust
     assert diagnosis.binding.verdict.confidence != "high" or diagnosis.binding.verdict.limit != "client"
     assert not any(limit is not None and limit.limit == "client" and limit.sure for limit in diagnosis.binding.seconds)
     text = " ".join(" ".join(lines(diagnosis)).split())
-    assert "nothing binds" not in text
+    assert "no bottleneck" not in text
     assert "nothing to buy" not in text
     assert "SHOW POOLS" in text
 
@@ -151,7 +150,7 @@ def test_a_pool_that_is_full_is_noticed_by_the_watchs_own_waits(cluster: Cluster
             for thread in threads:
                 thread.join()
     text = " ".join(" ".join(lines(diagnosis)).split())
-    assert "nothing binds" not in text
+    assert "no bottleneck" not in text
     assert "nothing to buy" not in text
     assert diagnosis.binding.verdict.confidence != "high"
     waits = [item.pool_wait_ms for item in diagnosis.binding.evidence.seconds if item.pool_wait_ms is not None]

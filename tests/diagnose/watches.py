@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pgdyno.advise.diagnose.repeat import MISSED_FILE
+from pgdyno.advise.diagnose.calendar import MISSED_FILE
 
 from ..analysis.synthetic import GP3, GP3_WAITS, Plan, make_experiment
 

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from pgdyno.advise.diagnose.bought import Purchase
 from pgdyno.advise.diagnose.diagnosis import diagnose
-from pgdyno.advise.diagnose.target import target_of
-from pgdyno.advise.diagnose.watch import watch
+from pgdyno.advise.diagnose.remedies import Purchase
+from pgdyno.advise.diagnose.watch import target_of, watch
 from pgdyno.server.cluster import LOOPBACK
 
 from ..support.pooler import CLEAN, pgbouncer

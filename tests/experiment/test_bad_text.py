@@ -10,8 +10,7 @@ import pytest
 from pgdyno.base.errors import InputError
 from pgdyno.experiment.arm import ARMS_MAX
 from pgdyno.experiment.factors import level_texts
-from pgdyno.experiment.origin import control_characters
-from pgdyno.experiment.toml_lines import key_lines
+from pgdyno.experiment.origin import control_characters, key_lines
 from tests.experiment.documents import FAKE, written
 
 if TYPE_CHECKING:

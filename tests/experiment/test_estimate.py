@@ -16,7 +16,7 @@ from pgdyno.cli.main import run as pgdyno
 from pgdyno.cli.terminal import Display
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run as flow
-from pgdyno.flow.listener import Listener, ProgressStep
+from pgdyno.flow.cell import Listener, ProgressStep
 from pgdyno.flow.plan import plan
 from pgdyno.flow.resume import command_to_resume, finished
 from pgdyno.flow.run import _due, execute
@@ -24,7 +24,7 @@ from pgdyno.flow.schedule import Allowance
 from pgdyno.kinds.registry import workload_of
 from pgdyno.workload.clients import REQUESTS_PER_TRANSACTION
 from pgdyno.world.base import OVERHEAD_S, longest_s
-from pgdyno.world.real import Real
+from pgdyno.world.existing import Real
 from pgdyno.world.resolved import SAMPLES_MIN, emulated_arms
 from tests.analysis.synthetic import Plan as Made
 from tests.analysis.synthetic import make_experiment

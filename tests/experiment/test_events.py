@@ -11,7 +11,7 @@ import pytest
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.series import Event, down_s, events_of, series_of
 from pgdyno.base.errors import HostError, InputError, PgdynoError
-from pgdyno.experiment.event import EventTable
+from pgdyno.experiment.events import EventTable
 from pgdyno.flow.plan import plan
 from pgdyno.report import document
 from pgdyno.report.export import markdown
@@ -22,9 +22,9 @@ from pgdyno.report.theme import PAPER
 from pgdyno.results import open_experiment
 from pgdyno.results.record import Check
 from pgdyno.results.tables import SubjectClock
-from pgdyno.world import event_checks
+from pgdyno.world import events as event_checks
+from pgdyno.world.events import EventTimeline
 from pgdyno.world.fake import FAKE_MODIFIED_USD
-from pgdyno.world.timeline import EventTimeline
 from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno
 from tests.support.pauses import assert_paused

@@ -11,15 +11,15 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.durability import cuts_of
 from pgdyno.base.errors import EXIT_CUT_FAILED, InputError
 from pgdyno.durability.crash.recording import SETTINGS
-from pgdyno.flow.place import require_divisible
+from pgdyno.flow.plan import require_divisible
 from pgdyno.report import document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
 from pgdyno.report.terminal import table
 from pgdyno.results import open_experiment
 from pgdyno.world.base import OVERHEAD_S
+from pgdyno.world.emulated import asked_of
 from pgdyno.world.fake import Fake
-from pgdyno.world.power_cuts import asked_of
 from pgdyno.world.resolved import emulated_arms
 from tests.experiment.documents import ONE_ARM, experiment
 from tests.support.commands import pgdyno

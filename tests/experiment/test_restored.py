@@ -6,7 +6,7 @@ import pytest
 
 from pgdyno.base.errors import InputError
 from pgdyno.base.specification import with_init
-from pgdyno.world.load_phase import LoadWorld
+from pgdyno.world.fill import LoadWorld
 from pgdyno.world.resolved import emulated_arms
 from tests.experiment.documents import experiment
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.experiment.toml_lines import key_lines
+from pgdyno.experiment.origin import key_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

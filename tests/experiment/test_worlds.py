@@ -12,10 +12,10 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.base.errors import HostError, Interrupted, PgdynoError
-from pgdyno.experiment import world_kinds
+from pgdyno.experiment import tables
 from pgdyno.experiment.file import read_experiment
 from pgdyno.flow import run
-from pgdyno.flow.listener import Listener
+from pgdyno.flow.cell import Listener
 from pgdyno.flow.resume import finished, recorded
 from pgdyno.flow.run import execute, plan
 from pgdyno.flow.schedule import allowance
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pgdyno.experiment import Cell
-    from pgdyno.flow.listener import ProgressStep
+    from pgdyno.flow.cell import ProgressStep
     from pgdyno.world import PlannedRun, PreparedWorld, RunOutcome
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -220,7 +220,7 @@ def test_a_world_is_added_by_one_class_and_its_registration(
     trial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(registry.WORLDS, "toy", f"{__name__}:Toy")
-    monkeypatch.setitem(world_kinds.WORLD_KINDS, "toy", world_kinds.EMULATED)
+    monkeypatch.setitem(tables.WORLD_KINDS, "toy", tables.EMULATED)
     assert __name__ in sys.modules
     trial.write_text(FAKE.replace('"fake"', '"toy"'))
     directory = execute(plan(read_experiment(trial)), root=tmp_path, command=())

@@ -10,12 +10,12 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import PgdynoError
-from pgdyno.experiment.event import EventTable
+from pgdyno.experiment.events import EventTable
 from pgdyno.machine import mounts, volume
 from pgdyno.machine.journal import HostJournal
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.cluster import Cluster
-from pgdyno.world.acts import Acts
+from pgdyno.world.events import Acts
 
 from ..host.needs import expect, needs_fuse
 

@@ -12,7 +12,7 @@ from pgdyno.base import catalog
 from pgdyno.experiment import read_experiment
 from pgdyno.workload.tables import PgbenchTables, TpccTables, TpchTables
 from pgdyno.world.dataset import dataset_keys
-from pgdyno.world.load_estimate import ANSWERS_S, LOAD_S_FIXED, BatchedLoad, load_estimate_s, usual_write_s
+from pgdyno.world.fill import ANSWERS_S, LOAD_S_FIXED, BatchedLoad, load_estimate_s, usual_write_s
 from pgdyno.world.resolved import emulated_arms
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pgdyno.results.record import LoadRecord, PostgresRecord
 from pgdyno.workload import tables
 from pgdyno.workload.fill import drop, fill, load
 from pgdyno.workload.tables import PgbenchTables, SysbenchTables, Tables
-from pgdyno.world.load_phase import Loader, LoadPhase, measured
+from pgdyno.world.fill import Loader, LoadPhase, measured
 
 from .filled import Database
 

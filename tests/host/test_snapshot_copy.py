@@ -15,13 +15,13 @@ import pytest
 
 from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.cli.main import run
-from pgdyno.experiment.event import EventTable
+from pgdyno.experiment.events import EventTable
 from pgdyno.machine import snapshot, snapshot_copy, snapshot_delete, snapshot_file, volume
 from pgdyno.machine.clean import clean, left_in
 from pgdyno.machine.journal import HostJournal
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.cluster import Cluster
-from pgdyno.world.acts import Acts
+from pgdyno.world.events import Acts
 
 from .needs import needs_fuse
 

@@ -407,7 +407,7 @@ def test_counters_need_root_and_say_so(
 def _as_nobody(command: list[str]) -> int:
     # Another user may not be able to read the interpreter's own modules, so that all are imported before.
     for name in (
-        "pgdyno.advise.metrics.detailed",
+        "pgdyno.advise.metrics.samples",
         "pgdyno.advise.metrics.samples",
         "pgdyno.results",
         "pgdyno.cli.metrics",

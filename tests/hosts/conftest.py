@@ -39,9 +39,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[there.Hosts]:
 @pytest.fixture(scope="session")
 def other_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Certificates of another authority, with the same names."""
-    from pgdyno.hosts import keys
+    from pgdyno.hosts import certificates
 
     folder = tmp_path_factory.mktemp("other")
-    keys.make(folder, ["scheduler", "coordinator", "alpha"])
+    certificates.make(folder, ["scheduler", "coordinator", "alpha"])
     assert os.listdir(folder)
     return folder

@@ -16,9 +16,9 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import HostError, InputError, PgdynoError
-from pgdyno.hosts import file
+from pgdyno.hosts import connection as file
 from pgdyno.hosts.connection import Connection
-from pgdyno.hosts.seat import SILENT_S, WAIT_S
+from pgdyno.hosts.remote_process import SILENT_S, WAIT_S
 from pgdyno.kinds.registry import workload_of
 from pgdyno.machine.waiting import wait_until
 from pgdyno.server.cluster import Cluster
@@ -30,7 +30,7 @@ from pgdyno.workload.native import Drivers
 from pgdyno.workload.outcome import Outcome, RemoteHost, RunRequest, shares_of
 from pgdyno.workload.process import LOST_S, DriverProcess
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.world.reached import ReachedServer
+from pgdyno.world.client_endpoint import ReachedServer
 from tests.support.servers import throwaway_cluster
 from tests.workload.test_together import drawn
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.hosts import file
+from pgdyno.hosts import connection as file
 from pgdyno.hosts.connection import Connection
 from pgdyno.kinds.registry import workload_of
 from pgdyno.server.cluster import Cluster

@@ -9,7 +9,7 @@ import pytest
 from pgdyno.base.errors import EXIT_OK, EXIT_USAGE, InputError
 from pgdyno.cli.main import run as command
 from pgdyno.flow.plan import plan
-from pgdyno.hosts import file as hosts_file
+from pgdyno.hosts import connection
 from pgdyno.machine.clean import left_in
 from pgdyno.results import open_experiment
 from tests.experiment.documents import experiment
@@ -66,10 +66,10 @@ def test_drivers_of_other_hosts_come_to_a_record_and_a_report(
     assert left_in(state_dir) == []
 
 
-def named(tmp_path: Path, more: str = "", drivers: str = "alpha = 1\nbeta = 2") -> hosts_file.HostsFile:
+def named(tmp_path: Path, more: str = "", drivers: str = "alpha = 1\nbeta = 2") -> connection.HostsFile:
     path = tmp_path / "hosts.toml"
     path.write_text(f'schema_version = 1\nscheduler = "tls://10.0.0.5"\nkeys = "k"\n{more}\n[drivers]\n{drivers}\n')
-    return hosts_file.read(path)
+    return connection.read(path)
 
 
 WORKLOAD = {"clients": 6, "threads": 3}

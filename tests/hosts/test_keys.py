@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import HostError, InputError
-from pgdyno.hosts import address, file, keys, library
-from pgdyno.hosts.keys import Identity
+from pgdyno.hosts import certificates, connection, dask
+from pgdyno.hosts.certificates import Identity
 
 
 def test_private_keys_are_private_and_every_certificate_is_of_the_authority(tmp_path: Path) -> None:
     from cryptography import x509
 
     folder = tmp_path / "new" / "keys"
-    written = keys.make(folder, ["scheduler", "alpha"])
+    written = certificates.make(folder, ["scheduler", "alpha"])
     assert {path.name for path in written} == {
         f"{name}.{kind}" for name in ("authority", "scheduler", "alpha") for kind in ("crt", "key")
     }
@@ -35,9 +35,9 @@ def test_private_keys_are_private_and_every_certificate_is_of_the_authority(tmp_
 def test_a_further_name_gets_a_certificate_of_the_same_authority(tmp_path: Path) -> None:
     from cryptography import x509
 
-    keys.make(tmp_path, ["alpha"])
+    certificates.make(tmp_path, ["alpha"])
     before = (tmp_path / "authority.crt").read_bytes()
-    assert [path.name for path in keys.make(tmp_path, ["beta"])] == ["beta.key", "beta.crt"]
+    assert [path.name for path in certificates.make(tmp_path, ["beta"])] == ["beta.key", "beta.crt"]
     assert (tmp_path / "authority.crt").read_bytes() == before
     beta = x509.load_pem_x509_certificate((tmp_path / "beta.crt").read_bytes())
     beta.verify_directly_issued_by(x509.load_pem_x509_certificate(before))
@@ -47,13 +47,13 @@ def test_a_further_name_gets_a_certificate_of_the_same_authority(tmp_path: Path)
     ("name", "why"), [("alpha", "has a certificate for alpha"), ("authority", "cannot name"), ("../x", "cannot name")]
 )
 def test_a_name_that_is_taken_or_none_is_refused(tmp_path: Path, name: str, why: str) -> None:
-    keys.make(tmp_path, ["alpha"])
+    certificates.make(tmp_path, ["alpha"])
     with pytest.raises(InputError, match=why):
-        keys.make(tmp_path, [name])
+        certificates.make(tmp_path, [name])
 
 
 def test_a_private_key_that_others_can_read_is_not_used(tmp_path: Path) -> None:
-    keys.make(tmp_path, ["alpha"])
+    certificates.make(tmp_path, ["alpha"])
     Identity(tmp_path, "alpha").security()
     (tmp_path / "alpha.key").chmod(0o640)
     with pytest.raises(InputError, match="can be read by other users"):
@@ -67,7 +67,10 @@ def test_a_certificate_that_is_missing_is_said_with_the_command_that_makes_it(tm
 
 
 def test_without_the_packages_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name, use in (("distributed", library.distributed), ("cryptography", lambda: keys.make(tmp_path, ["alpha"]))):
+    for name, use in (
+        ("distributed", dask.distributed),
+        ("cryptography", lambda: certificates.make(tmp_path, ["alpha"])),
+    ):
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(HostError, match=f"package {name}, which is not installed") as raises:
             use()
@@ -88,16 +91,16 @@ def test_without_the_packages_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch
 )
 def test_a_scheduler_is_reached_by_tls_or_not_at_all(text: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
-        address.of_scheduler(text, "scheduler")
+        dask.of_scheduler(text, "scheduler")
 
 
 def test_addresses_are_read_with_and_without_port() -> None:
-    assert address.of_scheduler("tls://db.example", "scheduler").url == "tls://db.example:8786"
-    assert address.to_listen("[fd00::5]:9", 1).url == "tls://[fd00::5]:9"
-    assert address.to_listen("10.0.0.5", 8788).port == 8788
+    assert dask.of_scheduler("tls://db.example", "scheduler").url == "tls://db.example:8786"
+    assert dask.to_listen("[fd00::5]:9", 1).url == "tls://[fd00::5]:9"
+    assert dask.to_listen("10.0.0.5", 8788).port == 8788
     for everywhere in ("0.0.0.0", "[::]:8786"):
         with pytest.raises(InputError, match="every interface"):
-            address.to_listen(everywhere, 1)
+            dask.to_listen(everywhere, 1)
 
 
 RIGHT = 'schema_version = 1\nscheduler = "tls://10.0.0.5"\nkeys = "k"\n[drivers]\nalpha = 2\n'
@@ -106,7 +109,7 @@ RIGHT = 'schema_version = 1\nscheduler = "tls://10.0.0.5"\nkeys = "k"\n[drivers]
 def test_a_hosts_file_is_read_and_its_keys_lie_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "hosts.toml"
     path.write_text(RIGHT)
-    result = file.read(path)
+    result = connection.read(path)
     assert (result.drivers, result.scheduler.port, result.identity.folder) == ({"alpha": 2}, 8786, tmp_path / "k")
 
 
@@ -114,7 +117,7 @@ def test_the_hosts_file_of_the_guide_is_right(tmp_path: Path, repository: Path) 
     guide = (repository / "docs/guide/hosts.md").read_text()
     path = tmp_path / "hosts.toml"
     path.write_text(guide.partition("```toml\n")[2].partition("```")[0])
-    result = file.read(path)
+    result = connection.read(path)
     assert (result.drivers, result.listen) == ({"alpha": 2, "beta": 1}, "10.0.0.1")
 
 
@@ -135,4 +138,4 @@ def test_what_is_wrong_in_a_hosts_file_is_named(tmp_path: Path, was: str, become
     path = tmp_path / "hosts.toml"
     path.write_text(RIGHT.replace(was, becomes))
     with pytest.raises(InputError, match=why):
-        file.read(path)
+        connection.read(path)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from pgdyno.base.errors import PgdynoError
-from pgdyno.hosts import file, library
+from pgdyno.hosts import connection as file
+from pgdyno.hosts import dask
 from pgdyno.hosts.connection import Connection
 from pgdyno.machine import paths
 from pgdyno.machine.waiting import wait_until
@@ -23,7 +24,7 @@ from pgdyno.workload.clock import SECOND_NS, now_ns
 from pgdyno.workload.fill import load
 from pgdyno.workload.outcome import RunRequest
 from pgdyno.workload.tables import PgbenchTables
-from pgdyno.world.reached import ReachedServer
+from pgdyno.world.client_endpoint import ReachedServer
 from tests.support.servers import throwaway_cluster
 from tools.hosts import page
 from tools.hosts.record import Kill, Kills, Record
@@ -52,7 +53,7 @@ def once(hosts_file: str, dsn: str, password: str, folder: str, *names: str) -> 
     """One run of another process, which says when it begins to prepare and what came of it."""
     from pgdyno.server.binaries import find_binaries
 
-    library.distributed()  # importing it is no part of preparing
+    dask.distributed()  # importing it is no part of preparing
     say({"at": "prepare"})
     try:
         with Connection(file.read(Path(hosts_file))) as connection:

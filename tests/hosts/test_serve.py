@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import EXIT_HOST, EXIT_OK, EXIT_USAGE, HostError
-from pgdyno.hosts import file
+from pgdyno.hosts import connection as file
+from pgdyno.hosts.certificates import Identity
 from pgdyno.hosts.connection import Connection
-from pgdyno.hosts.keys import Identity
 from tests.support.commands import pgdyno
 
 from . import there
@@ -95,14 +95,14 @@ def test_what_would_be_open_to_others_is_refused(two: there.Hosts) -> None:
 STOCK = """
 import asyncio, sys
 from pathlib import Path
-from pgdyno.hosts import library
-from pgdyno.hosts.keys import Identity
+from pgdyno.hosts import dask
+from pgdyno.hosts.certificates import Identity
 
 async def serve(keys: str, scheduler: str, folder: str) -> None:
-    dask, security = library.distributed(), Identity(Path(keys), "scheduler").security()
+    distributed, security = dask.distributed(), Identity(Path(keys), "scheduler").security()
     more = {"protocol": "tls", "security": security, "host": "127.0.0.9", "dashboard": False, "dashboard_address": "127.0.0.9:0"}
-    worker = dask.Worker(scheduler, name="stock", nthreads=1, local_directory=folder, **more)
-    async with dask.Scheduler(port=0, **more) as other, worker:
+    worker = distributed.Worker(scheduler, name="stock", nthreads=1, local_directory=folder, **more)
+    async with distributed.Scheduler(port=0, **more) as other, worker:
         print(other.address, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 

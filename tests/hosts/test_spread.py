@@ -17,11 +17,11 @@ import pytest
 from pgdyno.analysis.compare import summarise
 from pgdyno.base.errors import EXIT_HOST, EXIT_OK, InputError
 from pgdyno.experiment import read_experiment
-from pgdyno.flow.listener import Listener
+from pgdyno.flow.cell import Listener
 from pgdyno.flow.plan import plan
 from pgdyno.flow.run import execute
-from pgdyno.hosts import address
-from pgdyno.hosts.spread import SpreadOptions
+from pgdyno.hosts import dask
+from pgdyno.hosts.examine import SpreadOptions
 from pgdyno.machine.clean import left_in
 from pgdyno.machine.scratch import remove_scratch
 from pgdyno.machine.waiting import wait_until
@@ -89,7 +89,7 @@ def trial(tmp_path: Path) -> Path:
 
 
 def spread_over(hosts: there.Hosts) -> SpreadOptions:
-    return SpreadOptions(address.of_scheduler(hosts.scheduler.url, "scheduler"), hosts.folder)
+    return SpreadOptions(dask.of_scheduler(hosts.scheduler.url, "scheduler"), hosts.folder)
 
 
 def flags(hosts: there.Hosts) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def coordinate(trial: str, url: str, keys: str, results: str) -> None:
         if len(paths) == KILLED_AFTER:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    spread = SpreadOptions(address.of_scheduler(url, "scheduler"), Path(keys))
+    spread = SpreadOptions(dask.of_scheduler(url, "scheduler"), Path(keys))
     planned = plan(read_experiment(Path(trial)), spread=spread)
     execute(planned, root=Path(results), command=("pgdyno",), tell=Listener(run=kill))
 

@@ -15,17 +15,16 @@ import pytest
 from pgdyno.analysis import ratio
 from pgdyno.base.errors import EXIT_HOST, EXIT_USAGE, HostError, InputError
 from pgdyno.experiment import Experiment
-from pgdyno.flow import stream
-from pgdyno.flow.blocks import Blocks
-from pgdyno.flow.brought import Came, RemoteResults
+from pgdyno.flow import remote_worker
 from pgdyno.flow.plan import plan
+from pgdyno.flow.remote_runs import Blocks, Came, RemoteResults
+from pgdyno.flow.remote_worker import serve
 from pgdyno.flow.run import execute
-from pgdyno.flow.there import serve
-from pgdyno.hosts import address, examine
+from pgdyno.hosts import dask, facts
 from pgdyno.hosts.connection import DriverHost
+from pgdyno.hosts.examine import SpreadOptions, require_alike
 from pgdyno.hosts.facts import HostFacts
-from pgdyno.hosts.seat import Seat
-from pgdyno.hosts.spread import SpreadOptions, require_alike
+from pgdyno.hosts.remote_process import Seat
 from pgdyno.results import open_experiment, reader
 from pgdyno.results.record import LoadRecord
 from pgdyno.workload.clock import Offset
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from pgdyno.analysis.run import RunFigures
     from pgdyno.experiment import Cell
     from pgdyno.hosts.connection import Connection
-    from pgdyno.hosts.seat_there import RemoteSeat
+    from pgdyno.hosts.remote_process import RemoteSeat
     from pgdyno.results.record import RunRecord
 
 
@@ -49,18 +48,22 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> reader.StoredExperiment
     return open_experiment(execute(plan(experiment_of(trial)), root=folder / "results", command=()))
 
 
-SPREAD = SpreadOptions(address.HostAddress("10.0.0.5", 8786), Path("keys"))
+SPREAD = SpreadOptions(dask.HostAddress("10.0.0.5", 8786), Path("keys"))
 
 
 def test_a_stream_that_comes_in_pieces_is_what_was_sent(tmp_path: Path) -> None:
     draw = random.Random(7)
     (tmp_path / "logs").mkdir()
-    sent = {"a": b"", "logs/b.parquet": draw.randbytes(2 * stream.PART_BYTES + 5), "logs/c": b'{"run": "no frame"}\n'}
+    sent = {
+        "a": b"",
+        "logs/b.parquet": draw.randbytes(2 * remote_worker.PART_BYTES + 5),
+        "logs/c": b'{"run": "no frame"}\n',
+    }
     for name, content in sent.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "run.json").write_text("{}")
-    text = b"".join(stream.files(tmp_path, but="run.json")) + stream.packed(b"{}", run="00-gp3-r1")
-    frames, result, came = stream.Frames(), list[stream.Frame](), dict[str, bytes]()
+    text = b"".join(remote_worker.files(tmp_path, but="run.json")) + remote_worker.packed(b"{}", run="00-gp3-r1")
+    frames, result, came = remote_worker.Frames(), list[remote_worker.Frame](), dict[str, bytes]()
     while text:
         size = draw.choice([1, 3, 100, 70_000, 2_000_000])
         result += frames.feed(text[:size])
@@ -111,7 +114,7 @@ def test_an_error_of_a_run_keeps_its_logs_here_and_names_the_host(written: reade
     brought = RemoteResults(written.path, written.record, host, {})
     name = "07-gp3-r4"
     for head, body in (({"begin": name}, b""), ({"file": "logs/postgres.log"}, b"PANIC"), ({"file": "logs/x"}, b"")):
-        assert brought.take(stream.Frame(head, body)) is None
+        assert brought.take(remote_worker.Frame(head, body)) is None
     error = brought.failed({"message": "the server ended", "remedy": "read its log", "exit_code": EXIT_HOST})
     assert (error.message, error.exit_code) == ("beta: the server ended", EXIT_HOST)
     kept = written.path / "failed" / name
@@ -127,9 +130,9 @@ def test_a_data_set_that_is_not_the_same_on_all_hosts_is_refused(written: reader
         host = cast("DriverHost", SimpleNamespace(name=name, facts=None))
         brought = RemoteResults(written.path, written.record, host, filled)
         record = load_record(written.record.experiment_id, **more)
-        assert brought.take(stream.Frame({"load": record.load_id})) is None
+        assert brought.take(remote_worker.Frame({"load": record.load_id})) is None
         try:
-            brought.take(stream.Frame({"loaded": record.load_id}, record.model_dump_json().encode()))
+            brought.take(remote_worker.Frame({"loaded": record.load_id}, record.model_dump_json().encode()))
         finally:
             brought.abandon()
 
@@ -214,7 +217,7 @@ def test_the_examination_of_hosts_finds_another_postgresql_and_a_clock_that_is_n
     seat = SimpleNamespace(
         name="beta", facts=lambda: replace(ONE, postgres="17.5"), clock=lambda: Offset(10**12, 6_000_000)
     )
-    checks = {check.name: check for check in examine.of_host(cast("RemoteSeat", seat), ONE)}
+    checks = {check.name: check for check in facts.of_host(cast("RemoteSeat", seat), ONE)}
     assert checks["beta PostgreSQL"].status == "fail" and checks["beta PostgreSQL"].found == "17.5; here 18"
     assert checks["beta clock"].status == "fail" and "known to 6.000 ms" in checks["beta clock"].found
     assert {name for name, check in checks.items() if check.status == "fail"} == {"beta PostgreSQL", "beta clock"}

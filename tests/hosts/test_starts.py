@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.hosts import file
+from pgdyno.hosts import connection as file
 from pgdyno.hosts.connection import Connection
 from pgdyno.kinds.registry import workload_of
 from pgdyno.workload import native

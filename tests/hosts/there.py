@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.hosts import keys
+from pgdyno.hosts import certificates
 from pgdyno.machine.scratch import remove_scratch
 from pgdyno.machine.waiting import wait_until
 
@@ -99,7 +99,7 @@ class Hosts:
     def worker(self, name: str, place: Place) -> contextlib.AbstractContextManager[Server]:
         """A worker for the length of a ``with`` block."""
         if not (self.folder / f"{name}.crt").exists():
-            keys.make(self.folder, [name])
+            certificates.make(self.folder, [name])
         arguments = ("worker", self.scheduler.url, "--keys", str(self.folder), "--name", name)
         return serving(*arguments, "--listen", f"{place.listen}:0", prefix=place.prefix, **place.environment)
 
@@ -108,7 +108,7 @@ class Hosts:
 def hosts(folder: Path, here: str, workers: dict[str, Place]) -> Iterator[Hosts]:
     """A scheduler, and workers by name."""
     made = folder / "keys"
-    keys.make(made, ["scheduler", "coordinator", *workers])
+    certificates.make(made, ["scheduler", "coordinator", *workers])
     with contextlib.ExitStack() as stack:
         scheduler = stack.enter_context(serving("scheduler", "--keys", str(made), "--listen", f"{here}:0"))
         hosts = Hosts(made, here, scheduler)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.advise.metrics.cloudwatch import BY_NAME, METRICS
-from pgdyno.advise.metrics.periods import Period, minutes
+from pgdyno.advise.metrics.cloudwatch import BY_NAME, METRICS, Period, minutes
 from pgdyno.advise.metrics.samples import CounterHistory
 
 from .samples import GP3, IO2, SECOND_NS, make_samples

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.advise.metrics.cloudwatch import METRICS
-from pgdyno.advise.size.reading import cloudwatch as reading
+from pgdyno.advise.size.reading import cloudwatch
 from pgdyno.analysis.figures import volume_counters
 from pgdyno.base.errors import EXIT_OK, EXIT_USAGE
 from pgdyno.cli.main import run
@@ -107,7 +107,7 @@ def test_what_it_prints_is_what_sizing_reads(
     """`pgdyno size --cloudwatch` takes the document for CloudWatch's own."""
     assert run(["metrics", "cloudwatch", str(gp3.path), "--json"]) == EXIT_OK
     text = capsys.readouterr().out
-    (measured,) = reading.read(text, "metrics.json", interval_s=60).values()
+    (measured,) = cloudwatch.read(text, "metrics.json", interval_s=60).values()
     counters = volume_counters(gp3)
     grown = counters.columns["read_ops"][-1] - counters.columns["read_ops"][0]
     assert sum(sample.read_ops_per_s * 60 for sample in measured.samples) == pytest.approx(grown)

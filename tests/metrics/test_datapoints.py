@@ -7,10 +7,8 @@ import re
 
 import pytest
 
-from pgdyno.advise.metrics import datapoints
-from pgdyno.advise.metrics.cloudwatch import BY_NAME
-from pgdyno.advise.metrics.datapoints import STATISTICS, document, find_metrics, series
-from pgdyno.advise.metrics.periods import minutes
+from pgdyno.advise.metrics import cloudwatch
+from pgdyno.advise.metrics.cloudwatch import BY_NAME, STATISTICS, document, find_metrics, minutes, series
 from pgdyno.base.errors import InputError
 
 from .samples import ANCHOR, SECOND_NS, make_samples
@@ -88,7 +86,7 @@ def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
         find_metrics(["xyz"])
     assert "pgdyno metrics names" in far.value.remedy
     assert [find_metric.name for find_metric in find_metrics(["BurstBalance"])] == ["BurstBalance"]
-    assert find_metrics([]) == list(datapoints.METRICS)
+    assert find_metrics([]) == list(cloudwatch.METRICS)
 
 
 def test_a_metric_of_the_instance_has_an_identifier_that_cloudwatch_allows() -> None:

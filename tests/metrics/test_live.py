@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.advise.metrics import periods, samples
-from pgdyno.advise.metrics.server import exposition
+from pgdyno.advise.metrics import cloudwatch, open_metrics, samples
 from pgdyno.cli.main import run
 from pgdyno.machine import volume
 from pgdyno.machine.clean import clean
@@ -74,7 +73,7 @@ def test_every_dialect_says_the_same_of_a_volume(
     assert total["VolumeTotalWriteTime"] == pytest.approx(counters["write_time_ns"] / 1e9)
     assert total["VolumeIdleTime"] > 0
 
-    families = parse(exposition(["m"]))
+    families = parse(open_metrics.attached_exposition(["m"]))
     assert families["pgdyno_volume_operations"].value("_total", operation="write") == counters["write_ops"]
     assert families["pgdyno_volume_latency_seconds"].value("_count", operation="write") == counters["write_ops"]
 
@@ -85,7 +84,7 @@ def test_every_dialect_says_the_same_of_a_volume(
 @pytest.mark.needs_fuse
 def test_idle_time_and_busy_time_are_all_the_time(attached: volume.AttachedVolume) -> None:
     live = samples.of_volume(attached)
-    minutes = periods.minutes(live)
+    minutes = cloudwatch.minutes(live)
     assert live.begin_ns < live.end_ns
     assert sum(minute.seconds for minute in minutes) == pytest.approx((live.end_ns - live.begin_ns) / 1e9)
     busy_ns = live.delta("busy_ns", live.begin_ns, live.end_ns)
@@ -107,7 +106,7 @@ def test_credits_that_are_left_are_the_burst_balance(capsys: pytest.CaptureFixtu
         table = capsys.readouterr().out
         assert "of 5,400,000, " in table
         assert "s at full burst" in table
-        page = parse(exposition(["c"]))["pgdyno_volume_burst_balance_ratio"].value()
+        page = parse(open_metrics.attached_exposition(["c"]))["pgdyno_volume_burst_balance_ratio"].value()
         assert page >= after["burst_balance_ppm"] / 1e6
     clean(answer.state_dir)
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.advise.metrics.detailed import histogram, statistics
 from pgdyno.advise.metrics.open_metrics import FAMILIES, VolumeScrape, full_name, text
+from pgdyno.advise.metrics.samples import histogram, statistics
 
 from .exposition import parse
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.advise.metrics.periods import MINUTE_S, minutes, require_period
+from pgdyno.advise.metrics.cloudwatch import MINUTE_S, minutes, require_period
 from pgdyno.base.errors import InputError
 
 from .samples import ANCHOR, SECOND_NS, make_samples

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pgdyno.advise.metrics import server
+from pgdyno.advise.metrics import open_metrics
 from pgdyno.base.errors import HostError, InputError
 
 from .exposition import parse
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @contextmanager
 def serving(exposition: Callable[[], str]) -> Iterator[tuple[str, int]]:
     """A server on a free port for the length of a ``with`` block."""
-    with server.MetricsServer(("127.0.0.1", 0), exposition) as metrics_server:
+    with open_metrics.MetricsServer(("127.0.0.1", 0), exposition) as metrics_server:
         thread = threading.Thread(target=metrics_server.serve_forever, args=(0.01,))
         thread.start()
         try:
@@ -49,7 +49,7 @@ def ask(address: tuple[str, int], path: str) -> tuple[int, str, str]:
 
 def test_a_question_for_the_headers_gets_those_of_the_page() -> None:
     with serving(lambda: "up 1\n# EOF\n") as address:
-        for path, status in ((server.PATH, 200), ("/other", 404)):
+        for path, status in ((open_metrics.PATH, 200), ("/other", 404)):
             connection = http.client.HTTPConnection(*address, timeout=60)
             try:
                 connection.request("HEAD", path)
@@ -64,7 +64,7 @@ def test_a_question_for_the_headers_gets_those_of_the_page() -> None:
 def test_the_page_is_made_for_each_request() -> None:
     texts = iter(["first\n", "second\n"])
     with serving(lambda: next(texts)) as address:
-        assert ask(address, "/metrics") == (200, server.CONTENT_TYPE, "first\n")
+        assert ask(address, "/metrics") == (200, open_metrics.CONTENT_TYPE, "first\n")
         assert ask(address, "/metrics?x=1")[2] == "second\n"
         assert ask(address, "/")[0] == 404
 
@@ -81,12 +81,12 @@ def test_an_error_is_said_and_the_server_lives_on() -> None:
 
 def test_a_volume_that_was_detached_is_down_and_hides_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     stays = SimpleNamespace(name="stays", spec=SPEC, stats=said)
-    monkeypatch.setattr(server, "list_volumes", lambda: [stays])
-    families = parse(server.exposition(["goes", "stays"], known=True))
+    monkeypatch.setattr(open_metrics, "list_volumes", lambda: [stays])
+    families = parse(open_metrics.attached_exposition(["goes", "stays"], known=True))
     up = families["pgdyno_volume_up"]
     assert (up.value(volume="goes"), up.value(volume="stays")) == (0, 1)
     assert [labels["volume"] for _, labels, _ in families["pgdyno_volume"].samples] == ["stays"]
-    assert set(parse(server.exposition([]))) == set(families), "without names, all that are attached"
+    assert set(parse(open_metrics.attached_exposition([]))) == set(families), "without names, all that are attached"
 
 
 def test_who_hangs_up_before_the_answer_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,21 +112,21 @@ def test_who_hangs_up_before_the_answer_leaves_no_traceback(capsys: pytest.Captu
 
 def test_a_port_that_is_taken_is_refused() -> None:
     with serving(str) as address, pytest.raises(HostError, match="cannot listen"):
-        server.MetricsServer(address, str)
+        open_metrics.MetricsServer(address, str)
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:9273", "10.0.0.1:9273", "127.0.0.1:70000"])
 def test_what_is_not_on_loopback_is_refused(listen: str) -> None:
     with pytest.raises(InputError, match="loopback"):
-        server.parse_listen(listen)
+        open_metrics.parse_listen(listen)
 
 
 @pytest.mark.parametrize("listen", ["9273", "localhost", "127.0.0.1:", "::1:9273", "host:1"])
 def test_what_is_no_address_is_refused(listen: str) -> None:
     with pytest.raises(InputError, match="is not an address"):
-        server.parse_listen(listen)
+        open_metrics.parse_listen(listen)
 
 
 def test_loopback_is_listened_on() -> None:
-    assert server.parse_listen(server.DEFAULT_LISTEN) == ("127.0.0.1", 9273)
-    assert server.parse_listen("localhost:0") == ("127.0.0.1", 0)
+    assert open_metrics.parse_listen(open_metrics.DEFAULT_LISTEN) == ("127.0.0.1", 9273)
+    assert open_metrics.parse_listen("localhost:0") == ("127.0.0.1", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.advise.metrics.periods import minutes
+from pgdyno.advise.metrics.cloudwatch import minutes
 from pgdyno.advise.metrics.samples import CounterHistory
 from pgdyno.advise.metrics.table import HEADER, figures, remarks, rows
 

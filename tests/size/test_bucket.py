@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.advise.size.bucket import first_empty_s
+from pgdyno.advise.size.demand import first_empty_s
 from pgdyno.base.specification import Rate
 
 REPETITIONS = 2000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.advise.size.reading import live
+from pgdyno.advise.size.reading import counters
 from pgdyno.base.errors import HostError, InputError
 from pgdyno.report import render
 from tests.size import formats
@@ -33,7 +33,7 @@ def test_the_table_says_what_was_measured_what_to_buy_and_what_to_mind(iostat_fi
     assert code == 0
     for words in (
         "nvme1n1, iostat: 100 intervals",
-        "p99 3,980, most 3,990",
+        "p99 3,980, max 3,990",
         "4,776 IOPS and 37.3 MiB/s",
         "2xgp3:size=50GiB,iops=3000,throughput=125,chunk=256KiB  $8 ",
         "2xgp3:size=50GiB,iops=3000,throughput=125,chunk=256KiB carries it too for $8 a month",
@@ -215,7 +215,9 @@ class Disk:
 
 def test_a_device_is_watched_by_its_counters(tmp_path: Path) -> None:
     disk, result = Disk(tmp_path), list[float]()
-    stopwatch = live.watch("/dev/sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait, tell=result.append)
+    stopwatch = counters.watch(
+        "/dev/sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait, tell=result.append
+    )
     assert (stopwatch.device, stopwatch.size_bytes, len(stopwatch.samples)) == ("sdx", 1 << 30, 5)
     sample = stopwatch.samples[0]
     assert (sample.seconds, sample.read_ops_per_s, sample.write_ops_per_s) == (1, 1000, 500)
@@ -231,14 +233,14 @@ class LongBusyDisk(Disk):
         super().write()
         fields = [int(field) for field in (self.node / "stat").read_text().split()]
         for place in (3, 10):
-            fields[place] = (fields[place] - 2000) % live.MS_END
+            fields[place] = (fields[place] - 2000) % counters.MS_END
         (self.node / "stat").write_text(" ".join(map(str, fields)))
 
 
 def test_times_that_begin_at_zero_again_give_no_negative_queue(tmp_path: Path) -> None:
     """One negative queue among the others would make these look as if they had waited at a limit."""
     disk = LongBusyDisk(tmp_path)
-    stopwatch = live.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait)
+    stopwatch = counters.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait)
     assert [(sample.queue_length, sample.latency_ms) for sample in stopwatch.samples] == [(1.5, 1.0)] * 5
 
 
@@ -250,12 +252,12 @@ def test_a_device_that_goes_away_is_said(tmp_path: Path) -> None:
         (disk.node / "stat").unlink()
 
     with pytest.raises(HostError, match="went away"):
-        live.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=unplug)
+        counters.watch("sdx", 5, sysfs=tmp_path, clock=lambda: disk.now, wait=unplug)
 
 
 def test_a_machine_that_stood_still_makes_one_long_interval_and_none_without_length(tmp_path: Path) -> None:
     disk, stalls = Disk(tmp_path), iter([0.0, 5.3])
-    stopwatch = live.watch(
+    stopwatch = counters.watch(
         "sdx", 10, sysfs=tmp_path, clock=lambda: disk.now, wait=lambda s: disk.wait(s + next(stalls, 0.0))
     )
     assert [sample.seconds for sample in stopwatch.samples] == pytest.approx([1, 6.3, 0.7, 1, 1])
@@ -264,4 +266,4 @@ def test_a_machine_that_stood_still_makes_one_long_interval_and_none_without_len
 def test_a_moment_is_too_short_to_see_a_load(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     with pytest.raises(InputError, match="too few"):
-        live.watch("sdx", 1, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait)
+        counters.watch("sdx", 1, sysfs=tmp_path, clock=lambda: disk.now, wait=disk.wait)

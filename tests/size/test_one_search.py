@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pgdyno.advise.diagnose.bought import purchase_of
 from pgdyno.advise.diagnose.diagnosis import diagnose_files
-from pgdyno.advise.diagnose.source import VolumeSource
+from pgdyno.advise.diagnose.files import VolumeSource
+from pgdyno.advise.diagnose.remedies import purchase_of
 from pgdyno.advise.size.advice import advise
 from pgdyno.advise.size.demand import demand_of
 from pgdyno.advise.size.measured import DeviceSamples, IntervalSample

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pgdyno.advise.size.choice import choose
 from pgdyno.advise.size.measured import DeviceSamples
-from pgdyno.advise.size.reading import cloudwatch, iostat, sar
+from pgdyno.advise.size.reading import cloudwatch, sysstat
 from pgdyno.base.errors import InputError
 from tests.size import formats
 from tests.size.formats import Interval
@@ -23,11 +23,11 @@ Read = Callable[[str], dict[str, DeviceSamples]]
 
 
 def read_iostat(text: str) -> dict[str, DeviceSamples]:
-    return iostat.read(text, "file")
+    return sysstat.read_iostat(text, "file")
 
 
 def read_sar(text: str) -> dict[str, DeviceSamples]:
-    return sar.read(text, "file")
+    return sysstat.read_sar(text, "file")
 
 
 def read_cloudwatch(text: str) -> dict[str, DeviceSamples]:
@@ -96,7 +96,7 @@ def test_an_iostat_without_times_is_refused_until_its_interval_is_said() -> None
     with pytest.raises(InputError) as refused:
         read_iostat(text)
     assert "no timestamps" in refused.value.message and "--interval" in refused.value.remedy
-    samples = iostat.read(text, "file", interval_s=5.0)[formats.DEVICE].samples
+    samples = sysstat.read_iostat(text, "file", interval_s=5.0)[formats.DEVICE].samples
     assert [sample.seconds for sample in samples] == [5.0, 5.0]
 
 
@@ -130,7 +130,7 @@ def test_an_interval_in_which_no_device_did_anything_is_one_too() -> None:
     rows = [place for place, line in enumerate(lines) if line.startswith(formats.DEVICE)]
     del lines[rows[2]]
     untimed = [line for line in lines if "T23:" not in line]
-    for other in (read_iostat("\n".join(lines)), iostat.read("\n".join(untimed), "file", interval_s=1.0)):
+    for other in (read_iostat("\n".join(lines)), sysstat.read_iostat("\n".join(untimed), "file", interval_s=1.0)):
         samples = other[formats.DEVICE].samples
         assert [(sample.seconds, sample.ops_per_s) for sample in samples] == [(1, 1200), (1, 0), (1, 1200)]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pgdyno.advise.size.choice import choose
-from pgdyno.advise.size.reading import cloudwatch, iostat
+from pgdyno.advise.size.reading import cloudwatch, sysstat
 from pgdyno.base.errors import InputError
 from tests.size import formats
 from tests.size.formats import Interval
@@ -30,7 +30,7 @@ def test_a_first_report_that_shows_the_most_is_kept_and_said(name: str) -> None:
     assert any(
         "(4,050 IOPS, 400.4 MiB/s) shows more" in note and "--first-report drop" in note for note in chosen.notes
     )
-    dropped = choose(iostat.read(text, "file", keep_first=False), [], "file")
+    dropped = choose(sysstat.read_iostat(text, "file", keep_first=False), [], "file")
     assert [sample.ops_per_s for sample in dropped.samples] == [1200, 2400]
 
 
@@ -39,7 +39,7 @@ def test_a_first_report_that_is_dropped_is_said_with_its_size() -> None:
     chosen = choose(read_iostat(text), [], "file")
     assert len(chosen.samples) == 2
     assert any("(320 IOPS, 2.5 MiB/s)" in note and "--first-report keep" in note for note in chosen.notes)
-    kept = choose(iostat.read(text, "file", keep_first=True), [], "file")
+    kept = choose(sysstat.read_iostat(text, "file", keep_first=True), [], "file")
     assert [sample.ops_per_s for sample in kept.samples] == [320, 1200, 2400]
     assert not any("first report" in note for note in kept.notes)
 
@@ -62,8 +62,8 @@ def test_one_report_of_an_interval_can_be_read_when_that_is_said() -> None:
         read_iostat(text)
     assert "--first-report keep" in refused.value.remedy
     with pytest.raises(InputError, match="how long its one interval was"):
-        iostat.read(text, "file", keep_first=True)
-    (sample,) = iostat.read(text, "file", 60.0, keep_first=True)[formats.DEVICE].samples
+        sysstat.read_iostat(text, "file", keep_first=True)
+    (sample,) = sysstat.read_iostat(text, "file", 60.0, keep_first=True)[formats.DEVICE].samples
     assert (sample.seconds, sample.ops_per_s) == (60, 4050)
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from pgdyno.advise.size.advice import advise
 from pgdyno.advise.size.demand import Demand
-from pgdyno.advise.size.instances import BURST_S, cheapest, judge
-from pgdyno.advise.size.search import Layout, Search, VolumeChoice
-from pgdyno.advise.size.volume_type import GIB, VolumeType, volume_types
+from pgdyno.advise.size.offers import BURST_S, cheapest, judge
+from pgdyno.advise.size.search import GIB, Layout, Search, VolumeChoice, VolumeType, volume_types
 from pgdyno.base import engine
 from pgdyno.base.catalog import Catalog
 from pgdyno.base.errors import InputError

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgdyno.advise.size import words
+from pgdyno.advise.size import presentation
 from pgdyno.advise.size.advice import advise
-from pgdyno.advise.size.search import Layout, Search, VolumeChoice
-from pgdyno.advise.size.volume_type import GIB, volume_types
+from pgdyno.advise.size.search import GIB, Layout, Search, VolumeChoice, volume_types
 from pgdyno.base import engine
 from pgdyno.base.catalog import Catalog
 from tests.size.loads import demand, steady
@@ -25,7 +24,7 @@ def test_gp2_grows_until_its_baseline_carries_what_is_asked_for_ever(catalog: Ca
     """3 IOPS for each GiB: 1,200 need 400 GiB."""
     choice = single(catalog, "gp2", steady(1000), 100)
     assert choice is not None and choice.member.spec.startswith("gp2:size=400GiB") and not choice.fit.on_credits
-    assert words.grown(choice, 100 * GIB) == "grown by 300 GiB"
+    assert presentation.grown(choice, 100 * GIB) == "grown by 300 GiB"
 
 
 def test_credits_that_come_back_carry_nothing(catalog: Catalog) -> None:
@@ -35,7 +34,7 @@ def test_credits_that_come_back_carry_nothing(catalog: Catalog) -> None:
     assert choice is not None and choice.member.spec == "gp2:size=800GiB" and not choice.fit.on_credits
     collapse = Search(catalog, KINDS["gp2"], load, 100 * GIB).collapse()
     assert collapse is not None and collapse.fit.empty_after_s is None
-    assert "without credits, which last" in words.nearest(collapse.fit)
+    assert "without credits, which last" in presentation.nearest(collapse.fit)
 
 
 def test_the_minutes_until_gp2_collapses_are_those_of_its_documentation(catalog: Catalog) -> None:
@@ -43,7 +42,7 @@ def test_the_minutes_until_gp2_collapses_are_those_of_its_documentation(catalog:
     collapse = Search(catalog, KINDS["gp2"], steady(2500), 100 * GIB).collapse()
     assert collapse is not None
     assert collapse.fit.empty_after_s == pytest.approx(2000) and collapse.steady_s == pytest.approx(2000)
-    collapse_sentence = words.collapse_sentence(collapse)
+    collapse_sentence = presentation.collapse_sentence(collapse)
     assert "out of credits after 33 min" in collapse_sentence and "left with 300 IOPS" in collapse_sentence
     assert Search(catalog, KINDS["gp2"], steady(200), 100 * GIB).collapse() is None  # within the baseline
     assert Search(catalog, KINDS["gp3"], steady(2500), 100 * GIB).collapse() is None  # has no credits

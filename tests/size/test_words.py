@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pgdyno.advise.size import words
+from pgdyno.advise.size import presentation
 from pgdyno.advise.size.search import Layout, VolumeChoice
 from pgdyno.base import catalog
 
@@ -28,4 +28,4 @@ def test_a_volume_that_charges_whole_mebibytes_has_requests_of_that_size(
     engine: Path, spec: str, members: int, iops: str
 ) -> None:
     choice = VolumeChoice(catalog.resolve(spec), Layout(members), cast("Any", None))
-    assert words._iops(choice) == iops
+    assert presentation._iops(choice) == iops

@@ -11,7 +11,7 @@ from pgdyno.base.errors import InputError, PgdynoError
 from pgdyno.workload.fill import drop, fill
 from pgdyno.workload.tables import TPCC_BYTES_PER_WAREHOUSE, TpccTables
 from pgdyno.workload.tpcc_conditions import CONDITIONS, conditions_of, violated
-from pgdyno.world.load_phase import require_whole
+from pgdyno.world.fill import require_whole
 
 from ..fill.filled import Database
 

@@ -12,7 +12,7 @@ from pgdyno.kinds.tpch import queries, validation
 from pgdyno.kinds.tpch.queries import QUERIES
 from pgdyno.results import open_loads, record
 from pgdyno.workload.tables import TPCH_SCHEMA, TpchTables
-from pgdyno.world.load_phase import LoadPhase, measured, require_whole
+from pgdyno.world.fill import LoadPhase, measured, require_whole
 
 from ..fill.filled import Database
 from .conftest import SCALE_FACTOR

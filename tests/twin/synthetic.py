@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pgdyno.advise.twin.distribution import LatencyDistribution
-from pgdyno.advise.twin.fit import ambiguous_unit_kib, mix_for
-from pgdyno.advise.twin.jobs import Course, FioJob, JobResult, Op
+from pgdyno.advise.twin.fio import Course, FioJob, JobResult, LatencyDistribution, Op
+from pgdyno.advise.twin.fit import PAGE_KIB, Measurements, PathCost, ambiguous_unit_kib, mix_for
 from pgdyno.advise.twin.measure import LARGE_KIB, MANY_DEPTH, OPS, SIZES_KIB
-from pgdyno.advise.twin.measurements import PAGE_KIB, Measurements, PathCost
 
 NATIVE_PER_S = 30_000
 """What the disk does while its bucket is full."""

@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgdyno.advise.twin.distribution import (
-    PROBABILITIES_PPM,
-    LatencyDistribution,
-    probabilities_ppm,
-    table_mean_ns,
-    table_ns,
-)
+from pgdyno.advise.twin.fio import PROBABILITIES_PPM, LatencyDistribution, probabilities_ppm, table_mean_ns, table_ns
 from tests.twin.synthetic import bins
 
 counts = st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), min_size=1, max_size=60)

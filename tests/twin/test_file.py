@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.advise.twin import file
 from pgdyno.advise.twin.fit import Twin, fit
-from pgdyno.advise.twin.target import MIB, FioTarget
+from pgdyno.advise.twin.measure import MIB, FioTarget
 from pgdyno.base import catalog
 from pgdyno.base.errors import InputError
 from pgdyno.cli import volume

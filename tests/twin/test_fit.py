@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgdyno.advise.twin.distribution import table_mean_ns
+from pgdyno.advise.twin.fio import Course, FioJob, Op, table_mean_ns
 from pgdyno.advise.twin.fit import fit, limit_of, require_slower_than_the_floor
-from pgdyno.advise.twin.jobs import Course, FioJob, Op
 from pgdyno.base.errors import HostError
 from tests.twin.synthetic import Disk, answer, bins
 

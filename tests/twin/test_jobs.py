@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.advise.twin import jobs
-from pgdyno.advise.twin.jobs import FioJob, ask
-from pgdyno.advise.twin.measure import OPS, SIZES_KIB, JobSchedule
-from pgdyno.advise.twin.target import MIB, opened
+from pgdyno.advise.twin import fio
+from pgdyno.advise.twin.fio import FioJob, ask
+from pgdyno.advise.twin.measure import MIB, OPS, SIZES_KIB, JobSchedule, opened
 from pgdyno.base.errors import HostError
 from pgdyno.machine.process import working_below
 from pgdyno.machine.waiting import wait_until
@@ -69,7 +68,7 @@ def test_a_disk_that_completes_nothing_is_said(logged: bool, tmp_path: Path, mon
     def nothing(*_: object) -> str:
         return json.dumps({"jobs": [{"read": {"total_ios": 0}}]})
 
-    monkeypatch.setattr(jobs, "_fio", nothing)
+    monkeypatch.setattr(fio, "_fio", nothing)
     with pytest.raises(HostError, match="/dev/dead completed no read in 3 s"):
         ask("/dev/dead", REGION, FioJob("read", 4, 1, 3, logged=logged), tmp_path)
 
@@ -79,7 +78,7 @@ def test_an_fio_that_is_too_late_does_not_go_on(tmp_path: Path, monkeypatch: pyt
     """The job asks for an hour: who gives up on it after a second must not leave it at the disk."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr(jobs, "PATIENCE_S", -3599.0)
+    monkeypatch.setattr(fio, "PATIENCE_S", -3599.0)
     with opened(tmp_path, REGION, overwrite=False) as disk:
         job = FioJob("write", 8, 1, 3600, rate_per_s=10)
         with pytest.raises(HostError, match=r"did not end on .* within 1 s"):

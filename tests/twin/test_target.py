@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.advise.twin import target
-from pgdyno.advise.twin.target import MIB, opened
+from pgdyno.advise.twin import measure
+from pgdyno.advise.twin.measure import MIB, opened
 from pgdyno.base.errors import HostError, InputError
 
 
@@ -46,7 +46,7 @@ def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 def test_too_little_room_is_refused_with_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(target.shutil, "disk_usage", lambda _: usage._replace(total=1000 * MIB, free=150 * MIB))
+    monkeypatch.setattr(measure.shutil, "disk_usage", lambda _: usage._replace(total=1000 * MIB, free=150 * MIB))
     with (
         pytest.raises(HostError, match=r"128 MiB .* 150 MiB free of 1,000"),
         opened(tmp_path, 128 * MIB, overwrite=False),

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from pgdyno.base.errors import InputError
 from pgdyno.kinds.registry import workload_of
 from pgdyno.workload.outcome import RunRequest
-from pgdyno.world.reached import ReachedServer
+from pgdyno.world.client_endpoint import ReachedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgdyno.advise.metrics import detailed
+from pgdyno.advise.metrics import samples
 from pgdyno.base.errors import PgdynoError
 from pgdyno.machine.waiting import wait_until
 from tools.diagnose.load import loading
@@ -174,7 +174,7 @@ def _reading(before: _Look, after: _Look, role: str) -> Reading:
         for name, value in last["counters"].items()
         if isinstance(value, int) and name != "queue_length"
     }
-    pages = (detailed.statistics(first), detailed.statistics(last))
+    pages = (samples.statistics(first), samples.statistics(last))
     return Reading(
         begin_unix_s=before.unix_s,
         end_unix_s=after.unix_s,

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pgdyno.advise.diagnose.bought import Purchase, purchase_of
 from pgdyno.advise.diagnose.diagnosis import Diagnosis, begin_s, diagnose, diagnose_files
-from pgdyno.advise.diagnose.source import VolumeSource, sources_of
+from pgdyno.advise.diagnose.files import VolumeSource, sources_of
+from pgdyno.advise.diagnose.remedies import Purchase, purchase_of
 from pgdyno.analysis.binding.rules import LIMITS, Limit
 from tools.diagnose.measure import IOSTAT, WATCH
 from tools.diagnose.record import Answer, Facts, Measured

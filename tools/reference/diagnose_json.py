@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.advise.diagnose.calendar_document import CalendarDocument
-from pgdyno.advise.diagnose.document import DiagnoseDocument
+from pgdyno.advise.diagnose.document import CalendarDocument, DiagnoseDocument
 from tools.reference import markdown as md
 from tools.reference import schema
 

@@ -38,7 +38,7 @@ def page() -> str:
     sections = schema.sections(ExperimentFile, "The file", titles)
     return md.page(
         "Experiment file",
-        "`python/pgdyno/experiment/tables.py` and `python/pgdyno/workload/kind`",
+        "`python/pgdyno/experiment/arm.py` and `python/pgdyno/workload/kind`",
         INTRODUCTION,
         *sections,
     )

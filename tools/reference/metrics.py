@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 
-from pgdyno.advise.diagnose.open_metrics import FAMILIES as VERDICTS
-from pgdyno.advise.metrics import formulas
+from pgdyno.advise.diagnose.calendar import FAMILIES as VERDICTS
+from pgdyno.advise.metrics import cloudwatch
 from pgdyno.advise.metrics.cloudwatch import EBS, EC2, METRICS
 from pgdyno.advise.metrics.open_metrics import FAMILIES, full_name
 from tools.reference import markdown as md
@@ -18,7 +18,7 @@ One value per minute, as for volumes of Nitro instances, in the namespace {EBS};
 is the one that is meaningful for a period; `--stat` selects another.
 """
 FORMULAS = """
-As functions of `pgdyno.advise.metrics.formulas`. *Whitepaper* is "Optimizing PostgreSQL Running on Amazon EC2 Using Amazon EBS" (AWS, undated
+As functions of `pgdyno.advise.metrics.cloudwatch`. *Whitepaper* is "Optimizing PostgreSQL Running on Amazon EC2 Using Amazon EBS" (AWS, undated
 copy read in November 2026); *guide* is the Amazon EC2 User Guide (awsdocs/amazon-ec2-user-guide e3707c43, 15 June 2023). A figure
 without a divisor, as the latency of no operations, is None.
 """
@@ -54,7 +54,7 @@ def page() -> str:
 
 
 def _formulas() -> list[list[str]]:
-    getmembers = inspect.getmembers(formulas, inspect.isfunction)
+    getmembers = inspect.getmembers(cloudwatch, inspect.isfunction)
     in_order = sorted(getmembers, key=lambda getmember: inspect.getsourcelines(getmember[1])[1])
     return [[md.code(f"{name}{_arguments(function)}"), _meaning(function)] for name, function in in_order]
 

@@ -312,7 +312,7 @@ def cut_arms(
 ) -> Iterator[tuple[str, CampaignResult]]:
     """Record and cut each arm of an experiment file; its label with what came of it, for each reading."""
     from pgdyno.experiment import read_experiment
-    from pgdyno.world import power_cuts
+    from pgdyno.world import emulated
     from pgdyno.world.resolved import emulated_arms
 
     from ..base.errors import InputError
@@ -326,7 +326,7 @@ def cut_arms(
     campaign.require_ready()
     for resolved in arms:
         label = resolved.arm.label
-        answer = power_cuts.asked_of(resolved)
+        answer = emulated.asked_of(resolved)
         show(0.0, f"{label}: record PostgreSQL for {answer.seconds:g} s")
         recorded = recording.record(answer, recording.new_folder(answer, results))
         for reading in table.reading:
@@ -335,7 +335,7 @@ def cut_arms(
                 failed = f", {len(result.failed)} failed" if result.failed else ""
                 show(result.tried / table.cuts, f"{what}: {result.tried} of {table.cuts}{failed}")
 
-            result = recovery.cut(recorded, reading, experiment.seed % power_cuts.SEED_MAX, table.cuts, tell=tell)
+            result = recovery.cut(recorded, reading, experiment.seed % emulated.SEED_MAX, table.cuts, tell=tell)
             campaign.keep(result)
             yield label, result
 

@@ -69,10 +69,10 @@ def add(source: str, name: str, as_json: bool, **options: Any) -> None:
       sudo pgdyno data add shop.dump --globals globals.sql --name shop
     """
     from pgdyno.workload.database import table_of
-    from pgdyno.world.keep import KeepOptions, keep, require_keepable
 
     from ..base.quantity import parse_bytes
     from ..server.binaries import find_binaries
+    from ..world.kept import KeepOptions, keep, require_keepable
     from .terminal import Bar
 
     keys = {
@@ -144,10 +144,9 @@ def remove(name: str, yes: bool) -> None:
     Example:
       sudo pgdyno data remove shop --yes
     """
-    from pgdyno.world.keep import remove as remove_kept
-
     from ..base.errors import InputError
     from ..results.kept_database import kept_databases
+    from ..world.kept import remove as remove_kept
 
     database = next((kept_database for kept_database in kept_databases() if kept_database.name == name), None)
     if database is None:

@@ -16,10 +16,10 @@ from pgdyno.cli import parameters
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..advise.diagnose.bought import Purchase
     from ..advise.diagnose.calendar import Calendar
     from ..advise.diagnose.diagnosis import Diagnosis
-    from ..advise.diagnose.source import VolumeSource
+    from ..advise.diagnose.files import VolumeSource
+    from ..advise.diagnose.remedies import Purchase
 
 WATCH = "60s"
 """How long a server is watched by default."""
@@ -90,8 +90,8 @@ def command(
       pgdyno diagnose service=app --every 1h --until 24h --keep watches
       pgdyno diagnose watches --html calendar.html
     """
-    from ..advise.diagnose.bought import Purchase
     from ..advise.diagnose.diagnosis import begin_s, diagnose, diagnose_files
+    from ..advise.diagnose.remedies import Purchase
 
     named = {"--iostat": iostat, "--sar": sar, "--cloudwatch": cloudwatch, "--nvme": nvme}
     files = {flag: words for flag, words in named.items() if words}
@@ -175,7 +175,8 @@ def _repeat(
     import time
     from datetime import datetime
 
-    from ..advise.diagnose import repeat, words
+    from ..advise.diagnose import calendar as repeat
+    from ..advise.diagnose import words
     from ..advise.diagnose.diagnosis import diagnose
     from ..base.errors import InputError
     from ..base.quantity import parse_seconds
@@ -224,7 +225,7 @@ def _is_directory(target: str) -> bool:
 
 def _purchase(bought: tuple[str, ...], instance: str | None) -> Purchase | None:
     """What is said to be bought; None where nothing is."""
-    from ..advise.diagnose.bought import purchase_of
+    from ..advise.diagnose.remedies import purchase_of
 
     return purchase_of(bought, instance) if bought or instance is not None else None
 
@@ -232,13 +233,13 @@ def _purchase(bought: tuple[str, ...], instance: str | None) -> Purchase | None:
 def _sources(
     files: dict[str, tuple[str, ...]], device: tuple[str, ...], near_s: float | None
 ) -> tuple[VolumeSource, ...]:
-    from ..advise.diagnose.source import sources_of
+    from ..advise.diagnose.files import sources_of
 
     return sources_of(files, device, near_s)
 
 
 def _require_readable(files: dict[str, tuple[str, ...]]) -> None:
-    from ..advise.diagnose.source import require_readable
+    from ..advise.diagnose.files import require_readable
 
     require_readable(files)
 
@@ -303,9 +304,8 @@ def _watched(
     target: str, watch_for: str, bought: tuple[str, ...], instance: str | None, root: Path, *, texts: bool
 ) -> Path:
     """The directory of a run. What can be refused is refused before the watch."""
-    from ..advise.diagnose.bought import purchase_of
-    from ..advise.diagnose.target import target_of
-    from ..advise.diagnose.watch import check_seconds, watch
+    from ..advise.diagnose.remedies import purchase_of
+    from ..advise.diagnose.watch import check_seconds, target_of, watch
     from ..base.endpoint import refuse_secrets
     from ..base.quantity import parse_seconds
 
@@ -361,17 +361,16 @@ def _show(diagnosis: Diagnosis | Calendar, directory: str | None, as_json: bool,
         write_page(diagnosis, html)
     if as_json:
         # What writes documents takes half a second of CPU to import.
-        from ..advise.diagnose.calendar_document import calendar_document
-        from ..advise.diagnose.document import document
+        from ..advise.diagnose.document import calendar_document, document
 
         text = calendar_document(diagnosis) if isinstance(diagnosis, Calendar) else document(diagnosis, directory)
         click.echo(text.model_dump_json(indent=2))
     else:
-        from ..advise.diagnose import calendar_words, words
+        from ..advise.diagnose import words
 
         width = shutil.get_terminal_size((words.WIDTH_MAX, 24)).columns
         lines = (
-            calendar_words.lines(diagnosis, width) if isinstance(diagnosis, Calendar) else words.lines(diagnosis, width)
+            words.calendar_lines(diagnosis, width) if isinstance(diagnosis, Calendar) else words.lines(diagnosis, width)
         )
         for line in lines:
             click.echo(line)

@@ -64,7 +64,7 @@ def command(wants_clean: bool, wants_uninstall: bool, hosts: Path | None, as_jso
     if hosts is None:
         checks, good, bad = examine(), "Everything needed is here.", "Missing for emulated volumes"
     else:
-        from pgdyno.hosts.examine import examine as examine_hosts
+        from ..hosts.examine import examine as examine_hosts
 
         checks, good, bad = examine_hosts(hosts), "All hosts can drive.", "In the way of a load from several hosts"
     works = able(checks)

@@ -414,15 +414,15 @@ class _Server:
 @contextlib.contextmanager
 def _server(spec: Clients, options: Mapping[str, Any], bar: Bar) -> Iterator[_Server]:
     """The named server, or an embedded one that is removed afterwards."""
+    from pgdyno.workload.fill import fill, load
     from pgdyno.workload.tables import PgbenchTables, SchemaTables
-    from pgdyno.world.existing_schema import require_schema_of
+    from pgdyno.world.dataset import require_schema_of
 
     from ..base.endpoint import refuse_secrets
     from ..server import settings
     from ..server.binaries import find_binaries
     from ..server.remote import RemoteServer
     from ..server.throwaway import throwaway
-    from ..workload.fill import fill, load
 
     if not spec.asks_server:
         yield _Server(None)
@@ -577,8 +577,6 @@ def _drive_tpch(spec: Tpch, options: Mapping[str, Any]) -> Outcome:
 def _tpch_server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[Server]:
     """The named server, or an embedded one that is removed afterwards."""
     from pgdyno.workload.fill import fill
-    from pgdyno.world.existing_schema import require_schema_of
-    from pgdyno.world.load_phase import require_whole
 
     from ..base.endpoint import refuse_secrets
     from ..machine import preflight
@@ -586,6 +584,8 @@ def _tpch_server(spec: Tpch, options: Mapping[str, Any], bar: Bar) -> Iterator[S
     from ..server.binaries import find_binaries
     from ..server.remote import RemoteServer
     from ..server.throwaway import throwaway
+    from ..world.dataset import require_schema_of
+    from ..world.fill import require_whole
 
     binaries, tables = find_binaries(options["pg_bin"]), spec.data_set()
     if options["dsn"] is not None:

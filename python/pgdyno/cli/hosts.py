@@ -52,14 +52,13 @@ def keys(out: Path, names: tuple[str, ...], days: int, as_json: bool) -> None:
       pgdyno hosts keys --out keys --name alpha --name beta
       pgdyno hosts keys --out keys --name gamma
     """
-    from pgdyno.hosts import keys as files
-
     from ..base.errors import InputError
+    from ..hosts import certificates
 
-    own = () if (out / f"{files.AUTHORITY}.key").exists() else (files.SCHEDULER, files.COORDINATOR)
+    own = () if (out / f"{certificates.AUTHORITY}.key").exists() else (certificates.SCHEDULER, certificates.COORDINATOR)
     if not own and not names:
         raise InputError(f"{out} has an authority", remedy="name a worker with --name, or another directory")
-    written = [str(path) for path in files.make(out, (*own, *names), days)]
+    written = [str(path) for path in certificates.make(out, (*own, *names), days)]
     if as_json:
         print_json({"written": written})
         return
@@ -81,10 +80,10 @@ def scheduler(keys: Path, listen: str) -> None:
     Example:
       pgdyno hosts scheduler --keys keys --listen 10.0.0.5
     """
-    from pgdyno.hosts import address, serve
-    from pgdyno.hosts.keys import SCHEDULER, Identity
+    from ..hosts import dask, serve
+    from ..hosts.certificates import SCHEDULER, Identity
 
-    at = address.to_listen(listen, address.SCHEDULER_PORT)
+    at = dask.to_listen(listen, dask.SCHEDULER_PORT)
     serve.scheduler(Identity(keys, SCHEDULER), at, lambda url: click.echo(f"scheduler at {url}"))
 
 
@@ -105,9 +104,9 @@ def worker(scheduler: str, keys: Path, name: str, listen: str) -> None:
     Example:
       pgdyno hosts worker tls://10.0.0.5:8786 --keys keys --name alpha --listen 10.0.0.11
     """
-    from pgdyno.hosts import address, serve
-    from pgdyno.hosts.keys import Identity
+    from ..hosts import dask, serve
+    from ..hosts.certificates import Identity
 
-    to = address.of_scheduler(scheduler, "the scheduler")
-    at = address.to_listen(listen, address.WORKER_PORT)
+    to = dask.of_scheduler(scheduler, "the scheduler")
+    at = dask.to_listen(listen, dask.WORKER_PORT)
     serve.worker(Identity(keys, name), to, at, lambda url: click.echo(f"worker {name} at {url}"))

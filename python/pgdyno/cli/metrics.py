@@ -14,7 +14,7 @@ from .terminal import print_json, print_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..advise.metrics.periods import Period
+    from ..advise.metrics.cloudwatch import Period
     from ..advise.metrics.samples import CounterHistory
 
 _STATISTICS = ("Sum", "Average", "Minimum", "Maximum", "SampleCount")
@@ -71,17 +71,17 @@ def cloudwatch(
       pgdyno metrics cloudwatch results/20261121T124500Z-compare-5c0ffe/runs/00-gp3-r1 --measured
       sudo pgdyno metrics cloudwatch gp2-1 --metric BurstBalance --period 300 --json
     """
-    from ..advise.metrics import datapoints, periods
+    from ..advise.metrics import cloudwatch
 
-    periods.require_period(period_s)
-    wanted = datapoints.find_metrics(names)
+    cloudwatch.require_period(period_s)
+    wanted = cloudwatch.find_metrics(names)
     results = _samples(source, volume, measured)
-    if not (as_json or names or stat or period_s != periods.MINUTE_S):
+    if not (as_json or names or stat or period_s != cloudwatch.MINUTE_S):
         for samples, minutes in results:
             _print_minutes(samples, minutes, titled=len(results) > 1)
         return
     series = [
-        datapoints.series(
+        cloudwatch.series(
             samples,
             minutes,
             metric,
@@ -93,7 +93,7 @@ def cloudwatch(
         for metric in wanted
     ]
     if as_json:
-        print_json(datapoints.document(series, scan_by))
+        print_json(cloudwatch.document(series, scan_by))
         return
     header = ["VOLUME", "METRIC", "STATISTIC", "UNIT", "PERIOD (UTC)", "VALUE"]
     print_rows(
@@ -127,7 +127,7 @@ def nvme(name: str, as_json: bool) -> None:
     Example:
       sudo pgdyno metrics nvme gp3-1 --json | jq .ebs_volume_performance_exceeded_iops
     """
-    from ..advise.metrics.detailed import statistics
+    from ..advise.metrics.samples import statistics
     from ..machine import preflight, volume
 
     result = volume.find(name)
@@ -165,7 +165,7 @@ def serve(names: tuple[str, ...], listen: str, watches: tuple[Path, ...], once: 
       sudo pgdyno metrics serve gp3-1 --once
       pgdyno metrics serve --diagnose watches
     """
-    from ..advise.metrics import server
+    from ..advise.metrics import open_metrics as server
     from ..machine import preflight
 
     if names or not watches:
@@ -182,11 +182,12 @@ def serve(names: tuple[str, ...], listen: str, watches: tuple[Path, ...], once: 
 
 def _exposition(names: tuple[str, ...], watches: tuple[Path, ...], *, known: bool = False) -> str:
     """Volumes, verdicts, or both."""
-    from ..advise.diagnose import open_metrics as verdicts
-    from ..advise.metrics import open_metrics, server
+    from ..advise.diagnose import calendar
+    from ..advise.metrics import open_metrics
+    from ..advise.metrics import open_metrics as server
 
     volumes = server.lines(names, known=known) if names or not watches else []
-    return open_metrics.exposition([*volumes, *verdicts.lines(watches)])
+    return open_metrics.exposition([*volumes, *calendar.lines(watches)])
 
 
 @command.command(name="names")
@@ -209,7 +210,7 @@ def names_command(as_json: bool) -> None:
 
 def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[CounterHistory, list[Period]]]:
     """The volumes of a run or of the machine, each with its minutes."""
-    from ..advise.metrics import periods, samples
+    from ..advise.metrics import cloudwatch, samples
     from ..base.errors import InputError
     from ..machine import preflight
     from ..machine.volume import find, list_volumes
@@ -226,13 +227,13 @@ def _samples(source: str, volume: str | None, measured: bool) -> list[tuple[Coun
         run = open_run(path)
         measure = run.record.measure
         span = {"begin_ns": measure.begin_ns, "end_ns": measure.end_ns} if measured else {}
-        return [(item, periods.minutes(item, **span)) for item in samples.of_run(run, volume)]
+        return [(item, cloudwatch.minutes(item, **span)) for item in samples.of_run(run, volume)]
     if volume is not None or measured:
         raise InputError("--volume and --measured apply to runs", remedy="name the directory of a run, or omit them")
     attached = find(source)
     preflight.require_root("reading a volume's counters")
     live = samples.of_volume(attached)
-    return [(live, periods.minutes(live))]
+    return [(live, cloudwatch.minutes(live))]
 
 
 def _print_minutes(samples: CounterHistory, minutes: Sequence[Period], *, titled: bool) -> None:
@@ -247,7 +248,7 @@ def _print_minutes(samples: CounterHistory, minutes: Sequence[Period], *, titled
 
 
 def _when(unix_s: int, whole: bool) -> str:
-    from ..advise.metrics.datapoints import timestamp
+    from ..advise.metrics.cloudwatch import timestamp
 
     return timestamp(unix_s).removesuffix("+00:00") + ("" if whole else "*")
 

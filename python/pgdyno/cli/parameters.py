@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from ..base.errors import InputError
 
 if TYPE_CHECKING:
-    from pgdyno.hosts.spread import SpreadOptions
+    from ..hosts.examine import SpreadOptions
 
 
 class Integer(click.IntRange):
@@ -107,8 +107,8 @@ class PathParameter(click.Path):
 
 def hosts_of(spread: str | None, keys: Path | None, *, mixed: bool = False) -> SpreadOptions | None:
     """The hosts of ``--spread`` and ``--keys``; None without ``--spread``."""
-    from pgdyno.hosts import address
-    from pgdyno.hosts.spread import SpreadOptions
+    from ..hosts import dask
+    from ..hosts.examine import SpreadOptions
 
     if spread is None:
         if keys is not None or mixed:
@@ -116,7 +116,7 @@ def hosts_of(spread: str | None, keys: Path | None, *, mixed: bool = False) -> S
         return None
     if keys is None:
         raise InputError("--spread needs --keys", remedy="name the directory that `pgdyno hosts keys` wrote")
-    return SpreadOptions(address.of_scheduler(spread, "--spread"), keys, mixed)
+    return SpreadOptions(dask.of_scheduler(spread, "--spread"), keys, mixed)
 
 
 def volume_types(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

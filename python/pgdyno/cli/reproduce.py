@@ -14,10 +14,10 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pgdyno.flow.listener import Listener
     from pgdyno.flow.plan import ExperimentPlan
     from pgdyno.published import PublishedDocument
 
+    from ..flow.cell import Listener
     from ..published.reproduce.library import DocumentLibrary
     from ..published.reproduce.results import ExperimentResult
     from ..published.reproduce.told import DocumentResult
@@ -157,8 +157,7 @@ def _resting_on(chosen: Sequence[PublishedDocument], experiment: str) -> list[st
 
 @contextmanager
 def _watched(planned: ExperimentPlan, left_s: float) -> Iterator[Listener]:
-    from pgdyno.flow.listener import Listener
-
+    from ..flow.cell import Listener
     from .terminal import Display
 
     _say(f"{planned.experiment.name}: {planned.experiment.file.title}")

@@ -15,10 +15,10 @@ from pgdyno.cli.streams import drawn
 if TYPE_CHECKING:
     from pgdyno.experiment import Experiment
     from pgdyno.flow.plan import ExperimentPlan
-    from pgdyno.hosts.file import HostsFile
-    from pgdyno.hosts.spread import SpreadOptions
 
     from ..base.goal import Goal
+    from ..hosts.connection import HostsFile
+    from ..hosts.examine import SpreadOptions
 
 
 @click.command()
@@ -90,10 +90,10 @@ def command(file: Path | None, as_json: bool, keep_invalid: bool, **options: Any
       sudo pgdyno run --resume results/20261121T124500Z-wal-volume-5c0ffe
     """
     from pgdyno.flow.plan import plan
-    from pgdyno.hosts.file import read
 
     from ..base.goal import parse_goal
     from ..base.quantity import parse_seconds
+    from ..hosts.connection import read
 
     if options["resume"] is not None:
         options["resume"] = _directory(options["resume"], options["results"])
@@ -313,12 +313,12 @@ def execute_and_show(
     """
     from pgdyno.analysis.compare import summarise
     from pgdyno.analysis.durability import cuts_of
-    from pgdyno.flow.listener import Listener
     from pgdyno.flow.run import execute
     from pgdyno.flow.schedule import allowance
     from pgdyno.report import document, print_table, write_report
 
     from ..base.errors import EXIT_INVALID, CutFailed, RunInvalid
+    from ..flow.cell import Listener
     from ..results import results_root
     from .terminal import Display
 

@@ -15,11 +15,10 @@ from ..base.errors import InputError
 from .parameters import hosts_of
 
 if TYPE_CHECKING:
-    from pgdyno.hosts.spread import SpreadOptions
-
     from ..advise.size.advice import Advice
-    from ..advise.size.many import File, Terms
+    from ..advise.size.fleet import File, Terms
     from ..advise.size.measured import DeviceSamples
+    from ..hosts.examine import SpreadOptions
 
 WATCH_S = 60.0
 """How long ``--live`` watches by default."""
@@ -115,7 +114,7 @@ def command(
       pgdyno size --iostat load.txt --bought gp3:size=250GiB,iops=8000
       pgdyno size --iostat 'hosts/*.txt' --type gp3 --size 500GiB --size 'db7*=2TiB'
     """
-    from ..advise.size.many import Terms
+    from ..advise.size.fleet import Terms
     from ..base.quantity import parse_seconds
 
     interval_s = None if interval is None else _interval_s(interval)
@@ -189,8 +188,8 @@ def _measured(
     """The named load, or the files of a pattern; :class:`InputError` if there is none, or more than one."""
     from pgdyno.loader.source import matching
 
-    from ..advise.size.many import File
-    from ..advise.size.reading import live as live_reading
+    from ..advise.size.fleet import File
+    from ..advise.size.reading import counters
 
     named = {flag: path for flag, path in files.items() if path is not None}
     if len(named) + (live is not None) != 1:
@@ -205,16 +204,16 @@ def _measured(
             raise InputError("--device is for files", remedy="--live names its device itself")
         if interval_s is not None:
             raise InputError("--interval is for files", remedy="--live samples once a second; --for says how long")
-        return live_reading.watch(live, WATCH_S if watch_s is None else watch_s, tell=_tell)
+        return counters.watch(live, WATCH_S if watch_s is None else watch_s, tell=_tell)
     if watch_s is not None:
         raise InputError("--for is for --live", remedy="omit it: a file has its own duration")
     flag, path = next(iter(named.items()))
-    many = matching(str(path))
+    fleet = matching(str(path))
     results = [
         File(flag, "standard input" if str(item) == "-" else str(item), _text(item), device, interval_s, keep_first)
-        for item in many or [path]
+        for item in fleet or [path]
     ]
-    return results if many else results[0].read()
+    return results if fleet else results[0].read()
 
 
 def _text(path: Path) -> str:
@@ -251,22 +250,22 @@ def _share(text: str) -> float:
 
 def _show_many(files: list[File], terms: Terms, where: SpreadOptions | None, as_json: bool) -> None:
     """An answer for each file, and the total. :class:`InputError` at the end where a file was wrong."""
-    from ..advise.size import many
+    from ..advise.size import fleet
     from .terminal import print_json
 
-    many.require_sizes(files, terms)
-    questions = [many.FileRequest(file, terms) for file in files]
+    fleet.require_sizes(files, terms)
+    questions = [fleet.FileRequest(file, terms) for file in files]
     if where is None:
-        answers = [many.answer(question) for question in questions]
+        answers = [fleet.answer(question) for question in questions]
     else:
         from pgdyno.hosts.connection import Connection
 
         with Connection(where) as connection:
-            answers = connection.each(many.answer, questions)
+            answers = connection.each(fleet.answer, questions)
     if as_json:
-        print_json(many.total(answers))
+        print_json(fleet.total(answers))
     else:
-        click.echo(many.text(answers, columns()))
+        click.echo(fleet.text(answers, columns()))
     wrong = [answer for answer in answers if answer.error]
     if wrong:
         raise InputError(
@@ -278,17 +277,17 @@ def _show_many(files: list[File], terms: Terms, where: SpreadOptions | None, as_
 
 
 def _show(advice: Advice, as_json: bool, html: Path | None) -> None:
-    from ..advise.size import document, table
+    from ..advise.size import presentation
 
     if html is not None:
-        from ..advise.size.page import write_page
+        from ..advise.size.presentation import write_page
 
         write_page(advice, html)
     if as_json:
         import json
 
-        click.echo(json.dumps(document.document(advice), indent=1))
+        click.echo(json.dumps(presentation.document(advice), indent=1))
         return
-    click.echo(table.text(advice, columns()))
+    click.echo(presentation.text(advice, columns()))
     if html is not None:
         click.echo(f"page: {html}", err=True)

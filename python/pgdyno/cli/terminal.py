@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pgdyno.experiment import Cell
-    from pgdyno.flow.listener import ProgressStep
     from pgdyno.flow.plan import ExperimentPlan
+
+    from ..flow.cell import ProgressStep
 
 
 WIDEST = 100

@@ -358,10 +358,9 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
     """
     from .. import __version__
     from ..advise.twin import file
+    from ..advise.twin.fio import require_fio
     from ..advise.twin.fit import fit as fit_to
-    from ..advise.twin.jobs import require_fio
-    from ..advise.twin.measure import JobSchedule, measure
-    from ..advise.twin.target import MIB, opened
+    from ..advise.twin.measure import MIB, JobSchedule, measure, opened
     from ..base import catalog
     from ..machine import paths, preflight
 
@@ -403,8 +402,7 @@ def fit(path: Path, output: Path, region: str, quick: bool, overwrite_device: bo
 
 
 def _region(text: str) -> int:
-    from ..advise.twin.measure import LEAST_REGION_MIB
-    from ..advise.twin.target import MIB
+    from ..advise.twin.measure import LEAST_REGION_MIB, MIB
     from ..base.errors import InputError
     from ..base.quantity import parse_bytes
 

@@ -3,6 +3,7 @@
 from pgdyno.experiment.arm import Arm
 from pgdyno.experiment.file import read_experiment
 from pgdyno.experiment.model import Cell, Experiment
-from pgdyno.experiment.origin import Origin
+
+from .origin import Origin
 
 __all__ = ["Arm", "Cell", "Experiment", "Origin", "read_experiment"]

@@ -7,23 +7,22 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, permutations
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import (
+    Field,
+    ValidationError,
+)
 
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import factors as factors_module
-from pgdyno.experiment.event import ALL, ON_SERVER, SERVER, EventTable
+from pgdyno.experiment.events import ALL, ON_SERVER, SERVER, CrashTable, EventTable
 from pgdyno.experiment.origin import Origin, Path, misfit, refusal, toml_text
-from pgdyno.experiment.power_cuts import CrashTable
-from pgdyno.experiment.tables import ClientTable, InstanceTable, PostgresTable, WorldTable
-from pgdyno.experiment.world_kinds import WORLD_KINDS
-from pgdyno.experiment.world_refusals import world_refusals
-
-from ..base.errors import InputError
-from ..kinds.registry import AnyWorkload, of_kind
-from ..kinds.registry import read as read_workload
-from ..workload.clients import clients_of
-from ..workload.keys import Seconds
-from ..workload.kind import KeyTable, Workload
-from ..workload.outcome import WHOLE, shares_of
+from pgdyno.experiment.tables import WORLD_KINDS, ClientTable, InstanceTable, PostgresTable, WorldTable, world_refusals
+from pgdyno.kinds.registry import AnyWorkload, of_kind
+from pgdyno.kinds.registry import read as read_workload
+from pgdyno.workload.clients import clients_of
+from pgdyno.workload.keys import Seconds
+from pgdyno.workload.kind import KeyTable, Workload
+from pgdyno.workload.outcome import WHOLE, shares_of
 
 RTT_S_MAX = 5.0
 """Of this machine's time. A login takes about five round trips, and PostgreSQL gives it a minute (authentication_timeout)."""

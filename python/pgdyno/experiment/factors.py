@@ -13,7 +13,7 @@ from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel
 
-from pgdyno.experiment.origin import keys, tables_at
+from .origin import keys, tables_at
 
 Design = Literal["full", "one-at-a-time"]
 """Which combinations of levels are arms."""

@@ -8,15 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pgdyno.base.errors import InputError
 from pgdyno.experiment import factors
 from pgdyno.experiment.arm import NAME_LENGTH_MAX, ExperimentFile
 from pgdyno.experiment.model import CONNECTIONS, Experiment
-from pgdyno.experiment.origin import Origin
+from pgdyno.experiment.origin import Origin, key_lines
 from pgdyno.experiment.origin import Path as Place
-from pgdyno.experiment.toml_lines import key_lines
-
-from ..base.errors import InputError
-from ..kinds.pgbench import read_script
+from pgdyno.kinds.pgbench import read_script
 
 _Read = Callable[[Any, Place, Path, Origin], Any]
 """Reads what a file says of a key, its place, the file's folder."""

@@ -1,6 +1,6 @@
 """An experiment: what is asked for, its arms, and every run in its order.
 
-An experiment file is a document of the tables in :mod:`pgdyno.experiment.tables`. ``pgdyno compare`` makes such a document
+An experiment file is a document of the tables in :mod:`pgdyno.experiment.arm`. ``pgdyno compare`` makes such a document
 from its flags.
 """
 
@@ -18,12 +18,12 @@ from typing import Any, Self
 from pgdyno.experiment import factors as factors_module
 from pgdyno.experiment.arm import KIND, TABLES, Arm, ExperimentFile, arms_of, read
 from pgdyno.experiment.origin import Origin, control_characters
+from pgdyno.workload.database import is_connection
+from pgdyno.workload.outcome import WHOLE
 
 from ..base.endpoint import public_dsn
 from ..base.goal import read_goal, require_measured
 from ..base.text import has_control
-from ..workload.database import is_connection
-from ..workload.outcome import WHOLE
 
 CONNECTIONS = (("world", "dsn"), ("workload", "database", "from"))
 """Keys that may hold a connection string."""

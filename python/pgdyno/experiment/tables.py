@@ -1,4 +1,4 @@
-"""The tables of an experiment file: world, instance, postgres, client. Typed, and every key is known.
+"""Tables of an experiment file (world, instance, postgres, client), and what each kind of world allows in them.
 
 A field whose unit is in its value has the unit in its name here and not in the file: ``memory = "512MiB"`` is
 ``memory_bytes``.
@@ -7,7 +7,9 @@ A field whose unit is in its value has the unit in its name here and not in the 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import (
     BeforeValidator,
@@ -20,24 +22,139 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pgdyno.experiment.world_kinds import WORLD_KINDS
+from pgdyno.workload.keys import Bytes, KeyTable, at_key
+from pgdyno.workload.kind import Workload
+from pgdyno.workload.outcome import WHOLE
 
 from ..base.endpoint import wrong_in
 from ..base.specification import with_init
 from ..kinds.pgbench import TABLESPACE
-from ..workload.keys import Bytes
-from ..workload.kind import KeyTable, at_key
-from ..workload.outcome import WHOLE
+from .events import CrashTable, EventTable
+
+
+@dataclass(frozen=True)
+class WorldKind:
+    """The keys of one kind. What its arms must not ask for is in :mod:`pgdyno.experiment.tables`."""
+
+    foreign_keys: dict[str, str]
+    """Key of ``[world]`` that this kind does not have -> why."""
+    label: str
+    """What an arm of an experiment without factors is called where it names no volume."""
+    chooses_server: bool = True
+    """Whether pgdyno starts the server, so that its storage, instance and settings are chosen in the file."""
+    public: bool = True
+    """Whether the schema and the reference name it."""
+
+
+_ITS_OWN_SERVER = {
+    "dsn": 'dsn is for kind = "real"; an emulated world starts its own server',
+    "bought": 'bought is for kind = "real"; an emulated world has the volumes that it names',
+}
+_NOT_CHOSEN = 'it cannot be chosen with kind = "real": the server has its storage and its clock'
+EMULATED = WorldKind(_ITS_OWN_SERVER, "emulated server")
+WORLD_KINDS = {
+    "emulated": EMULATED,
+    "real": WorldKind(
+        dict.fromkeys(
+            ("volume", "volumes", "restored", "file_system", "mount_options", "dilation", "cpus_awake"), _NOT_CHOSEN
+        ),
+        "real server",
+        chooses_server=False,
+    ),
+    "fake": WorldKind(_ITS_OWN_SERVER, "fake server", public=False),
+}
+"""The kinds by name. ``fake`` makes figures up and is for tests."""
+
+
+Refusal = tuple[tuple[str, ...], str, str]
+"""Path of a key, what is wrong with it, and the remedy."""
+
+
+class WorldTables(Protocol):
+    """The tables of an arm."""
+
+    @property
+    def world(self) -> WorldTable:
+        """What PostgreSQL stands on."""
+
+    @property
+    def instance(self) -> InstanceTable:
+        """The machine it is given."""
+
+    @property
+    def postgres(self) -> PostgresTable:
+        """The server."""
+
+    @property
+    def client(self) -> ClientTable:
+        """Where the driver stands."""
+
+    @property
+    def workload(self) -> Workload:
+        """What it is asked to do."""
+
+    @property
+    def events(self) -> tuple[EventTable, ...]:
+        """What happens during each of its runs."""
+
+    @property
+    def crash(self) -> CrashTable:
+        """How often the power is cut after each of its runs."""
+
+
+def world_refusals(arm: WorldTables) -> Iterator[Refusal]:
+    """Everything that is wrong with what an arm asks of its world."""
+    return _of_chosen(arm) if WORLD_KINDS[arm.world.kind].chooses_server else _of_existing(arm)
+
+
+def _of_chosen(arm: WorldTables) -> Iterator[Refusal]:
+    for refused in arm.workload.refusals_on_own():
+        yield ("workload", *refused.key.split(".")), refused.message, refused.remedy
+    placement = arm.world.placement
+    if "data" not in placement:
+        yield ("world",), "the data volume is missing", 'write volume = "gp3"'
+    for key, name in arm.workload.tablespaces.items():
+        if f"tablespace.{name}" not in placement:
+            remedy = f'write "tablespace.{name}" in world.volumes'
+            yield ("workload", key), f"there is no volume for the tablespace {name}", remedy
+    apart = next((role for role in placement if role.startswith("tablespace.")), None)
+    if arm.crash.cuts and apart is not None:
+        message = f"power cuts are of the volumes for data and wal, and this arm has one for `{apart}`"
+        yield ("crash",), message, "remove that volume, or [crash]"
+
+
+def _of_existing(arm: WorldTables) -> Iterator[Refusal]:
+    if arm.world.dsn is None:
+        yield ("world",), 'kind = "real" needs a dsn', "write dsn in the file, or give --dsn"
+    remove, fixed = "remove the key", 'with kind = "real" the server is measured as it is'
+    for refused in arm.workload.refusals_on_existing():
+        yield ("workload", *refused.key.split(".")), refused.message, refused.remedy
+    if arm.events:
+        yield ("event",), f"events happen to volumes and servers that pgdyno starts; {fixed}", "remove the events"
+    if arm.crash.cuts:
+        yield ("crash",), f"power is cut of volumes and servers that pgdyno starts; {fixed}", "remove [crash]"
+    if arm.client.rtt_ms > 0:
+        yield ("client", "rtt_ms"), f"a distance is emulated only to a server that pgdyno starts; {fixed}", remove
+    for table, item in (("instance", arm.instance), ("postgres", arm.postgres)):
+        for key in sorted(item.model_fields_set - {"bin"}):
+            yield (table, key.removesuffix("_bytes")), f"an existing server cannot be configured; {fixed}", remove
+
 
 MEMORY_BYTES_DEFAULT = 512 << 20
+
 MEMORY_BYTES_MIN = 64 << 20
 """PostgreSQL's own processes need about half of this before they cache anything."""
+
 DRIVERS_MAX = 64
 """Of one load. More than a machine has cores only compete."""
+
 WEIGHT_MAX = 1000
+
 ROLES = ("data", "wal", "temp", "backup", "tablespace.NAME")
 """Roles of volumes. ``tablespace.NAME`` holds the tablespace of that name; there may be several."""
+
 PUBLIC_KINDS = [name for name, kind in WORLD_KINDS.items() if kind.public]
+
 _ROLE = re.compile(r"data|wal|temp|backup|tablespace\." + TABLESPACE.strip("^$"))
 
 
@@ -69,6 +186,7 @@ def _drivers(value: Any) -> Any:
 
 
 _WEIGHT = {"type": "integer", "minimum": 1, "maximum": WEIGHT_MAX}
+
 Drivers = Annotated[
     tuple[int, ...] | dict[str, int],
     PlainValidator(_drivers),

@@ -5,6 +5,7 @@ A cell is a function of (experiment, cell, seed) to a run directory; nothing of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,3 +99,22 @@ def _write(context: Context, run: PlannedRun, measured: RunOutcome, anchor: reco
         seconds=run.watch.seconds,
     )
     return writer.finish(of_run(store.StoredRun(writer.path, made)))
+
+
+@dataclass(frozen=True)
+class ProgressStep:
+    """Where an experiment is: for a progress bar."""
+
+    title: str
+    text: str
+    share: float
+    """Of this step, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Receives the progress of an experiment."""
+
+    step: Callable[[ProgressStep], None] = lambda _step: None
+    run: Callable[[Cell, Path], None] = lambda _cell, _path: None
+    note: Callable[[str], None] = lambda _text: None

@@ -8,12 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgdyno.experiment import Arm, Cell, Experiment
-from pgdyno.flow.place import require_divisible, require_same_place
 from pgdyno.flow.resume import finished, more_time, require_programs, require_same
 from pgdyno.flow.schedule import Allowance, allowance
-from pgdyno.hosts.file import HostsFile
-from pgdyno.hosts.spread import SpreadOptions
-from pgdyno.world import World, elsewhere, world_of
 from pgdyno.world.base import Preparation
 from pgdyno.world.resolved import ResolvedArm
 
@@ -21,6 +17,44 @@ from .. import __version__
 from ..base import engine
 from ..base.errors import InputError, PgdynoError
 from ..base.quantity import duration_words
+from ..hosts.connection import HostsFile
+from ..hosts.examine import SpreadOptions
+from ..results import open_experiment
+from ..world import World, driver_hosts, world_of
+
+
+def require_divisible(world: World, only: Sequence[int]) -> None:
+    """Refuse what cannot be divided among hosts by whole blocks."""
+    if world.resumed_by_file:
+        raise InputError(
+            "--spread: the runs of several hosts would disturb each other on one existing server",
+            remedy="omit --spread; with --drivers other hosts can drive the load of its runs",
+        )
+    if world.experiment.file.budget_s is not None:
+        raise InputError(
+            "--spread: a budget chooses further runs by those before them, and hosts make whole replicates",
+            remedy="remove the budget from the file, and say how many with --replicates",
+        )
+    if world.experiment.file.crash.cuts:
+        raise InputError(
+            "--spread: the recording of a power cut that failed would stay on the host that made it",
+            remedy="remove [crash] from the file, or omit --spread",
+        )
+    if only:
+        raise InputError("--spread: hosts make whole replicates, not single arms", remedy="omit --only")
+
+
+def require_same_place(directory: Path, world: World) -> None:
+    """Refuse to continue here what was made on other hosts, and there what was made here: the runs of a block are of one host."""
+    labels = {run.record.world.host.label for run in open_experiment(directory).runs}
+    if None in labels and world.spread is not None:
+        raise InputError(f"the runs of {directory} were made without --spread", remedy="resume it without --spread")
+    if labels - {None} and world.spread is None:
+        there = ", ".join(sorted(label for label in labels if label))
+        raise InputError(
+            f"the runs of {directory} were made on other hosts: {there}",
+            remedy="resume it with --spread and --keys, as it was started",
+        )
 
 
 @dataclass(frozen=True)
@@ -109,7 +143,7 @@ def plan(
     world.hosts_file, world.spread = hosts, spread
     if spread is not None:
         require_divisible(world, only)
-    elsewhere.require(experiment, world.arms, hosts)
+    driver_hosts.require(experiment, world.arms, hosts)
     if resume is not None:
         versions = versions_of(world.arms)
         if ordered:

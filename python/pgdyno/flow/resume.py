@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.experiment import Experiment
-from pgdyno.experiment.origin import Origin, dotted
 from pgdyno.flow.schedule import Allowance
 from pgdyno.world import World
 
 from ..analysis.compare import Difference, differences, flat, same_order
 from ..base.errors import HostError, InputError
+from ..experiment.origin import Origin, dotted
 from ..results import open_experiment
 
 _SHOWN = 5

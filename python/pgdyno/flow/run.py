@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.experiment import Cell, Experiment
-from pgdyno.flow import spread
+from pgdyno.flow import remote_runs
 from pgdyno.flow.cell import Context, run_cell
-from pgdyno.flow.listener import Listener, ProgressStep
 from pgdyno.flow.plan import ExperimentPlan, plan, require_time, servers_of, versions_of
 from pgdyno.flow.resume import command_to_resume, finished, more_time
 from pgdyno.flow.schedule import Allowance, allowance, further
@@ -21,6 +20,7 @@ from pgdyno.flow.schedule import Allowance, allowance, further
 from ..base.errors import Interrupted, PgdynoError
 from ..results import names, open_experiment, record
 from ..results.writer import RunWriter, held, other_experiments, write_experiment
+from .cell import Listener, ProgressStep
 
 
 def execute(
@@ -49,7 +49,7 @@ def execute(
         _remove_parts(directory)
         if planned.world.spread is not None:
             with _kept(directory, planned):
-                spread.make(planned.experiment, planned.world.spread, directory, written, listener)
+                remote_runs.make(planned.experiment, planned.world.spread, directory, written, listener)
             return directory
         for pid, other in other_experiments().items():
             listener.note(

@@ -10,16 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from pgdyno.hosts import engine, library
-from pgdyno.hosts.address import HostAddress
 from pgdyno.hosts.facts import HostFacts
-from pgdyno.hosts.keys import Identity
-from pgdyno.hosts.seat import RUNS, Seat
-from pgdyno.hosts.seat_there import RemoteSeat, lost
 
 from ..base import engine as _engine
 from ..base.errors import HostError, InputError
+from ..base.toml_file import read_toml
 from ..results.record import DriverHostRecord
+from . import remote_process
+from .certificates import COORDINATOR, Identity
+from .dask import ANSWER_S, CONNECT_S, HostAddress, distributed, of_scheduler, reason, to_listen
+from .remote_process import RUNS, RemoteSeat, Seat, lost
 
 HTTP_REMEDY = "start it with `pgdyno hosts`, which has no HTTP: those routes ask for no certificate (distributed#6407)"
 SAME_REMEDY = "install the same pgdyno on all hosts"
@@ -65,17 +65,17 @@ class Connection:
 
     def __enter__(self) -> Self:
         """:class:`HostError` where the scheduler does not answer, or is of another authority."""
-        distributed, security = library.distributed(), self.file.identity.security()
+        dask_distributed, security = distributed(), self.file.identity.security()
         url = self.file.scheduler.url
         try:
-            self._client = distributed.Client(
-                url, security=security, direct_to_workers=True, timeout=library.CONNECT_S, name="pgdyno"
+            self._client = dask_distributed.Client(
+                url, security=security, direct_to_workers=True, timeout=CONNECT_S, name="pgdyno"
             )
             info = self._client.scheduler_info(n_workers=-1)
         except Exception as error:  # noqa: BLE001 - Dask raises many kinds where a scheduler is not there, or of another authority
             self.close()
             raise HostError(
-                f"no connection to the scheduler {url}: {library.reason(error)}",
+                f"no connection to the scheduler {url}: {reason(error)}",
                 remedy=f"start it with `pgdyno hosts scheduler`, with a certificate of the authority in {self.file.identity.folder}",
             ) from None
         self.http = bool(info["services"])
@@ -114,7 +114,7 @@ class Connection:
         key = f"pgdyno-seat-{secrets.token_hex(8)}"
         try:
             future = self._client.submit(Seat, actor=True, workers=[worker.url], key=key, pure=False)
-            return RemoteSeat(name, future.result(timeout=library.ANSWER_S))
+            return RemoteSeat(name, future.result(timeout=ANSWER_S))
         except Exception as error:  # noqa: BLE001 - whatever another version of pgdyno, or none, raises there
             raise lost(name, error) from None
 
@@ -177,12 +177,12 @@ class DriverHost:
     def launch(self, document: Mapping[str, Any], log: Path, *, timeout_s: float) -> _engine.EngineProcess:
         """Start a driver there; it is not ready yet."""
         seat = self._connection.seat(self.name)
-        return engine.launch(seat, self._connection.loop, document, log, timeout_s=timeout_s)
+        return remote_process.launch(seat, self._connection.loop, document, log, timeout_s=timeout_s)
 
-    def runs(self, log: Path) -> engine.RemoteProcess:
+    def runs(self, log: Path) -> remote_process.RemoteProcess:
         """Start what makes whole runs there; ``log`` takes the end of its standard error, here."""
         log.touch()
-        return engine.RemoteProcess(self._connection.seat(self.name), self._connection.loop, log, RUNS)
+        return remote_process.RemoteProcess(self._connection.seat(self.name), self._connection.loop, log, RUNS)
 
     def record(self, server: Mapping[str, Any]) -> DriverHostRecord:
         """What it is, and its distance from a server. :class:`InputError` for a server that only this machine reaches, :class:`HostError` where it is lost."""
@@ -204,3 +204,54 @@ class DriverHost:
         """None where it cannot connect: the driver says why. A worker that does not answer is waited for once, not again for its driver."""
         round_trip_ns = self._seat.answer("round_trip_ns", host, port)
         return None if round_trip_ns is None else round_trip_ns / 1e6
+
+
+_KEYS = {"scheduler", "keys", "drivers", "listen"}
+_WEIGHT_MAX = 1000
+_EXAMPLE = "alpha = 1, below [drivers]"
+
+
+@dataclass(frozen=True)
+class HostsFile:
+    """A hosts file that was read."""
+
+    path: Path
+    scheduler: HostAddress
+    identity: Identity
+    """With which this process shows who it is."""
+    drivers: dict[str, int]
+    """Name of a worker -> its weight in the load."""
+    listen: str | None = None
+    """Address of this machine at which they reach a PostgreSQL that pgdyno starts."""
+
+
+def read(path: Path) -> HostsFile:
+    """Read a hosts file. :class:`InputError` names the key that is wrong. The folder of the keys is relative to the file."""
+    document = read_toml(path, "a hosts file", _KEYS)
+    scheduler = of_scheduler(_text(path, document, "scheduler", "tls://10.0.0.5:8786"), f"{path}: scheduler")
+    keys = path.parent / _text(path, document, "keys", "keys")
+    listen = (
+        to_listen(_text(path, document, "listen", "10.0.0.1"), 0, f"{path}: listen").host
+        if "listen" in document
+        else None
+    )
+    return HostsFile(path, scheduler, Identity(keys, COORDINATOR), _drivers(path, document.get("drivers")), listen)
+
+
+def _text(path: Path, document: dict[str, Any], key: str, example: str) -> str:
+    value = document.get(key)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{path}: {key} is missing", remedy=f'write {key} = "{example}"')
+    return value
+
+
+def _drivers(path: Path, table: Any) -> dict[str, int]:
+    if not isinstance(table, dict) or not table:
+        raise InputError(f"{path}: no host drives", remedy=f"write the name of each worker with its weight: {_EXAMPLE}")
+    for name, weight in table.items():
+        if isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= _WEIGHT_MAX:
+            raise InputError(
+                f"{path}: drivers.{name}: a weight is a whole number from 1 to {_WEIGHT_MAX}",
+                remedy=f"write it as {_EXAMPLE}",
+            )
+    return dict(table)

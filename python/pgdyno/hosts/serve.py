@@ -11,12 +11,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from pgdyno.hosts import library
-from pgdyno.hosts.address import HostAddress
-from pgdyno.hosts.keys import Identity
-
 from ..base.errors import HostError
 from ..machine.scratch import scratch_directory
+from . import dask
+from .certificates import Identity
+from .dask import HostAddress
 
 _REGISTER_S = 60.0
 """A worker may be started before its scheduler, by this time at most."""
@@ -27,7 +26,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def scheduler(identity: Identity, listen: HostAddress, output: Callable[[str], None]) -> None:
     """Serve until a signal comes. ``said`` gets the address."""
-    distributed, security = library.distributed(), identity.security()
+    distributed, security = dask.distributed(), identity.security()
 
     def make() -> Any:
         return _without_http(distributed.Scheduler)(
@@ -39,7 +38,7 @@ def scheduler(identity: Identity, listen: HostAddress, output: Callable[[str], N
 
 def worker(identity: Identity, to: HostAddress, listen: HostAddress, output: Callable[[str], None]) -> None:
     """Serve the scheduler ``to``, one task at a time, until a signal comes or the scheduler ends. ``said`` gets the address."""
-    distributed, security = library.distributed(), identity.security()
+    distributed, security = dask.distributed(), identity.security()
     with scratch_directory(Path(tempfile.gettempdir())) as scratch:
 
         def make() -> Any:
@@ -73,7 +72,7 @@ async def _require_authority(security: Any, to: HostAddress) -> None:
         result = await comm.connect(to.url, timeout=_LOOK_S, **security.get_connection_args("worker"))
     except comm.FatalCommClosedError as error:
         raise HostError(
-            f"the scheduler {to.url} is not of this authority: {library.reason(error)}",
+            f"the scheduler {to.url} is not of this authority: {dask.reason(error)}",
             remedy="use a certificate of the authority that made the scheduler's",
         ) from None
     except OSError:
@@ -107,7 +106,7 @@ async def _serve(
             await starting
         except (OSError, RuntimeError) as error:
             raise HostError(
-                f"{failed}: {library.reason(error)}", remedy="is it the right address, and of the same authority?"
+                f"{failed}: {dask.reason(error)}", remedy="is it the right address, and of the same authority?"
             ) from None
         output(server.address)
         ended = asyncio.ensure_future(server.finished())

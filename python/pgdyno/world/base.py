@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from pgdyno.experiment import Arm, Cell, Experiment
-from pgdyno.hosts.file import HostsFile
-from pgdyno.hosts.spread import SpreadOptions
 from pgdyno.probe.samples import ProbeTables
 from pgdyno.workload.outcome import Outcome
 from pgdyno.world.resolved import ResolvedArm
 from pgdyno.world.subject import Stopwatch
 
 from ..base.errors import InputError, PgdynoError
+from ..hosts.connection import HostsFile
+from ..hosts.examine import SpreadOptions
 from ..results import record
 from ..results.tables import SubjectClock
 from ..results.work_record import PowerCutsRecord

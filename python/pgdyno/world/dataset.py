@@ -20,14 +20,22 @@ from pgdyno.experiment import Experiment
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.workload.database import OwnDatabase
-from pgdyno.workload.tables import BulkTables, PgbenchTables, SchemaTables, SysbenchTables, Tables
-from pgdyno.world import own_database
-from pgdyno.world.existing_schema import schema_is_missing
-from pgdyno.world.load_estimate import load_estimate_s
-from pgdyno.world.load_phase import Loader, LoadPhase, LoadWorld, PhaseResult, measured
+from pgdyno.workload.generated import column_names
+from pgdyno.workload.tables import (
+    BY,
+    SUPPLIERS_PER_SCALE,
+    TPCC_COLUMNS,
+    BulkTables,
+    PgbenchTables,
+    SchemaTables,
+    SysbenchTables,
+    Tables,
+    TpccTables,
+    routine_arguments,
+)
+from pgdyno.world.fill import Loader, LoadPhase, LoadWorld, PhaseResult, load_estimate_s, measured
 from pgdyno.world.resolved import ResolvedArm
 from pgdyno.world.restored import restore
-from pgdyno.world.restoring import Site
 
 from ..base.errors import InputError, PgdynoError
 from ..machine import paths, preflight
@@ -40,10 +48,41 @@ from ..results import record
 from ..results.kept_database import KeptDatabase
 from ..server import layout, settings
 from ..server.binaries import PgBinaries
+from ..server.built_schema import Built, require_built
 from ..server.cluster import DATABASE, Cluster
 from ..server.remote import RemoteServer
+from ..server.remote_schema import lacks_schema, require_schema
 from ..workload.database import DataSet
 from ..workload.kind import LoadManner
+from . import kept as own_database
+from .restored import Site
+
+
+def schema_is_missing(server: RemoteServer, tables: SchemaTables, *, yes_create: bool) -> bool:
+    """Whether the tables have to be made. :class:`InputError` for others, and where they are missing and may not be made."""
+    if tables.built:
+        require_built(server, _built(tables))
+        return False
+    return lacks_schema(server, tables.schema, tables.comment, yes_create=yes_create)
+
+
+def require_schema_of(server: RemoteServer, tables: SchemaTables) -> None:
+    """Refuse a server that lacks the tables, or has others. :class:`InputError`."""
+    if tables.built:
+        require_built(server, _built(tables))
+    else:
+        require_schema(server, tables.schema, tables.comment, tables.family)
+
+
+def _built(tables: SchemaTables) -> Built:
+    if isinstance(tables, TpccTables):
+        kind, routines = tables.routines, routine_arguments(tables.routines)
+        return Built(BY, tables.schema, TPCC_COLUMNS, routines, kind, "warehouse", tables.warehouses, "warehouses", 1)
+    rows = round(tables.scale_factor * SUPPLIERS_PER_SCALE)
+    return Built(
+        BY, tables.schema, column_names(), {}, "", "supplier", rows, "scale_factor", float(SUPPLIERS_PER_SCALE)
+    )
+
 
 Progress = Callable[[float, str], None]
 

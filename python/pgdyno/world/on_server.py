@@ -10,16 +10,15 @@ from typing import Any
 from pgdyno.probe.host import HostProbe, Role
 from pgdyno.probe.samples import ProbeTables, volume_details
 from pgdyno.probe.sql import SqlProbe
-from pgdyno.workload.outcome import Outcome, RunRequest
+from pgdyno.workload.kind import Workload
+from pgdyno.workload.outcome import Outcome, RemoteHost, RunRequest
 from pgdyno.world.base import PlannedRun, RunOutcome
+from pgdyno.world.events import EventTimeline
 from pgdyno.world.resolved import ResolvedArm
 from pgdyno.world.subject import Subject
-from pgdyno.world.timeline import EventTimeline
 
 from ..base.errors import PgdynoError
 from ..machine.scratch import scratch_directory
-from ..workload.kind import Workload
-from ..workload.outcome import RemoteHost
 
 NO_HOSTS: Mapping[str, RemoteHost] = MappingProxyType({})
 """All drivers are processes of this machine."""

@@ -1,4 +1,4 @@
-"""The worlds by name. A new one is its file, its rules in :mod:`pgdyno.experiment.world_kinds`, and a line here."""
+"""The worlds by name. A new one is its file, its rules in :mod:`pgdyno.experiment.tables`, and a line here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgdyno.world.base import World
 
 WORLDS = {
     "emulated": "pgdyno.world.emulated:EmulatedWorld",
-    "real": "pgdyno.world.real:Real",
+    "real": "pgdyno.world.existing:Real",
     "fake": "pgdyno.world.fake:Fake",
 }
 """Name -> where its class is; imported when it is used, as each brings its own libraries."""

@@ -1,29 +1,319 @@
-"""A user's own database as a data set: restored on a cluster of its own, as a measured load."""
+"""Restores of a user's own database as a data set: dumps, running servers, and the steps that all restores share."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import secrets
+import subprocess
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgdyno.probe.host import Role
-from pgdyno.workload.database import OwnDatabase, default_name, read_text
+from pgdyno.workload.database import OwnDatabase, default_name, files_of, read_text
+from pgdyno.workload.fill import default_connections
+from pgdyno.workload.outcome import Progress
 from pgdyno.world import physical
-from pgdyno.world.dump_server import dumped
-from pgdyno.world.restoring import SHARE_RESTORE, RestoredDatabase, RestoreWork, Site
 
-from ..base.errors import InputError
+from ..base import engine
+from ..base.errors import InputError, PgdynoError
+from ..machine.instance import InstanceGroup
+from ..machine.journal import HostJournal
+from ..machine.placement import AttachedPlacement
 from ..machine.process import own_identity
+from ..results import record
 from ..server import dump_script, layout
 from ..server import restore as programs
 from ..server.binaries import PgBinaries
-from ..server.cluster import DATABASE
+from ..server.cluster import DATABASE, Cluster
 from ..server.dump import DumpFacts, facts_of
 from ..server.restore import RestoreLog, Restorer
 from ..workload.database import PHYSICAL, Form, opened
 from ..workload.outcome import LoadOutcome
+from .fill import LoadPhase, LoadWorld, recorded
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+_REMEDY = "check the connection string, and that its role may read all tables; pg_dump must be as new as the server"
+
+
+@dataclass(frozen=True)
+class ServerDump:
+    """A dump of a server."""
+
+    archive: Path
+    """In the directory format."""
+    roles: str | None
+    """Its globals; None where the role may not read them."""
+    instant: str
+    """The server's time of the snapshot."""
+
+
+def server_facts(dsn: str, binaries: PgBinaries) -> DumpFacts:
+    """What the server's database needs, from a dump of its definitions. :class:`InputError` when it cannot be dumped."""
+    with _program(binaries, "pg_dump", ["--create", "--schema-only", "-d", dsn]) as process:
+        assert process.stdout is not None
+        return facts_of(process.stdout)
+
+
+@contextlib.contextmanager
+def dumped(
+    dsn: str, binaries: PgBinaries, jobs: int, journal: HostJournal, watch: Callable[[int], None]
+) -> Iterator[ServerDump]:
+    """Dump the database for the length of a ``with`` block, into a directory that only this user may enter."""
+    import psycopg
+
+    folder = Path(tempfile.gettempdir()).resolve() / f"pgdyno-dump-{secrets.token_hex(4)}"
+    with journal.directory(folder):
+        folder.chmod(0o700)
+        try:
+            with psycopg.connect(dsn, application_name="pgdyno dump") as connection:
+                snapshot, instant = _snapshot(connection)
+                archive = folder / "dump"
+                options = [
+                    "-F",
+                    "d",
+                    "-Z",
+                    "1",
+                    "-j",
+                    str(jobs),
+                    f"--snapshot={snapshot}",
+                    "-f",
+                    str(archive),
+                    "-d",
+                    dsn,
+                ]
+                with _program(binaries, "pg_dump", options) as process:
+                    watch(process.pid)
+        except psycopg.Error as error:
+            raise InputError(f"the server cannot be dumped: {' '.join(str(error).split())}", remedy=_REMEDY) from None
+        yield ServerDump(archive, _roles(dsn, binaries), instant)
+
+
+def _snapshot(connection: psycopg.Connection[tuple[object, ...]]) -> tuple[str, str]:
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+    row = connection.execute("SELECT pg_catalog.pg_export_snapshot(), pg_catalog.now()").fetchone()
+    assert row is not None
+    return str(row[0]), str(row[1])
+
+
+def _roles(dsn: str, binaries: PgBinaries) -> str | None:
+    """The server's globals without passwords; None where its role may not read them."""
+    try:
+        with _program(binaries, "pg_dumpall", ["--globals-only", "--no-role-passwords", "-d", dsn]) as process:
+            assert process.stdout is not None
+            return process.stdout.read().decode()
+    except PgdynoError:
+        return None
+
+
+@contextlib.contextmanager
+def _program(binaries: PgBinaries, name: str, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A client program at work; waited for at the end. It gets the caller's environment, by which libpq finds passwords."""
+    environment = {key: value for key, value in os.environ.items() if key.startswith(("PG", "HOME", "USER"))}
+    process = subprocess.Popen(
+        engine.child([str(binaries.program(name)), "--no-password", *arguments]),
+        env=environment | binaries.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors: list[bytes] = []
+    hearing = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
+    hearing.start()
+    try:
+        yield process
+        process.stdout.read()
+        process.wait()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        hearing.join(10.0)
+        process.stdout.close()
+        process.stderr.close()
+    if process.returncode != 0:
+        why = (
+            "; ".join(line.decode(errors="replace").strip() for line in errors[:5]) or f"exit code {process.returncode}"
+        )
+        raise InputError(f"{name} {binaries.version} cannot dump the server: {why}", remedy=_REMEDY)
+
+
+_ROWS = """
+SELECT n.nspname || '.' || c.relname, c.reltuples::bigint FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'm') AND c.reltuples >= 0 AND c.relpersistence <> 't'
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+ORDER BY 1
+"""
+SHARE_RESTORE = 0.8
+"""Share of the progress bar that restoring has; the rest is VACUUM, ANALYZE and the checkpoint (17 s and 4 s for 1.2 GB)."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a database is restored, and what is to be recorded of it."""
+
+    binaries: PgBinaries
+    attached: AttachedPlacement
+    instance: InstanceGroup | None
+    journal: HostJournal
+    directory: Path
+    title: str
+    settings: Mapping[str, str]
+    world: LoadWorld | None
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class RestoredDatabase:
+    """A database that is there now."""
+
+    said: str
+    """The result in a line."""
+    database: str
+    size_bytes: int
+    seconds: float
+
+
+@dataclass
+class RestoreWork:
+    """What both ways have in common."""
+
+    tables: OwnDatabase
+    site: Site
+    database: str = DATABASE
+    size_bytes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.cluster = Cluster(
+            self.site.binaries, layout.data_dir(self.site.attached.mounts), journal=self.site.journal
+        )
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The server's while it restores."""
+        return dict(self.site.settings) | programs.SETTINGS
+
+    @property
+    def jobs(self) -> int:
+        """Sessions that restore at the same time."""
+        return self.tables.table.jobs or default_connections()
+
+    def done(self) -> RestoredDatabase:
+        """Do it, and stop the server."""
+        raise NotImplementedError
+
+    def record(self, work: Callable[[Callable[[int], None], Path], LoadOutcome], server: Role) -> RestoredDatabase:
+        """Do the work as a measured load."""
+        site = self.site
+        volumes = site.attached.volumes
+        phase = LoadPhase(
+            directory=site.directory,
+            title=site.title,
+            postgres=record.PostgresRecord(version=site.binaries.version, source=site.binaries.source),
+            roles={
+                "server": server,
+                "daemon": Role(pids=tuple({volume.daemon.pid: None for volume in volumes.values()})),
+            },
+            devices={role: volume.block_device for role, volume in volumes.items()},
+            volumes={role: (volume.name, volume.state_dir) for role, volume in volumes.items()},
+            world=site.world,
+        )
+        begin = time.monotonic()
+        loaded = recorded(work, self.tables, phase)
+        seconds = time.monotonic() - begin
+        source = self.tables.source
+        times = "" if source.measured else f", {self.size_bytes / max(1, _bytes_of(source.path)):.1f} times the dump"
+        text = "; ".join([f"{loaded.said}; {self.size_bytes / 2**20:,.0f} MiB{times}", *self.notes])
+        return RestoredDatabase(text, self.database, self.size_bytes, seconds)
+
+    @contextmanager
+    def step(self, name: str, share: float) -> Iterator[None]:
+        """Time a step."""
+        self.site.progress(share, name)
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begin
+
+    def refuse(self, log: RestoreLog, what: str) -> None:
+        """Stop for errors that are not allowed."""
+        rest = log.without(self.tables.table.allow)
+        if not rest.messages:
+            return
+        if any(programs.NO_SPACE in message for message in rest.messages):
+            sizes = ", ".join(
+                f"{role} {volume.facts['spec']['size_bytes'] / 2**30:.1f} GiB"
+                for role, volume in self.site.attached.volumes.items()
+            )
+            raise PgdynoError(
+                f"{self.tables} does not fit on its volumes ({sizes})", remedy="use larger volumes, as gp3:size=200GiB"
+            )
+        raise PgdynoError(
+            f"{what}: {len(rest.messages)} errors: {rest.words()}",
+            remedy='correct the source, or allow an error by a part of its text: allow = ["TEXT"] in [workload.database]',
+        )
+
+    def role_must_log_in(self) -> None:
+        """The role that drives is there, and may log in."""
+        user = self.tables.user
+        with self.cluster.connect() as connection:
+            row = connection.execute(
+                "SELECT rolcanlogin FROM pg_catalog.pg_roles WHERE rolname = %s", (user,)
+            ).fetchone()
+        if row is None or not row[0]:
+            why = "may not log in" if row else "is neither in the globals nor in the database"
+            raise InputError(
+                f"the role {user}, which is to send the statements, {why}",
+                remedy="name another role (workload.database.user, --user), or give its globals (--globals)",
+            )
+
+    def prepare(self, restorer: Restorer) -> None:
+        """The SQL of `prepare`."""
+        prepare = self.tables.table.prepare
+        if prepare is None:
+            return
+        with self.step("prepare", SHARE_RESTORE):
+            log = restorer.psql([prepare.text.encode(), b"\n"], self.database, stop=True)
+        if log.messages:
+            raise InputError(
+                f"prepare{f' ({prepare.name})' if prepare.name else ''} fails: {log.words()}",
+                remedy="correct workload.database.prepare",
+            )
+
+    def measure(self) -> dict[str, int]:
+        """The size of the database, and its rows by table."""
+        with self.cluster.connect() as connection:
+            row = connection.execute("SELECT pg_catalog.pg_database_size(%s::name)", (self.database,)).fetchone()
+            assert row is not None
+            self.size_bytes = int(row[0])
+            return {str(table): int(rows) for table, rows in connection.execute(_ROWS).fetchall()}
+
+    def checkpoint(self) -> None:
+        """All of it is on the volumes; WAL that is not needed any more is removed."""
+        with self.step("checkpoint", 0.97), self.cluster.connect() as connection:
+            for _ in range(2):
+                connection.execute("CHECKPOINT")
+
+
+def _bytes_of(path: Path | None) -> int:
+    return 0 if path is None else sum(file.stat().st_size for file in files_of(path))
+
 
 STATISTICS_SINCE = 18
 """Version whose servers have pg_restore_relation_stats and its siblings."""

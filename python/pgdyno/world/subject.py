@@ -14,18 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from pgdyno.experiment.event import EventTable
-from pgdyno.hosts import keys
 from pgdyno.probe.host import Role
 from pgdyno.probe.visibility import look
 from pgdyno.workload.server import Server
 from pgdyno.world import physical
-from pgdyno.world.acts import Acts
 from pgdyno.world.dataset import Dataset
-from pgdyno.world.reached import ReachedServer
 from pgdyno.world.resolved import ResolvedArm
 
 from ..base.errors import PgdynoError
+from ..experiment.events import EventTable
+from ..hosts import certificates
 from ..machine import awake, paths, preflight, snapshot_delete, volume
 from ..machine.file_system import dilated_options
 from ..machine.instance import InstanceGroup
@@ -37,6 +35,8 @@ from ..results.record import HostRecord
 from ..server import layout, shifted
 from ..server.cluster import SUPERUSER, Cluster
 from ..server.settings import together
+from .client_endpoint import ReachedServer
+from .events import Acts
 
 _ENCRYPTED = {
     "sslmode": "require",
@@ -255,7 +255,7 @@ def _cluster(resolved: ResolvedArm, data_dir: Path, database: str, listen: str |
     address = listen if client.hosts and listen is not None else HOST
     port = preflight.free_port(address)
     logins = resolved.arm.workload.roles(role)
-    certify = keys.make_server if client.hosts else None
+    certify = certificates.make_server if client.hosts else None
     return Cluster(
         resolved.binaries,
         data_dir,

@@ -2,42 +2,208 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.analysis.binding.consumers import Consumer, consumers_of
-from pgdyno.analysis.binding.evidence import Evidence, evidence_of
+from pgdyno.analysis.binding.device import DeviceActivity
+from pgdyno.analysis.binding.evidence import Evidence, Second, evidence_of
 from pgdyno.analysis.binding.remedy import Remedy, remedy_of
 from pgdyno.analysis.binding.verdict import BindingVerdict, RunBinding, of_evidence
 from pgdyno.analysis.binding.words import evidence_words
 
+from ...analysis.binding.device import ProvisionedVolume
 from ...analysis.binding.evidence import Circumstances, circumstances_of, is_watched
 from ...analysis.figures import DATA
 from ...analysis.run import figures_of
 from ...base.errors import InputError
+from ...base.specification import Rate
+from ...base.text import number, times
 from ...results import StoredRun, open_experiment, open_run
 from ...results.names import EXPERIMENT_FILE
 from ...results.record import RunRecord
-from .alone import evidence_of_files, grid_of, run_of_files
-from .alongside import TimeGrid, beside, check_words, most_used_words, totals_of
-from .blocking import Blocker, blocker_words, blockers_of, ending_words
-from .bought import Purchase, require_roles, with_offers
-from .contradicted import Contradiction, contradictions_of, without
-from .free import Free, free_of, settings_of
-from .inferred import inferred_words, with_inferred
-from .noticed import notes_of
+from ..size import capped
+from ..size.demand import demand_of
+from ..size.offers import measured_of
+from .activity import (
+    Blocker,
+    Silence,
+    StatementLoad,
+    blocker_words,
+    blockers_of,
+    bound,
+    ending_words,
+    notes_of,
+    silence_of,
+    slow_of,
+    statements_of,
+    top_of,
+    unseen_words,
+)
+from .files import (
+    CLOUDWATCH,
+    NVME,
+    TimeGrid,
+    VolumeSource,
+    beside,
+    check_words,
+    evidence_of_files,
+    grid_of,
+    most_used_words,
+    require_source_roles,
+    run_of_files,
+    totals_of,
+)
 from .published import RuleFinding, findings_of
-from .silence import Silence, bound, silence_of
-from .source import VolumeSource, require_source_roles
-from .statements import StatementLoad, slow_of, statements_of, top_of, unseen_words
+from .remedies import Free, Purchase, free_of, require_roles, settings_of, with_offers
+
+BEYOND = 1.25
+"""Times what was bought that no volume does for seconds, by bytes or by the provider's own count of operations."""
+BEYOND_REQUESTS = 2.0
+"""The same by the kernel's count of requests, of which a volume counts several in sequence as one."""
+SECONDS_MIN = 5.0
+"""For so long at least: a bucket of tokens, or two clocks, let more through for a moment."""
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """One of ``--bought`` or ``--instance`` that is wrong."""
+
+    flag: str
+    """``--bought`` or ``--instance``."""
+    role: str | None
+    """The volume's; None of an instance."""
+    spec: str
+    seen: float
+    unit: str
+    """``IOPS`` or ``MiB/s``."""
+    most: float
+    """What was said to be bought has at most."""
+
+    @property
+    def title(self) -> str:
+        """``--bought is wrong: ...``."""
+        what = "the instance's volumes" if self.role is None else f"the {self.role} volume"
+        return (
+            f"{self.flag} is wrong: {what} did {number(self.seen)} {self.unit}, {times(self.seen / self.most)} times the"
+            f" {number(self.most)} that {self.spec} has at most"
+        )
+
+    @property
+    def action(self) -> str:
+        """What it would have to be."""
+        what = "an instance" if self.role is None else "a volume"
+        return (
+            f"do not buy anything yet: look up what this server has; it must be {what} with at least {number(self.seen)} {self.unit}"
+            + (", or another device was measured than the one that was named" if self.role is not None else "")
+        )
+
+
+def contradictions_of(evidence: Evidence, sources: Sequence[VolumeSource], step_s: float) -> tuple[Contradiction, ...]:
+    """Every volume, and the instance, that did far more than what was said to be bought can; ``step_s`` is the length of a second."""
+    counted = {source.role for source in sources if source.flag in (CLOUDWATCH, NVME)}
+    results = []
+    for role, bought in evidence.given.bought.items():
+        if role not in evidence.given.inferred:
+            results += _of_volume(role, bought, evidence, step_s, by_provider=role in counted)
+    results += _of_instance(evidence, step_s)
+    return tuple(results)
+
+
+def without(evidence: Evidence, wrong: Collection[Contradiction]) -> Evidence:
+    """The evidence as if nothing had been said of what is wrong."""
+    given = evidence.given
+    roles = {contradiction.role for contradiction in wrong if contradiction.role is not None}
+    bought = {role: volume for role, volume in given.bought.items() if role not in roles}
+    instance = None if any(contradiction.role is None for contradiction in wrong) else given.instance
+    return replace(evidence, given=replace(given, bought=bought, instance=instance))
+
+
+def _of_volume(
+    role: str, bought: ProvisionedVolume, evidence: Evidence, step_s: float, *, by_provider: bool
+) -> list[Contradiction]:
+    devices = [second.devices[role] for second in evidence.seconds if role in second.devices]
+    sizes = [(device.mib_per_s, bought.used_throughput(device.mib_per_s)) for device in devices]
+    counts = [(bought.counted_iops(device), bought.used_iops(device)) for device in devices]
+    results = []
+    for values, rate, unit, beyond in (
+        (counts, bought.iops, "IOPS", BEYOND if by_provider else BEYOND_REQUESTS),
+        (sizes, bought.mib_per_s, "MiB/s", BEYOND),
+    ):
+        seen = [value for value, used in values if used is not None and used >= beyond]
+        if rate is not None and seen and len(seen) * step_s >= SECONDS_MIN:
+            results.append(Contradiction("--bought", role, bought.spec, sum(seen) / len(seen), unit, rate.maximum))
+    return results[:1]
+
+
+def _of_instance(evidence: Evidence, step_s: float) -> list[Contradiction]:
+    instance = evidence.given.instance
+    if instance is None:
+        return []
+    seen = [mib for second in evidence.seconds if (mib := _mib_per_s(second)) >= BEYOND * instance.mib_per_s.maximum]
+    if not seen or len(seen) * step_s < SECONDS_MIN:
+        return []
+    most = instance.mib_per_s.maximum
+    return [Contradiction("--instance", None, instance.type, sum(seen) / len(seen), "MiB/s", most)]
+
+
+def _mib_per_s(second: Second) -> float:
+    return sum(device.mib_per_s for device in second.devices.values())
+
+
+SPEC = "inferred"
+"""In place of a specification."""
+
+
+def with_inferred(evidence: Evidence) -> Evidence:
+    """The evidence with a limit for each volume of which nothing was said and that stood at a plateau."""
+    given = evidence.given
+    roles = dict.fromkeys(role for second in evidence.seconds for role in second.devices)
+    volumes = {
+        role: bought
+        for role in roles
+        if role not in given.bought
+        and (bought := _bought([second.devices[role] for second in evidence.seconds if role in second.devices]))
+    }
+    if not volumes:
+        return evidence
+    known = replace(given, bought={**given.bought, **volumes}, inferred=given.inferred | volumes.keys())
+    return replace(evidence, given=known)
+
+
+def inferred_words(evidence: Evidence) -> Iterator[str]:
+    """What was inferred of which volume."""
+    for role in sorted(evidence.given.inferred):
+        bought = evidence.given.bought[role]
+        for rate, unit in ((bought.iops, "IOPS"), (bought.mib_per_s, "MiB/s")):
+            if rate is not None:
+                yield (
+                    f"the {role} volume stood at {rate.maximum:,.0f} {unit} again and again, with a longer queue than otherwise:"
+                    " probably its limit; name the volume with --bought to be sure"
+                )
+
+
+def _bought(devices: Sequence[DeviceActivity]) -> ProvisionedVolume | None:
+    try:
+        result = capped.find(demand_of(measured_of(devices), 99, 0.0))
+    except InputError:
+        return None  # it did nothing
+    if result is None or result.level is None:
+        return None
+    level = Rate(result.level, result.level)
+    of_iops = result.unit == "IOPS"
+    return ProvisionedVolume(SPEC, level if of_iops else None, None, None if of_iops else level, None)
+
 
 OF_STORAGE = frozenset({"volume_iops", "volume_throughput", "burst_bucket", "volume_latency", "commit_latency",
                          "instance_bandwidth", "checkpoints"})  # fmt: skip
 """Limits that the consumers of a volume explain."""
 
 
-_POOLED = "look at cl_waiting of SHOW POOLS in the pooler's console: if no client waits there, they ask for no more"
+_POOLED = (
+    "look at cl_waiting of SHOW POOLS in the pooler's console: if no client waits there, the clients send no more work"
+)
 _POOL_FULL = (
     "more sessions in the pooler's pool (default_pool_size), or shorter transactions; cl_waiting of SHOW POOLS in its console counts the"
     " clients that wait"
@@ -49,7 +215,7 @@ _SICK_VOLUME = (
 _UNSEEN_CLIENTS = (
     "clients that wait in the connection pooler for a session: cl_waiting of SHOW POOLS in its console counts them"
 )
-_UNKNOWN_PURCHASE = "what was bought: name it with --bought data=gp3:iops=6000, and the limits of the volume are known"
+_UNKNOWN_PURCHASE = "the purchase: name it with --bought data=gp3:iops=6000, so that the limits of the volume are known"
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,113 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import __version__
+from pgdyno.analysis.binding.consumers import TITLES, Consumer
 from pgdyno.report import courses, figures, server
-from pgdyno.report.binding import Stretch
+from pgdyno.report.binding import COLOURS, Stretch
+from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 from pgdyno.report.section import Block, Drawing, Grid, Note, Part, Section, Sentences
+from pgdyno.report.theme import Theme
 
 from ...analysis.binding.consumers import TITLES as CONSUMERS
 from ...analysis.binding.evidence import is_watched
 from ...analysis.binding.rules import LIMITS, Limit
 from ...base.text import UNKNOWN, money, number, percent, size, times
 from ...results.names import EXPERIMENT_FILE
-from . import calendar_words, drawings, words
-from .calendar import Calendar
+from . import words
+from .calendar import Calendar, Hour
 from .diagnosis import OF_STORAGE, Diagnosis
+from .words import name_of
+
+NAMES_PX = 164
+"""Room for the longest name of a consumer."""
+ROW_PX = 24
+DAY_PX = 92
+"""Room for ``Wed 2026-11-25``."""
+SURE_OPACITY, LOW_OPACITY = 1.0, 0.45
+HOURS = 24
+
+
+def colour_of(limit: Limit) -> str:
+    """Class of the page for a limit; the quietest for a server of which no more is asked."""
+    return "role7" if limit == "client" else COLOURS[LIMITS.index(limit)]
+
+
+def consumers_figure(consumers: Sequence[Consumer], width_px: int, theme: Theme) -> dict[str, Any]:
+    """A bar for each use of the volume, the largest first."""
+    import altair as alt
+
+    sheet = Sheet((), theme)
+    rows = [
+        {
+            "what": TITLES[consumer.what],
+            "share": min(1.0, consumer.share),
+            "text": percent(consumer.share),
+            "colour": _consumer(consumer, theme),
+        }
+        for consumer in consumers
+    ]
+    base = sheet.chart(rows).encode(
+        y=alt.Y(
+            "what:N", sort=None, axis=alt.Axis(title=None, minExtent=NAMES_PX, maxExtent=NAMES_PX, labelLimit=NAMES_PX)
+        ),
+        x=alt.X("share:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title=None, format="%", tickCount=4)),
+    )
+    bars = base.mark_bar(height=ROW_PX - 10).encode(
+        fill=alt.Fill("colour:N", scale=None), description=alt.Description("text:N")
+    )
+    figures = base.mark_text(align="left", dx=6, aria=False).encode(text=alt.Text("text:N"))
+    plot_px = width_px - NAMES_PX - RIGHT_PX - 44
+    return sheet.finish(alt.layer(bars, figures).properties(width=plot_px, height=ROW_PX * len(rows)))
+
+
+def _consumer(consumer: Consumer, theme: Theme) -> str:
+    return theme["quiet"] if consumer.what == "not_explained" else theme.arm(1)
+
+
+def calendar_figure(hours: Sequence[Hour], width_px: int, theme: Theme) -> dict[str, Any]:
+    """A row for each day and a cell for each hour, coloured by its limit."""
+    import altair as alt
+
+    sheet = Sheet((), theme)
+    days = list(dict.fromkeys(_day(hour) for hour in hours))
+    seen = [_cell(hour, theme) for hour in hours if hour.watches]
+    unanswered = [{"day": _day(hour), "hour": hour.begin.hour + 0.5} for hour in hours if hour.missed]
+    step = 6 if width_px < NARROW_PX else 3
+    x = alt.X("begin:Q", scale=alt.Scale(domain=[0, HOURS], nice=False),
+              axis=alt.Axis(title=None, orient="top", values=list(range(0, HOURS + 1, step)), grid=False))  # fmt: skip
+    y = alt.Y("day:O", sort=days, axis=alt.Axis(title=None, minExtent=DAY_PX, maxExtent=DAY_PX))
+    layers = [
+        sheet.chart(seen)
+        .mark_rect(stroke=theme["ground"], strokeWidth=1)
+        .encode(
+            x=x, x2=alt.X2("end:Q"), y=y, fill=alt.Fill("colour:N", scale=None),
+            fillOpacity=alt.FillOpacity("opacity:Q", scale=None), description=alt.Description("what:N"),
+        )
+    ]  # fmt: skip
+    if unanswered:
+        dots = sheet.chart(unanswered).mark_circle(color=theme["bad"], size=24, aria=False)
+        layers.append(dots.encode(x=alt.X("hour:Q"), y=y))
+    plot_px = width_px - DAY_PX - RIGHT_PX - 8
+    return sheet.finish(alt.layer(*layers).properties(width=plot_px, height=ROW_PX * len(days)))
+
+
+def _cell(hour: Hour, theme: Theme) -> dict[str, Any]:
+    limit = hour.verdict.limit
+    low = hour.verdict.confidence == "low"
+    return {
+        "day": _day(hour),
+        "begin": hour.begin.hour,
+        "end": hour.begin.hour + 1,
+        "colour": theme["line"] if limit is None else theme[colour_of(limit)],
+        "opacity": LOW_OPACITY if low else SURE_OPACITY,
+        "what": f"{hour.begin:%a %H}:00 {name_of(limit, hour.verdict.role)}, {percent(hour.verdict.share)} of the seconds",
+    }
+
+
+def _day(hour: Hour) -> str:
+    return f"{hour.begin:%a %Y-%m-%d}"
+
 
 _CAPTIONS = {
     "timeline": "Each second since the watch began.",
@@ -69,11 +163,11 @@ def of_diagnosis(diagnosis: Diagnosis) -> str:
 def of_calendar(calendar: Calendar) -> str:
     """The page of a directory of watches."""
     worst = calendar.worst
-    binding = calendar_words.spans(calendar)
+    binding = words.spans(calendar)
     return _page(
         [_hours(calendar), *_remedies(worst), *_consumers(worst), _table(calendar)],
-        headline=calendar_words.headline(calendar),
-        context=[calendar.server, *calendar_words.watched_parts(calendar), *_bought(worst)],
+        headline=words.calendar_headline(calendar),
+        context=[calendar.server, *words.calendar_parts(calendar), *_bought(worst)],
         missing=worst.missing if binding else (),
         moment=moment(int(calendar.watches[-1].begin_unix_s * 1e9)),
         source=f"the {len(calendar.watches):,} watches in {calendar.path}",
@@ -83,7 +177,7 @@ def of_calendar(calendar: Calendar) -> str:
 def key_of(limits: Iterable[Limit | None]) -> tuple[tuple[str, str], ...]:
     """(class of the page, name) of limits, in their order."""
     present = set(limits)
-    return tuple((drawings.colour_of(limit), words.name_of(limit)) for limit in LIMITS if limit in present)
+    return tuple((colour_of(limit), words.name_of(limit)) for limit in LIMITS if limit in present)
 
 
 def _page(sections: Sequence[Section], **values: Any) -> str:
@@ -103,7 +197,7 @@ def _limit(diagnosis: Diagnosis) -> Section:
         Stretch(
             end - begin,
             f"second {begin + 1} to {end}: {words.name_of(limit)}",
-            "" if limit is None else drawings.colour_of(limit),
+            "" if limit is None else colour_of(limit),
         )
         for begin, end, limit in spans
     ]
@@ -144,7 +238,7 @@ def _consumers(diagnosis: Diagnosis) -> list[Section]:
         " is between PostgreSQL and the volume."
     )
     parts = (
-        Drawing("consumers", "Who uses the volume", caption, partial(drawings.consumers, diagnosis.consumers)),
+        Drawing("consumers", "Who uses the volume", caption, partial(consumers_figure, diagnosis.consumers)),
         Grid(("consumer", "share", "IOPS", "MiB/s"), rows),
     )
     return [Section("consumers", "Who uses the volume", parts)]
@@ -213,18 +307,18 @@ def _hours(calendar: Calendar) -> Section:
     )
     key = key_of(hour.verdict.limit for hour in calendar.hours)
     cells = Drawing(
-        "calendar", "Which limit bound in each hour", caption, partial(drawings.calendar, calendar.hours), key=key
+        "calendar", "Which limit bound in each hour", caption, partial(calendar_figure, calendar.hours), key=key
     )
-    stretches = tuple(f"{span.text}: {calendar_words.span_words(span)}" for span in calendar_words.spans(calendar))
-    return Section("calendar", "Which limit bound when", (cells, Sentences(stretches[: calendar_words.SPANS_MAX])))
+    stretches = tuple(f"{span.text}: {words.span_words(span)}" for span in words.spans(calendar))
+    return Section("calendar", "Which limit bound when", (cells, Sentences(stretches[: words.SPANS_MAX])))
 
 
 def _table(calendar: Calendar) -> Section:
     """Every stretch of hours with one limit, those in which nothing bound and those without an answer too."""
     missed = [(f"{hour.begin:%a %Y-%m-%d}", why, "") for hour in calendar.hours if hour.watches for why in hour.missed]
     rows = [
-        (span.text, calendar_words.span_words(span), span.hours[0].verdict.confidence)
-        for span in calendar_words.stretches(calendar)[-ROWS_MAX:]
+        (span.text, words.span_words(span), span.hours[0].verdict.confidence)
+        for span in words.stretches(calendar)[-ROWS_MAX:]
     ]
     grid = Grid(("hours", "limit", "confidence"), (*missed[-ROWS_MAX:], *rows), look="plain hours")
     return Section("hours", "Hours", (grid,))

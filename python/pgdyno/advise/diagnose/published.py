@@ -19,12 +19,18 @@ from ...analysis.figures import BLOCK_BYTES
 from ...base.specification import VolumeSpec
 from ...base.text import duration, number, percent, size
 from ...results.record import InstanceRecord, VolumeRecord
-from ..metrics import formulas
+from ..metrics import cloudwatch
 from ..size.measured import Reserve
-from .alongside import TimeGrid
-from .source import VolumeSource
-from .statements import Slow
-from .titles import WATCHED
+from .activity import Slow
+from .files import TimeGrid, VolumeSource
+
+WATCHED: dict[Limit, str] = {
+    "client": "no bottleneck: the clients send no more work",
+    "harness": "other processes of this host",
+    "no_answer": "no answer of the server",
+}
+"""Those that have another name than in a run of pgdyno's own."""
+
 
 RULE_MS = 1.0
 """The latency at which one request in flight for every 1,000 IOPS is all that there is (Little's law)."""
@@ -91,8 +97,8 @@ def _of_queue(
     """Whitepaper: a mean VolumeQueueLength above one for every 1,000 provisioned IOPS can cause latency. ``seen``: the sessions were."""
     if bought.iops is None or not device.iops or device.queue_length is None or device.request_ms is None:
         return
-    wanted = formulas.queue_length_wanted(bought.iops.maximum)
-    long = formulas.is_queue_too_long(device.queue_length, bought.iops.maximum)
+    wanted = cloudwatch.queue_length_wanted(bought.iops.maximum)
+    long = cloudwatch.is_queue_too_long(device.queue_length, bought.iops.maximum)
     figure = f"{number(device.queue_length)} requests in flight, against {number(wanted)}"
     law = f"a request took {number(device.request_ms)} ms, and the rule supposes {RULE_MS:g} ms (Little's law)"
     capped = verdict.limit in CAPS
@@ -188,7 +194,7 @@ def _of_credits(
         if not rate.bursts:
             continue
         earned, most = rate.sustained * scale, rate.maximum * scale
-        lasts_s = formulas.burst_duration_s(rate.capacity * scale, min(used, most), earned)
+        lasts_s = cloudwatch.burst_duration_s(rate.capacity * scale, min(used, most), earned)
         if verdict.limit == "burst_bucket" and verdict.role == role:
             figure, agrees, why = f"{number(earned)} {unit} are earned", True, "the credits are gone"
         elif lasts_s is None:
@@ -211,7 +217,7 @@ def _of_balances(source: VolumeSource, grid: TimeGrid, verdict: BindingVerdict) 
         if not values:
             continue
         (first_s, first), (last_s, last) = values[0], values[-1]
-        left_s = formulas.credits_last_s(last, first, last_s - first_s) if last_s > first_s else None
+        left_s = cloudwatch.credits_last_s(last, first, last_s - first_s) if last_s > first_s else None
         until = "" if left_s is None else f", and at this rate it ends in {duration(left_s)}"
         empty, binds = last < 0.01, verdict.limit == limit
         why = {

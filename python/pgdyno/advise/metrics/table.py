@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...base.specification import VolumeSpec
-from . import formulas
-from .cloudwatch import BY_NAME, provisioned_iops
-from .periods import Period
+from . import cloudwatch
+from .cloudwatch import BY_NAME, Period, provisioned_iops
 from .samples import CounterHistory
 
 HEADER = (
@@ -55,11 +54,11 @@ def figures(samples: CounterHistory, period: Period) -> Minute:
 
     def per_second(name: str) -> float | None:
         grown = value(name)
-        return None if grown is None else formulas.iops(grown, period.seconds)
+        return None if grown is None else cloudwatch.iops(grown, period.seconds)
 
     def bandwidth(name: str) -> float | None:
         grown = value(name)
-        return None if grown is None else formulas.bandwidth_kib_per_s(grown, period.seconds)
+        return None if grown is None else cloudwatch.bandwidth_kib_per_s(grown, period.seconds)
 
     operations = [value("VolumeReadOps") or 0.0, value("VolumeWriteOps") or 0.0]
     moved = [value("VolumeReadBytes") or 0.0, value("VolumeWriteBytes") or 0.0]
@@ -72,8 +71,8 @@ def figures(samples: CounterHistory, period: Period) -> Minute:
         write_kib_per_s=bandwidth("VolumeWriteBytes"),
         read_ms=value("VolumeAvgReadLatency"),
         write_ms=value("VolumeAvgWriteLatency"),
-        size_kib=formulas.average_size_kib(sum(moved), sum(operations)),
-        busy_percent=None if idle_s is None else formulas.utilisation_percent(idle_s, period.seconds),
+        size_kib=cloudwatch.average_size_kib(sum(moved), sum(operations)),
+        busy_percent=None if idle_s is None else cloudwatch.utilisation_percent(idle_s, period.seconds),
         queue_length=value("VolumeQueueLength"),
         burst_percent=value("BurstBalance"),
         limited_by=tuple(limit for limit, check in _CHECKS.items() if value(check) == 1.0),
@@ -117,8 +116,8 @@ def _queue(samples: CounterHistory, result: Sequence[Minute]) -> list[str]:
         if provisioned is not None:
             by_limit.setdefault(provisioned, []).append(minute)
     return [
-        f"queue: above {formulas.queue_length_wanted(limit):g} (one for every 1,000 of {limit:,.0f} IOPS) in"
-        f" {sum(formulas.is_queue_too_long(minute.queue_length or 0.0, limit) for minute in minutes)} of {len(minutes)} minutes"
+        f"queue: above {cloudwatch.queue_length_wanted(limit):g} (one for every 1,000 of {limit:,.0f} IOPS) in"
+        f" {sum(cloudwatch.is_queue_too_long(minute.queue_length or 0.0, limit) for minute in minutes)} of {len(minutes)} minutes"
         for limit, minutes in by_limit.items()
     ]
 
@@ -130,7 +129,7 @@ def _binds_first(samples: CounterHistory, minutes: Sequence[Minute]) -> list[str
     size_kib = next((minute.size_kib for minute in reversed(minutes) if minute.size_kib is not None), None)
     if provisioned is None or allowed is None or size_kib is None:
         return []
-    moved_mib_per_s = formulas.throughput_bytes_per_s(provisioned, size_kib * formulas.KIB_BYTES) / 2**20
+    moved_mib_per_s = cloudwatch.throughput_bytes_per_s(provisioned, size_kib * cloudwatch.KIB_BYTES) / 2**20
     first = "IOPS bind" if moved_mib_per_s < allowed else "throughput binds"
     moved = f"{provisioned:,.0f} IOPS move {moved_mib_per_s:,.0f} MiB/s of {allowed:,.0f}"
     return [f"at {size_kib:,.1f} KiB an operation {moved}: {first} first"]
@@ -145,7 +144,7 @@ def _credits(samples: CounterHistory, minutes: Sequence[Minute]) -> list[str]:
     texts = [_balance(samples, *kind) for kind in _CREDITS]
     last = [(minute.burst_percent, minute.period.seconds) for minute in minutes[-2:]]
     if len(last) == 2 and last[0][0] is not None and last[1][0] is not None:
-        lasts_s = formulas.credits_last_s(last[1][0], last[0][0], last[1][1])
+        lasts_s = cloudwatch.credits_last_s(last[1][0], last[0][0], last[1][1])
         if lasts_s is not None:
             texts.append(f"burst credits: spent in {_time(lasts_s)} if they go as in the last minute")
     return [text for text in texts if text is not None]
@@ -161,8 +160,8 @@ def _balance(samples: CounterHistory, kind: str, limit: str, counter: str) -> st
     volume = VolumeSpec.of(samples.spec)
     members = volume.columns * volume.copies
     baseline_per_s, capacity = members * credit["rate_per_s"], members * credit["capacity"]
-    lasts_s = formulas.burst_duration_s(balance, members * burst["rate_per_s"], baseline_per_s)
-    full_s = formulas.refill_duration_s(capacity - balance, baseline_per_s)
+    lasts_s = cloudwatch.burst_duration_s(balance, members * burst["rate_per_s"], baseline_per_s)
+    full_s = cloudwatch.refill_duration_s(capacity - balance, baseline_per_s)
     if lasts_s is None or full_s is None:
         return None
     return (

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from ...base.catalog import Catalog
 from ...base.text import money
-from . import capped, instances
+from . import capped
+from . import offers as instances
 from .capped import CapEvidence
 from .demand import Demand, beyond
-from .instances import MEMORY_PER_VCPU_GIB, VCPUS_MIN, InstanceChoice, sustained_phrase
+from .offers import MEMORY_PER_VCPU_GIB, VCPUS_MIN, InstanceChoice, sustained_phrase
 from .search import MEMBERS_MAX, Collapse, Market, VolumeChoice, offers_for
 
 INSTANCES_MAX = 5
@@ -107,10 +108,10 @@ def _notes(advice: Advice) -> list[str]:
         )
     if advice.size_bytes is None:
         notes.append(
-            "nothing was said of how much must fit: --size 500GiB; sizes here are the least that carry the load"
+            "no --size given: these sizes are for the I/O load only, not for your data; say how much must fit, --size 500GiB"
         )
     if any(choice.usd_per_month is None for choice in advice.choices):
-        notes.append("what a volume without a price costs is not in the catalogue")
+        notes.append("a volume without a price has none in the catalogue")
     array = next((choice for choice in advice.choices if not choice.in_place), None)
     if array is not None and array is not advice.choices[0]:
         price = "" if array.usd_per_month is None else f" for {money(array.usd_per_month)} a month"

@@ -16,8 +16,7 @@ from ...base.catalog import Catalog
 from ...base.errors import InputError
 from ...base.specification import Rate, VolumeSpec
 from ...base.text import percent
-from .demand import MIB, Demand, Series
-from .fit import asked_of
+from .demand import MIB, Demand, Series, asked_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from ...base import owner
 from ...base.errors import InputError
-from .fit import Twin
-from .measurements import Measurements
-from .target import MIB, FioTarget
+from .fit import Measurements, Twin
+from .measure import MIB, FioTarget
 
 SCHEMA_VERSION = 1
 """Version of the file's format; the engine refuses a different one."""

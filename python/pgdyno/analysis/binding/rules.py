@@ -109,7 +109,7 @@ MORE_THAN_THE_REST = 1.25
 """Times what the test harness and other processes use: then the server is the one that the CPU is short of."""
 EXCEEDED = 0.5
 """Share of a second in which requests waited for a limit, by the provider's count, from which it is reached: what a check calls
-"consistently" (:data:`pgdyno.advise.metrics.formulas.CONSISTENTLY_SHARE`), with a published run under full saturation at 0.7."""
+"consistently" (:data:`pgdyno.advise.metrics.cloudwatch.CONSISTENTLY_SHARE`), with a published run under full saturation at 0.7."""
 NOT_EXCEEDED = 0.05
 """Share below which the provider contradicts a limit that is computed from what was said to be bought."""
 POOL_WAIT_MS = 50.0

@@ -17,13 +17,13 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.finding import why_invalid
 from pgdyno.analysis.loads import LOAD_METRICS, LoadFigures, loads_of
 from pgdyno.experiment import Experiment
-from pgdyno.experiment.origin import dotted
 from pgdyno.report.part import DocumentPart
 
 from ...analysis.binding.rules import TITLES
 from ...analysis.compare import differences
 from ...analysis.ratio import Block, NamedFigure, by_block, figures_by_name
 from ...base.errors import InputError
+from ...experiment.origin import dotted
 
 
 class KeptRun(DocumentPart):

@@ -10,11 +10,11 @@ from typing import Any
 
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.experiment import Experiment
-from pgdyno.experiment.origin import dotted
 from pgdyno.flow.resume import recorded
 
 from ...analysis.compare import differences
 from ...base.errors import InputError
+from ...experiment.origin import dotted
 from ...results import StoredExperiment as Recorded
 from ...results import list_experiments, open_experiment
 from ...results.names import EXPERIMENT_FILE

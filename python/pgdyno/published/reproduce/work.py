@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.experiment import Arm, Experiment
-from pgdyno.flow.listener import Listener
 from pgdyno.flow.plan import ExperimentPlan, plan
 from pgdyno.flow.run import execute
 from pgdyno.published import PublishedDocument
@@ -22,6 +21,7 @@ from pgdyno.report import write_report
 
 from ...base.errors import InputError, Interrupted, PgdynoError
 from ...base.quantity import duration_words
+from ...flow.cell import Listener
 from ...machine.instance_type import is_storage_only
 from ...results import StoredExperiment as Recorded
 from ...results import list_experiments, open_experiment

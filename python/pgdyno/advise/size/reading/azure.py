@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....base.errors import InputError
-from .points import by_time
-from .series import AVERAGE, RATE, MetricSeries, SeriesMetric, ServiceMetrics
+from .series import AVERAGE, RATE, MetricSeries, SeriesMetric, ServiceMetrics, by_time
 
 _TYPES = ("azure-*",)
 DISK = ServiceMetrics(

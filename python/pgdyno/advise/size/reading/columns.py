@@ -1,4 +1,4 @@
-"""The columns of iostat, sar and sadf: their names over the years, their units, and what a row makes of a sample.
+"""Columns of iostat, sar and sadf: names over the years, units, agreement with each other, and the rows that are judged.
 
 sysstat has renamed and reordered its columns with nearly every release, and lets the user choose the unit; but it
 always writes their names down. So every reader goes by names and no reader by places.
@@ -20,12 +20,216 @@ c1eb661a (18 July 2026).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ....base.errors import InputError
-from ..measured import IntervalSample, shared_out
-from .agreement import PrintedFigure, PrintedRow, decimals_of, figure_of
-from .possible import BYTES_MAX, COUNT_MAX, NOT_A_NUMBER, possible
+from ..measured import BYTES_MAX, COUNT_MAX, NOT_A_NUMBER, IntervalSample, possible, shared_out
+
+CONTRADICTION = "size.row.contradiction"
+"""The code of the error."""
+SLACK = 0.05
+"""Figures of one row come from the same counters. What is left after rounding is a difference of clocks within a report."""
+QUEUE_RATIO_MIN = 5.0
+"""A queue and the time of its requests are counted apart in the kernel, and requests reach over the ends of an interval."""
+QUEUE_GAP_MIN = 1.0
+"""Requests. Below one of them a ratio says little."""
+WAIT_MAX_MS = 250.0
+"""Longer requests reach over the ends of the shortest interval, of a second, so often that Little's law does not hold in it."""
+BUSY_MAX = 1000.0
+"""Per cent: kernels that count a device of many queues twice show a little more than 100, an overflow shows millions."""
+HUNDREDTH = 2
+"""Decimals that sysstat prints unless ``--dec`` says otherwise."""
+_PRINTED_NUMBER = re.compile(r"(?P<whole>-?\d+)(?:[.,](?P<part>\d+))?(?P<unit>[kMGTPBs%]?)")
+_UNIT = {"B": 1, "s": 512, "": 1 << 10, "k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+_KIB_SIZES = {"read": "rareq-sz", "write": "wareq-sz", "all": "areq-sz"}
+_SECTORS_SIZE = "avgrq-sz"
+"""The mean size of sysstat before 11.5.7, in sectors."""
+_RATES = {"read": ("r/s",), "write": ("w/s",)}
+_TIMES = {"r/s": "r_await", "w/s": "w_await", "d/s": "d_await", "f/s": "f_await"}
+_BUSY = ("%util", "util", "util-percent")
+
+
+@dataclass(frozen=True)
+class PrintedFigure:
+    """A figure, and half of the last digit that was printed."""
+
+    value: float
+    half: float
+
+    @property
+    def low(self) -> float:
+        """The least that it may have been before it was rounded."""
+        return max(0.0, self.value - self.half)
+
+    @property
+    def high(self) -> float:
+        """The most that it may have been."""
+        return self.value + self.half
+
+
+@dataclass(frozen=True)
+class PrintedRow:
+    """The figures of a row by column, of bytes in bytes."""
+
+    figures: Mapping[str, PrintedFigure]
+    bytes_columns: Mapping[str, str]
+    """Way (``read``, ``write``, ``discard``, ``all``) -> column."""
+    scales: Mapping[str, float]
+    """Column -> bytes of its unit."""
+
+    def in_sectors(self, way: str) -> bool:
+        """Whether the bytes of a way are sectors that were not converted: as printed they contradict the row, as sectors they do not."""
+        column = self.bytes_columns.get(way)
+        if column is None or self.bytes_agree(way) is not False:
+            return False
+        was = self.figures[column]
+        factor = _UNIT["s"] / self.scales[column]
+        converted = {**self.figures, column: PrintedFigure(was.value * factor, was.half * factor)}
+        return PrintedRow(converted, self.bytes_columns, self.scales).bytes_agree(way) is True
+
+    def require_agreement(self, where: str, *, is_interval: bool = True) -> None:
+        """:class:`InputError` where figures contradict each other. A queue is judged for intervals only: its counter overflows."""
+        for way in (*_RATES, "all"):
+            if self.bytes_agree(way) is False:
+                raise self._bytes_refused(way, where)
+        busy = next((self.figures[name] for name in _BUSY if name in self.figures), None)
+        if busy is not None and busy.low > BUSY_MAX:
+            raise _refused(where, "%util", busy.value, 100.0, "a device is busy for at most 100 % of the time")
+        if busy is not None:
+            self._require_service_time(busy, where)
+        if is_interval:
+            self._require_queue(where)
+
+    def bytes_agree(self, way: str) -> bool | None:
+        """Whether requests times their size are the bytes; ``None`` where a column is missing."""
+        product = self._product(way)
+        if product is None:
+            return None
+        rates, size, totals = product
+        low = sum(rate.low for rate in rates) * size.low * (1 - SLACK)
+        high = sum(rate.high for rate in rates) * size.high * (1 + SLACK)
+        least = sum(total.low for total in totals)
+        most = sum(total.high for total in totals)
+        return low <= most and least <= high
+
+    def _product(self, way: str) -> tuple[list[PrintedFigure], PrintedFigure, list[PrintedFigure]] | None:
+        """Requests, their mean size, and the bytes that they must be."""
+        if way != "all":
+            names = (*_RATES[way], _KIB_SIZES[way], self.bytes_columns.get(way, ""))
+            if not all(name in self.figures for name in names):
+                return None
+            return [self.figures[names[0]]], self.figures[names[1]], [self.figures[names[2]]]
+        size = self.figures.get(_KIB_SIZES["all"], self.figures.get(_SECTORS_SIZE))
+        rates = self._requests()
+        columns = [self.bytes_columns["all"]] if "all" in self.bytes_columns else self._ways()
+        if size is None or not rates or not columns:
+            return None
+        return rates, size, [self.figures[column] for column in columns]
+
+    def _ways(self) -> list[str]:
+        """The columns of bytes that make all of them together; none without reads or writes."""
+        if not {"read", "write"} <= set(self.bytes_columns):
+            return []
+        return [self.bytes_columns[way] for way in ("read", "write", "discard") if way in self.bytes_columns]
+
+    def _requests(self) -> list[PrintedFigure]:
+        """All requests per second, as one figure or as several."""
+        if "tps" in self.figures:
+            return [self.figures["tps"]]
+        if not {"r/s", "w/s"} <= set(self.figures):
+            return []
+        return [self.figures[name] for name in ("r/s", "w/s", "d/s") if name in self.figures]
+
+    def _bytes_refused(self, way: str, where: str) -> InputError:
+        product = self._product(way)
+        assert product is not None, "only what was compared is refused"
+        rates, size, totals = product
+        column = " + ".join(
+            self.bytes_columns[text] for text in ([way] if way in self.bytes_columns else ("read", "write"))
+        )
+        scale = self.scales[self.bytes_columns.get(way) or self.bytes_columns["read"]]
+        printed = sum(total.value for total in totals) / scale
+        requests = sum(rate.value for rate in rates)
+        computed = requests * size.value / scale
+        return _refused(
+            where,
+            column,
+            printed,
+            computed,
+            f"{requests:,.2f} requests of {size.value / 1024:,.2f} KiB make {computed:,.2f}",
+        )
+
+    def _require_service_time(self, busy: PrintedFigure, where: str) -> None:
+        """``svctm`` is the busy share of the time over the requests in it."""
+        service, rates = self.figures.get("svctm"), self._requests()
+        if service is None or not rates:
+            return
+        low = sum(rate.low for rate in rates) * service.low / 10 * (1 - SLACK)
+        high = sum(rate.high for rate in rates) * service.high / 10 * (1 + SLACK)
+        if low > busy.high or high < busy.low:
+            requests = sum(rate.value for rate in rates)
+            computed = requests * service.value / 10
+            why = f"{requests:,.2f} requests of {service.value:g} ms (svctm) make {computed:,.2f}"
+            raise _refused(where, "%util", busy.value, computed, why)
+
+    def _require_queue(self, where: str) -> None:
+        queue = self.figures.get("aqu-sz", self.figures.get("avgqu-sz"))
+        held = list(self._held())
+        if queue is None or not queue.value or not held or any(wait.value > WAIT_MAX_MS for _, wait in held):
+            return  # where one is 0 it is not counted: by drivers without statistics, and in some kernels
+        low = sum(rate.low * wait.low for rate, wait in held) / 1000
+        high = sum(rate.high * wait.high for rate, wait in held) / 1000
+        value = sum(rate.value * wait.value for rate, wait in held) / 1000
+        far = queue.low > QUEUE_RATIO_MIN * high or low > QUEUE_RATIO_MIN * queue.high
+        if value and far and abs(queue.value - value) >= QUEUE_GAP_MIN:
+            why = f"by Little's law the requests and the time that each took make {value:,.2f}"
+            raise _refused(where, "aqu-sz" if "aqu-sz" in self.figures else "avgqu-sz", queue.value, value, why)
+
+    def _held(self) -> Iterator[tuple[PrintedFigure, PrintedFigure]]:
+        """Requests per second of each kind, and the milliseconds that one takes; nothing where one of them is unknown."""
+        if "await" in self.figures:
+            for rate in self._requests():
+                yield rate, self.figures["await"]
+            return
+        if {"r_await", "w_await", "r/s", "w/s"} <= set(self.figures):
+            for name, wait in _TIMES.items():
+                if name in self.figures and wait in self.figures:
+                    yield self.figures[name], self.figures[wait]
+
+
+def _refused(where: str, column: str, printed: float, computed: float, why: str) -> InputError:
+    return InputError(
+        f"{where}: {column} is {printed:,.2f}, and {why}: the row contradicts itself",
+        remedy="give the file as it was written; or remove the damaged interval, or measure again",
+        code=CONTRADICTION,
+        data={"where": where, "column": column, "printed": printed, "computed": computed},
+    )
+
+
+def figure_of(word: object, scale: float, decimals: int) -> PrintedFigure | None:
+    """A cell as a figure, in bytes where ``scale`` is bytes of the column's unit; ``None`` where it is not a number.
+
+    ``decimals`` is how many digits a number of a JSON document had, which the number itself does not say.
+    """
+    if isinstance(word, int | float) and not isinstance(word, bool):
+        digits = 0 if isinstance(word, int) else decimals
+        return PrintedFigure(float(word) * scale, 0.5 * 10.0**-digits * scale)
+    result = _PRINTED_NUMBER.fullmatch(word) if isinstance(word, str) else None
+    if result is None:
+        return None
+    part = result["part"] or ""
+    own = result["unit"] if result["unit"] in _UNIT and result["unit"] else None
+    if own is not None and scale != 1:
+        scale = _UNIT[own]
+    return PrintedFigure(float(f"{result['whole']}.{part or 0}") * scale, 0.5 * 10.0 ** -len(part) * scale)
+
+
+def decimals_of(words: Sequence[object]) -> int:
+    """Digits behind the point of the numbers of a JSON row: of 8.0 and 0.25 two."""
+    parts = [repr(word).partition(".")[2] for word in words if isinstance(word, float)]
+    return max((len(part) for part in parts if part.isdigit()), default=HUNDREDTH)
+
 
 SECTOR_BYTES = 512
 """What sysstat calls a sector or a block, whatever the device's own is."""
@@ -214,3 +418,117 @@ def _latency_ms(cells: Mapping[str, float], reads: float, writes: float) -> floa
     if "r_await" in cells and "w_await" in cells and reads + writes > 0:
         return (cells["r_await"] * reads + cells["w_await"] * writes) / (reads + writes)
     return None
+
+
+TWICE = "size.device.twice"
+"""The code of the error about a device that an interval has twice, with different figures."""
+_LISTED_MAX = 5
+"""Damaged devices that a note names."""
+
+
+class Judge:
+    """Reads rows, refuses what is wrong in those that count, and remembers what is wrong in the others."""
+
+    def __init__(self, wanted: Collection[str] = ()) -> None:
+        self._wanted = frozenset(name.removeprefix("/dev/") for name in wanted)
+        self._damaged: dict[str, str] = {}
+        self._repeated: dict[str, str] = {}
+
+    def counts(self, device: str) -> bool:
+        """Whether the rows of a device matter."""
+        return not self._wanted or device.removeprefix("/dev/") in self._wanted
+
+    def row(
+        self, device: str, names: Sequence[str], words: Sequence[object], where: str, *, is_interval: bool = True
+    ) -> dict[str, float]:
+        """The cells of a row. :class:`InputError` where it is damaged or contradicts itself, of a device that counts."""
+        try:
+            cells = row(names, words, where)
+            figures_of(names, words).require_agreement(where, is_interval=is_interval)
+        except InputError as error:
+            if self.counts(device):
+                if self._wanted:
+                    raise
+                raise InputError(
+                    error.message,
+                    remedy=f"{error.remedy}; if {device} is not the volume, name the one that is: --device NAME",
+                    code=error.code,
+                    data={**error.data, "device": device},
+                ) from error
+            self._damaged.setdefault(device, where)
+            return {}
+        return cells
+
+    def text_row(
+        self, names: Sequence[str], words: Sequence[str], where: str, *, may_be_cut: bool, is_interval: bool = True
+    ) -> tuple[str, dict[str, float]] | None:
+        """A device and its cells, of a line. ``None`` where the line was cut off, or begins another table.
+
+        :class:`InputError` as of :meth:`row`, and when cells are missing in the middle of a file: the device would seem to
+        have been idle.
+        """
+        place = device_column(names)
+        if len(words) != len(names):
+            if may_be_cut or not has_numbers(words):
+                return None
+            device = words[0] if place == 0 else words[-1]
+            if not self.counts(device):
+                self._damaged.setdefault(device, where)
+                return device, {}
+            raise InputError(
+                f"{where}: {len(words)} cells below {len(names)} columns",
+                remedy="remove the damaged interval, or measure again",
+                code="size.row.cells",
+                data={"where": where, "cells": len(words), "columns": len(names)},
+            )
+        pairs = [pair for at, pair in enumerate(zip(names, words, strict=True)) if at != place]
+        device = words[place]
+        row = self.row(device, [name for name, _ in pairs], [word for _, word in pairs], where, is_interval=is_interval)
+        return device, row
+
+    def repeated(self, device: str, where: str) -> None:
+        """Remember that an interval has a device twice, with the same figures."""
+        self._repeated.setdefault(device, where)
+
+    def notes(self) -> list[str]:
+        """What a reader must know of rows that were not used."""
+        notes = []
+        if self._damaged:
+            named = [f"{device} ({where})" for device, where in list(self._damaged.items())[:_LISTED_MAX]]
+            more = len(self._damaged) - len(named)
+            notes.append(
+                f"rows of devices that were not asked for are damaged and were not judged: {', '.join(named)}"
+                + (f" and {more} more" if more else "")
+            )
+        notes += [
+            f"{device} is in an interval twice with the same figures ({where}); it counts once"
+            for device, where in self._repeated.items()
+            if self.counts(device)
+        ]
+        return notes
+
+
+@dataclass
+class IntervalTable:
+    """What one interval says of each device."""
+
+    cells: dict[str, dict[str, float]] = field(default_factory=dict)
+    """The cells of each device by column."""
+    places: dict[str, str] = field(default_factory=dict)
+    """Where each device was found."""
+
+    def add(self, judge: Judge, device: str, row: dict[str, float], where: str) -> None:
+        """Add the cells of a device. :class:`InputError` where it has others already, which one of two rows must be wrong for."""
+        known = self.cells.setdefault(device, {})
+        both = known.keys() & row.keys()
+        if both and judge.counts(device):
+            if any(known[name] != row[name] for name in both):
+                raise InputError(
+                    f"{where}: {device} is in this interval twice, with other figures than at {self.places[device]}",
+                    remedy="give the output of one run, or remove one of the two rows",
+                    code=TWICE,
+                    data={"device": device, "where": where, "first": self.places[device]},
+                )
+            judge.repeated(device, where)
+        known.update(row)
+        self.places.setdefault(device, where)
