@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from pgdyno.report.part import DocumentPart, Share
 from pgdyno.report.schema import schema_text, write_or_check
 
+from ...analysis.binding.consumers import What
+from ...analysis.binding.rules import Confidence, Limit
 from .calendar import Calendar
 from .diagnosis import Diagnosis
 

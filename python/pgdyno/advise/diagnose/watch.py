@@ -24,6 +24,7 @@ from pgdyno.probe.samples import ProbeTables
 from pgdyno.probe.sql import SqlProbe
 from pgdyno.probe.visibility import View, look
 
+from ...analysis.binding.evidence import OBSERVE
 from ...base import session
 from ...base.endpoint import public_dsn
 from ...base.errors import HostError, InputError, RunInvalid

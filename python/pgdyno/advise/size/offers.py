@@ -18,6 +18,7 @@ from typing import Any
 from pgdyno.analysis.binding.evidence import devices_of
 from pgdyno.analysis.cost import HOURS_PER_MONTH
 
+from ...analysis.binding.device import PAGE_BYTES, DeviceActivity, ProvisionedVolume, Usual
 from ...base import engine
 from ...base.catalog import Catalog
 from ...base.errors import InputError
