@@ -12,6 +12,7 @@ import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.report import asked
+from pgdyno.report.asked import run_definitions
 from pgdyno.report.figures import roles
 from pgdyno.report.page import html
 
@@ -84,7 +85,7 @@ def test_the_relay_is_part_of_the_laboratory(tmp_path: Path) -> None:
 def test_the_report_says_where_the_client_was(tmp_path: Path, rtt_ms: float, said: str) -> None:
     comparison = at_a_distance(tmp_path, rtt_ms)
     assert said in asked.context_line(comparison)
-    machine = dict(asked.definitions(comparison))["Machine"]
+    machine = dict(run_definitions(comparison))["Machine"]
     assert ("client", said.removeprefix("client: ")) in machine
     assert said in html(comparison)
 

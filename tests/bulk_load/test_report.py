@@ -12,7 +12,7 @@ from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.report import against as report_against
 from pgdyno.report import document, table
-from pgdyno.report.bulk_load import iops_note, rows
+from pgdyno.report.bulk_load import bulk_load_rows, iops_note
 from pgdyno.report.page import html
 from tests.analysis.synthetic import make_experiment
 
@@ -79,7 +79,7 @@ def test_steps_one_after_another_are_added_and_those_at_once_are_not(tmp_path: P
 
 
 def test_what_the_loader_said_stands_beside_what_the_counters_say(loads: Comparison) -> None:
-    values = {row.title: row.cells for row in rows(loads)}
+    values = {row.title: row.cells for row in bulk_load_rows(loads)}
     assert values["limit while it copied, as the loader said"] == (
         "writes to the volume 80 %, WAL 20 %",
         "COPY on the server's CPU 90 %, unknown 10 %",
@@ -134,7 +134,7 @@ def test_a_mean_request_needs_both_figures() -> None:
 
 def test_other_workloads_have_nothing_of_it(tmp_path: Path) -> None:
     comparison = summarise(make_experiment(tmp_path))
-    assert rows(comparison) == []
+    assert bulk_load_rows(comparison) == []
     assert load_of(comparison.arms[0]) is None
     assert document(comparison).arms[0].bulk_load is None
     assert "The load" not in html(comparison)

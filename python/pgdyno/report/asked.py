@@ -37,12 +37,12 @@ _NAMES = {
 """Fields of a resolved volume in the order and the words of the page; others follow under their own names."""
 
 
-def section(comparison: Comparison) -> Section:
+def configuration_section(comparison: Comparison) -> Section:
     """The command that repeats it, volumes, workload, machine, the server's settings, the records."""
-    different, default = settings(comparison)
+    different, default = server_settings(comparison)
     values = {
-        "volumes": volumes(comparison),
-        "definitions": definitions(comparison),
+        "volumes": resolved_volumes(comparison),
+        "definitions": run_definitions(comparison),
         "differing": settings_by_arm(comparison) if listed(comparison) else [],
         "different": different,
         "default": default,
@@ -83,7 +83,7 @@ def context_line(comparison: Comparison) -> list[str]:
     parts += _drivers(comparison)
     versions = _across(comparison, lambda run: run.postgres.version)
     parts.append(f"PostgreSQL {' and '.join(versions)}")
-    clocks = _across(comparison, clock)
+    clocks = _across(comparison, server_clock)
     if any(clocks):
         parts.append(f"its clock {' and '.join(words or HOSTS for words in clocks)}")
     if instance.type:
@@ -95,7 +95,7 @@ def context_line(comparison: Comparison) -> list[str]:
     if any(systems):
         parts.append(" and ".join(systems))
     parts.append(record.world.storage)
-    clients = [words for words in _across(comparison, client) if words]
+    clients = [words for words in _across(comparison, client_place) if words]
     if clients:
         parts.append(f"client: {' and '.join(clients)}")
     slowed = [times for times in _across(comparison, lambda run: str(run.world.dilation)) if times != "1"]
@@ -104,7 +104,7 @@ def context_line(comparison: Comparison) -> list[str]:
     return parts
 
 
-def clock(run: RunRecord) -> str:
+def server_clock(run: RunRecord) -> str:
     """What the server of a run took for the day, and how far that is from the host's; empty where its clock was the host's."""
     shift_s = run.postgres.clock_shift_s
     if shift_s is None:
@@ -115,7 +115,7 @@ def clock(run: RunRecord) -> str:
     return f"at {day:%Y-%m-%d} UTC, {far} {'ahead of' if shift_s > 0 else 'behind'} the host's"
 
 
-def client(run: RunRecord) -> str:
+def client_place(run: RunRecord) -> str:
     """Where a run's driver stood, seen from the server; empty where nothing was chosen."""
     rtt_ms = run.client.rtt_ms
     away = {name: driver.host.rtt_ms for name, driver in run.drivers.items() if driver.host is not None}
@@ -127,7 +127,7 @@ def client(run: RunRecord) -> str:
     return f"behind {rtt_ms:g} ms round trip (emulated)" if rtt_ms else "local, 0 ms"
 
 
-def title(comparison: Comparison) -> str:
+def page_title(comparison: Comparison) -> str:
     """The title of the page: the experiment's, else the arms, or its factors where there are many arms."""
     if comparison.experiment.title:
         return comparison.experiment.title
@@ -136,7 +136,7 @@ def title(comparison: Comparison) -> str:
     return f"{len(comparison.arms)} arms: {', '.join(factor.title for factor in comparison.factors)}"
 
 
-def definitions(comparison: Comparison) -> list[tuple[str, Pairs]]:
+def run_definitions(comparison: Comparison) -> list[tuple[str, Pairs]]:
     """Titled lists of (name, value): workload, machine, course of the experiment."""
     record = record_of(comparison)
     workload = [
@@ -145,7 +145,7 @@ def definitions(comparison: Comparison) -> list[tuple[str, Pairs]]:
     return [("Workload", workload), ("Machine", _machine(comparison)), ("Course", _course(comparison))]
 
 
-def volumes(comparison: Comparison) -> list[tuple[str, tuple[int, int], Pairs]]:
+def resolved_volumes(comparison: Comparison) -> list[tuple[str, tuple[int, int], Pairs]]:
     """Each different volume: name, (arm's place, its index) for the colour, what its specification was resolved to.
 
     Where there are many arms, a volume that several have is listed once.
@@ -169,7 +169,7 @@ def volumes(comparison: Comparison) -> list[tuple[str, tuple[int, int], Pairs]]:
     return listed
 
 
-def settings(comparison: Comparison) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def server_settings(comparison: Comparison) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """PostgreSQL's settings of the first run: those that differ from the built-in default, and the rest."""
     rows = sorted(_settings_of(comparison.arms[0]), key=lambda row: str(row["name"]))
     different = [
@@ -248,7 +248,7 @@ def _machine(comparison: Comparison) -> Pairs:
     if world.file_system:
         systems = " and ".join(_across(comparison, lambda run: run.world.file_system or UNKNOWN))
         pairs.append(("file system", f"{systems}, {world.mount_options}" if world.mount_options else systems))
-    clients = [words for words in _across(comparison, client) if words]
+    clients = [words for words in _across(comparison, client_place) if words]
     if clients:
         pairs.append(("client", " and ".join(clients)))
     name = "driver's host" if world.existed else "host"
@@ -277,7 +277,7 @@ def _server(run: RunRecord) -> str:
 
 def _clock(comparison: Comparison) -> Pairs:
     """What the servers took for the day; nothing where it was the host's."""
-    clocks = _across(comparison, clock)
+    clocks = _across(comparison, server_clock)
     return [("its clock", " and ".join(words or HOSTS for words in clocks))] if any(clocks) else []
 
 

@@ -70,25 +70,28 @@ _NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section:
+def binding_section(comparison: Comparison) -> Section:
     """The limit of each arm, and its evidence."""
     bars = "" if many(comparison) else f"Bar: each second of the replicate with the median {comparison.metric.short}. "
-    block = Block("binding.html", {"rows": rows(comparison), "limits": key(comparison), "fold": not listed(comparison)})
+    block = Block(
+        "binding.html",
+        {"rows": binding_rows(comparison), "limits": limit_colours(comparison), "fold": not listed(comparison)},
+    )
     return Section("binding", "What limits it", (block, Note(bars + _NOTE)))
 
 
-def rows(comparison: Comparison) -> list[BoundRow]:
+def binding_rows(comparison: Comparison) -> list[BoundRow]:
     """Every arm, in the order of the table."""
     return [_row(arm, comparison.bindings[arm.index]) for arm in comparison.arms]
 
 
-def key(comparison: Comparison) -> list[tuple[str, str]]:
+def limit_colours(comparison: Comparison) -> list[tuple[str, str]]:
     """(class, name) of the limits that bound in any second that is drawn."""
     drawn = {limit for binding in comparison.bindings.values() for _, _, limit in binding.representative.spans}
     return [(COLOURS[place], TITLES[limit]) for place, limit in enumerate(LIMITS) if limit in drawn]
 
 
-def lines(comparison: Comparison) -> list[tuple[str, str]]:
+def binding_lines(comparison: Comparison) -> list[tuple[str, str]]:
     """(word before it, text) for the terminal: each arm, or a line for each limit where there are many arms."""
     if len(comparison.arms) > COLUMNS_MAX:
         return _counted(comparison)

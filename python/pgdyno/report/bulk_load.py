@@ -30,20 +30,20 @@ _NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def bulk_load_section(comparison: Comparison) -> Section | None:
     """What each arm's load took."""
-    if not measured(comparison):
+    if not is_bulk_load(comparison):
         return None
-    further = (Note(text) for text in notes(comparison))
-    return Section("load", "The load", (Matrix(tuple(rows(comparison))), Note(_NOTE), *further), brief=True)
+    further = (Note(text) for text in bulk_load_notes(comparison))
+    return Section("load", "The load", (Matrix(tuple(bulk_load_rows(comparison))), Note(_NOTE), *further), brief=True)
 
 
-def measured(comparison: Comparison) -> bool:
+def is_bulk_load(comparison: Comparison) -> bool:
     """Whether loads are what was measured."""
     return any(load_of(arm) is not None for arm in comparison.arms)
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def bulk_load_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm's loads; empty of other workloads."""
     loads = [load_of(arm) for arm in comparison.arms]
     if not any(loads):
@@ -80,7 +80,7 @@ def rows(comparison: Comparison) -> list[FigureRow]:
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 
-def lines(comparison: Comparison) -> list[str]:
+def bulk_load_lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     lines = []
     for arm in comparison.arms:
@@ -93,9 +93,9 @@ def lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def notes(comparison: Comparison) -> list[str]:
+def bulk_load_notes(comparison: Comparison) -> list[str]:
     """For each arm whose IOPS did not bind: with which requests they would."""
-    return [sentence for arm in comparison.arms if (sentence := iops_note(arm))] if measured(comparison) else []
+    return [sentence for arm in comparison.arms if (sentence := iops_note(arm))] if is_bulk_load(comparison) else []
 
 
 def iops_note(arm: ArmSummary) -> str:

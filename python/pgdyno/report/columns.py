@@ -41,7 +41,7 @@ class ArmColumn:
         return f"{self.title}, {self.unit}" if self.unit == "ms" else f"{self.title} {self.unit}".strip()
 
 
-def columns(comparison: Comparison) -> list[ArmColumn]:
+def arm_columns(comparison: Comparison) -> list[ArmColumn]:
     """What stands beside the headline; what no arm has is omitted."""
     arms, figures = comparison.arms, comparison.figures
     columns = [
@@ -61,6 +61,6 @@ def columns(comparison: Comparison) -> list[ArmColumn]:
     return [column for column in columns if any(cell != UNKNOWN for cell in column.cells)]
 
 
-def valid(arm: ArmSummary) -> str:
+def valid_replicates(arm: ArmSummary) -> str:
     """How many of its replicates are."""
     return f"{sum(replicate.valid for replicate in arm.replicates)} of {len(arm.replicates)}"

@@ -14,21 +14,21 @@ MONTH, EQUAL, MILLION, MILLION_EQUAL, LOSS, FRONT = range(6)
 _FRONTS = {"latency_ms_p99": "p99"}
 
 
-def section(comparison: Comparison) -> Section | None:
+def cost_section(comparison: Comparison) -> Section | None:
     """What each arm costs, and how long it lasts."""
-    results = tuple(rows(comparison))
+    results = tuple(cost_rows(comparison))
     if not results:
         return None
     matrix = Matrix(results, "" if listed(comparison) else "Cost of each arm")
-    return Section("cost", "Cost and durability", (matrix, *map(Note, notes(comparison))), brief=True)
+    return Section("cost", "Cost and durability", (matrix, *map(Note, cost_notes(comparison))), brief=True)
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def cost_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm, for arms as columns; empty where there is neither a price nor a failure rate."""
-    return [row for _, row in numbered_rows(comparison)]
+    return [row for _, row in numbered_cost_rows(comparison)]
 
 
-def numbered_rows(comparison: Comparison) -> list[tuple[int, FigureRow]]:
+def numbered_cost_rows(comparison: Comparison) -> list[tuple[int, FigureRow]]:
     """The same, each with which figure it is."""
     arms = [comparison.costs[arm.index] for arm in comparison.arms]
     every = [
@@ -38,9 +38,16 @@ def numbered_rows(comparison: Comparison) -> list[tuple[int, FigureRow]]:
             FigureRow("US$ per million transactions", tuple(money(arm.usd_per_million_transactions) for arm in arms)),
         ),
         *_at_equal_size(arms),
-        (LOSS, FigureRow("lost within a year", tuple(map(loss, arms)))),
+        (LOSS, FigureRow("lost within a year", tuple(map(loss_words, arms)))),
         *(
-            [(FRONT, FigureRow("on the cost front", tuple(front(arm, comparison.metric.short) for arm in arms)))]
+            [
+                (
+                    FRONT,
+                    FigureRow(
+                        "on the cost front", tuple(cost_front_words(arm, comparison.metric.short) for arm in arms)
+                    ),
+                )
+            ]
             if _has_front(arms)
             else []
         ),
@@ -48,7 +55,7 @@ def numbered_rows(comparison: Comparison) -> list[tuple[int, FigureRow]]:
     return [(which, row) for which, row in every if any(cell != UNKNOWN for cell in row.cells)]
 
 
-def notes(comparison: Comparison) -> list[str]:
+def cost_notes(comparison: Comparison) -> list[str]:
     """What to know of these figures, in sentences."""
     arms = [comparison.costs[arm.index] for arm in comparison.arms]
     sentences = []
@@ -79,7 +86,7 @@ def notes(comparison: Comparison) -> list[str]:
     return sentences
 
 
-def loss(cost: ArmCost) -> str:
+def loss_words(cost: ArmCost) -> str:
     """``0.8 % to 1.6 %``: the ends of what is published."""
     if cost.ends_with_its_instance:
         return "with its instance"
@@ -89,7 +96,7 @@ def loss(cost: ArmCost) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def front(cost: ArmCost, headline: str) -> str:
+def cost_front_words(cost: ArmCost, headline: str) -> str:
     """By which measure the arm is on the cost front; ``headline`` is the short name of the one that arms are compared by."""
     if not cost.front:
         return UNKNOWN

@@ -13,7 +13,7 @@ LINES_MAX = 24
 """Above this number of runs only each arm's representative is drawn over time: thin lines would hide it."""
 
 
-def section(comparison: Comparison) -> Section | None:
+def course_section(comparison: Comparison) -> Section | None:
     """A figure for all arms, or a panel for each of many."""
     if not listed(comparison):
         return None

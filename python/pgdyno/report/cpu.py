@@ -9,7 +9,7 @@ from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Section, listed
 
 
-def section(comparison: Comparison) -> Section | None:
+def cpu_section(comparison: Comparison) -> Section | None:
     """A bar for each arm."""
     arms = comparison.arms
     if not listed(comparison) or not any(arm.cpu_share for arm in arms):

@@ -51,7 +51,7 @@ class EffectRow:
         return self.metric.apart(self.estimate.mean) if self.distinguishable else "not distinguishable"
 
 
-def section(comparison: Comparison) -> Section | None:
+def effects_section(comparison: Comparison) -> Section | None:
     """Ratios with their intervals, and where one factor depends on another."""
     rows, metric = effect_rows(comparison), comparison.metric
     if not any(row.estimate is not None for row in rows):
@@ -59,14 +59,14 @@ def section(comparison: Comparison) -> Section | None:
     drawing = Drawing(
         "effects",
         "Effect of each factor",
-        f"How many times the {metric.counts} a level {metric.does}, against the first level of its factor, {held(comparison)}. Bar:"
+        f"How many times the {metric.counts} a level {metric.does}, against the first level of its factor, {held_factors(comparison)}. Bar:"
         " 95 % interval; grey where it includes 1: not distinguishable. Thin: the same at each level of a factor that it depends"
         " on.",
         partial(figures.effects, rows, comparison.arms),
     )
     cells = tuple((f"{row.over} against {row.under}", row.at, row.ratio, row.extent, row.verdict) for row in rows)
     table = Grid(("effect", "with", "ratio", "95 % interval", ""), cells, drawn=True)
-    texts = tuple(hints(comparison))
+    texts = tuple(dependence_sentences(comparison))
     depends = (Heading("Where one factor depends on another"), Sentences(texts)) if texts else ()
     return Section("effects", "What each factor does", (drawing, table, *depends), brief=True)
 
@@ -89,14 +89,14 @@ def effect_rows(comparison: Comparison) -> list[EffectRow]:
     return rows
 
 
-def held(comparison: Comparison) -> str:
+def held_factors(comparison: Comparison) -> str:
     """What the other factors were while one changed."""
     if comparison.one_at_a_time:
         return "with every other factor at its first level"
     return "over all combinations of the other factors"
 
 
-def hints(comparison: Comparison) -> list[str]:
+def dependence_sentences(comparison: Comparison) -> list[str]:
     """A sentence for each effect that depends on another factor."""
     sentences = []
     for effect in comparison.effects:

@@ -18,13 +18,13 @@ _NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def events_section(comparison: Comparison) -> Section | None:
     """Nothing of runs without events."""
-    results = rows(comparison)
+    results = event_rows(comparison)
     return Section("events", "Events", (Matrix(tuple(results)), Note(_NOTE)), brief=True) if results else None
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def event_rows(comparison: Comparison) -> list[FigureRow]:
     """A row for each event, with the seconds that it took in each arm; below it the work before and after a modification."""
     of_arms = _of_arms(comparison)
     longest = max(of_arms, key=len)
@@ -41,7 +41,7 @@ def rows(comparison: Comparison) -> list[FigureRow]:
     return rows
 
 
-def lines(comparison: Comparison) -> list[str]:
+def event_lines(comparison: Comparison) -> list[str]:
     """A line for each event of each arm, for the terminal."""
     return [
         f"{arm.label}: {same[0].event.planned_s:g} s: {same[0].event.words}, {_took(same)}{_changed(arm, same)}"

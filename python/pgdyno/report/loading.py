@@ -21,14 +21,14 @@ _NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def filling_section(comparison: Comparison) -> Section | None:
     """A column for each load, and what volumes wrote meanwhile."""
     loads = comparison.loads
     if not loads:
         return None
-    results = rows(comparison)
+    results = filling_rows(comparison)
     table = Grid(
-        ("", *heads(comparison)),
+        ("", *filling_heads(comparison)),
         tuple((row.title, *row.cells) for row in results),
         strong=frozenset(place for place, row in enumerate(results) if row.strong),
     )
@@ -42,7 +42,7 @@ def section(comparison: Comparison) -> Section | None:
     return Section("loading", "How the tables were filled", tuple(parts))
 
 
-def lines(comparison: Comparison) -> list[str]:
+def filling_lines(comparison: Comparison) -> list[str]:
     """A line for each load on an arm's own volumes, for the terminal; the last of those that a resumed experiment repeated."""
     labels = {arm.volume: arm.label for arm in comparison.arms}
     limited: dict[str, list[LoadFigures]] = {}
@@ -72,12 +72,12 @@ def _repeated(loads: Sequence[LoadFigures]) -> Iterator[str]:
         yield f"the last of {len(known)}, whose writes took {number(estimate.mean)} ms ({interval(estimate.low, estimate.high)})"
 
 
-def heads(comparison: Comparison) -> list[str]:
+def filling_heads(comparison: Comparison) -> list[str]:
     """What each load was of."""
     return [load.record.title for load in comparison.loads]
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def filling_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each load, in the order in which they were made."""
     loads = comparison.loads
     steps = dict.fromkeys(step for load in loads for step in load.record.seconds)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pgdyno.analysis.compare import Comparison
 from pgdyno.report import asked, figures, trust
+from pgdyno.report.asked import page_title
 from pgdyno.report.document import command_line
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 from pgdyno.report.section import Drawing, listed, many
@@ -82,7 +83,7 @@ def html(comparison: Comparison) -> str:
         recommendation=comparison.recommendation,
         experiment=comparison.experiment,
         moment=moment(comparison.experiment.created_unix_ns),
-        title=asked.title(comparison),
+        title=page_title(comparison),
         context=asked.context_line(comparison),
         sections=result,
         drawn=drawn,

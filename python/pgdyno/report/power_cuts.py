@@ -21,7 +21,7 @@ _NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def power_cuts_section(comparison: Comparison) -> Section | None:
     """Nothing of experiments without power cuts."""
     rows = tuple(_row(arm, cuts) for arm, cuts in _every(comparison))
     if not rows:
@@ -30,7 +30,7 @@ def section(comparison: Comparison) -> Section | None:
     return Section("power-cuts", "Power cuts", (Grid(_HEADS, rows), *failed, Note(_NOTE)), brief=True)
 
 
-def lines(comparison: Comparison) -> list[str]:
+def power_cut_lines(comparison: Comparison) -> list[str]:
     """A line for each arm and reading, and the first that failed, for the terminal."""
     return [f"{arm.label}, {cuts.reading}: {cuts.verdict}" for arm, cuts in _every(comparison)] + _failed(comparison)
 

@@ -9,7 +9,7 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, ArmQueries, asked_by_hammerdb, queries_of, workers_of
 from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.report import volumes
-from pgdyno.report.figures import queries as figure
+from pgdyno.report.figures.queries import query_seconds
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
 from pgdyno.report.words import FigureRow, interval
 
@@ -30,22 +30,22 @@ _SPILL_NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def queries_section(comparison: Comparison) -> Section | None:
     """The queries of each arm."""
-    if not measured(comparison):
+    if not is_query_streams(comparison):
         return None
     drawing = Drawing(
         name="queries",
         alternative="Bars: mean seconds of each query by arm, with 95 % intervals.",
         caption="Seconds of each query, mean of the replicates; lines are 95 % intervals.",
-        make=lambda width_px, theme: figure.seconds(comparison.arms, width_px, theme),
+        make=lambda width_px, theme: query_seconds(comparison.arms, width_px, theme),
         key=of_arms(comparison) or "arms",
     )
     return Section(
         "queries",
         "Queries",
         (
-            Matrix(tuple(rows(comparison))),
+            Matrix(tuple(query_rows(comparison))),
             Note(_NOTE),
             *([Note(_BY_HAMMERDB)] if any(map(asked_by_hammerdb, _runs(comparison))) else []),
             drawing,
@@ -59,12 +59,12 @@ def section(comparison: Comparison) -> Section | None:
     )
 
 
-def measured(comparison: Comparison) -> bool:
+def is_query_streams(comparison: Comparison) -> bool:
     """Whether streams of queries are what was measured."""
     return any(queries_of(arm) is not None for arm in comparison.arms)
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def query_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm's runs."""
     return [
         FigureRow(
@@ -145,7 +145,7 @@ def unseen(comparison: Comparison) -> list[str]:
     return [f"Temporary files were not counted: {reason}." for reason in sorted(reasons)]
 
 
-def lines(comparison: Comparison) -> list[str]:
+def query_lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     lines = []
     for arm in comparison.arms:

@@ -22,9 +22,9 @@ _STEPS_NOTE = (
 _PAIRS_NOTE = "≈: the 95 % interval includes 1, so the two cannot be told apart. Each interval is for its own pair."
 
 
-def section(comparison: Comparison) -> Section | None:
+def steps_section(comparison: Comparison) -> Section | None:
     """The steps of the set."""
-    texts = steps(comparison)
+    texts = step_sentences(comparison)
     return (
         Section("steps", "What each step up brings", (Sentences(tuple(texts)), Note(_STEPS_NOTE)), brief=True)
         if texts
@@ -32,7 +32,7 @@ def section(comparison: Comparison) -> Section | None:
     )
 
 
-def pairs(comparison: Comparison) -> Section | None:
+def pairs_section(comparison: Comparison) -> Section | None:
     """Every arm against every other, where there are some beside the first and not too many to read."""
     if not PAIRS_MIN <= len(comparison.arms) <= PAIRS_MAX or not comparison.pairs:
         return None
@@ -52,15 +52,15 @@ def pairs_grid(comparison: Comparison) -> Grid:
     return Grid(("times as fast as", *labels), tuple((label, *row) for label, row in zip(labels, cells, strict=True)))
 
 
-def steps(comparison: Comparison) -> list[str]:
+def step_sentences(comparison: Comparison) -> list[str]:
     """Each step as a sentence's end; empty where there is a single one, which the recommendation says already."""
     results = comparison.recommendation.steps
     return [_step(comparison, step) for step in results] if len(results) > 1 else []
 
 
-def lines(comparison: Comparison) -> list[tuple[str, str]]:
+def step_lines(comparison: Comparison) -> list[tuple[str, str]]:
     """(word before it, text) for the terminal."""
-    return [(f"step {place}: ", text) for place, text in enumerate(steps(comparison), 1)]
+    return [(f"step {place}: ", text) for place, text in enumerate(step_sentences(comparison), 1)]
 
 
 def _step(comparison: Comparison, step: StepResult) -> str:

@@ -9,7 +9,7 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.reading import WORDS, remarks
 from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, ArmReplay, replay_of, trust_of
-from pgdyno.report.asked import HOSTS, clock
+from pgdyno.report.asked import HOSTS, server_clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
 from pgdyno.report.words import FigureRow, interval
 
@@ -33,7 +33,7 @@ _LIKENESS_NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def replay_section(comparison: Comparison) -> Section | None:
     """The replays of each arm."""
     if all(replay_of(arm) is None for arm in comparison.arms):
         return None
@@ -53,7 +53,7 @@ def section(comparison: Comparison) -> Section | None:
                 )
                 else []
             ),
-            Matrix(tuple(rows(comparison))),
+            Matrix(tuple(replay_rows(comparison))),
             Note(_NOTE),
             Heading("Statements beside production"),
             _each(comparison),
@@ -108,7 +108,9 @@ def trust_words(comparison: Comparison) -> list[str]:
 def clock_words(comparison: Comparison) -> list[str]:
     """What the servers took for the time."""
     clocks = {
-        arm.label: clock(arm.replicates[0].figures.record) for arm in comparison.arms if replay_of(arm) is not None
+        arm.label: server_clock(arm.replicates[0].figures.record)
+        for arm in comparison.arms
+        if replay_of(arm) is not None
     }
     results = list(dict.fromkeys(clocks.values()))
     if results == [""] or not results:
@@ -118,7 +120,7 @@ def clock_words(comparison: Comparison) -> list[str]:
     return [f"The clock of {label} was {words or HOSTS}." for label, words in clocks.items()]
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def replay_rows(comparison: Comparison) -> list[FigureRow]:
     """Whether each arm kept up, and what became of its statements."""
     rows = [
         FigureRow("kept up", _of(comparison, lambda item: "yes" if item.kept_up else "NO"), strong=True),
@@ -196,7 +198,7 @@ def _left_out(reason: str, replay: ArmReplay) -> str:
     return f"{replay.runs[0].left_out.get(reason, 0):,}"
 
 
-def lines(comparison: Comparison) -> list[str]:
+def replay_lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     if all(replay_of(arm) is None for arm in comparison.arms):
         return []

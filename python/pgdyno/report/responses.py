@@ -13,7 +13,7 @@ from pgdyno.report.words import record_of
 _CLOSED = " Closed loop: see how far to trust this."
 
 
-def headline(comparison: Comparison) -> Section | None:
+def headline_section(comparison: Comparison) -> Section | None:
     """The figure by which arms are compared, with its intervals."""
     if not listed(comparison):
         return None
@@ -28,7 +28,7 @@ def headline(comparison: Comparison) -> Section | None:
     return Section("throughput", metric.title.capitalize(), (drawing,))
 
 
-def section(comparison: Comparison) -> Section | None:
+def response_section(comparison: Comparison) -> Section | None:
     """Response times: curves of few arms, percentiles of many."""
     if not listed(comparison) or not any(figures.percentile_points(arm.latency_ms) for arm in comparison.arms):
         return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.report import figures, waits
+from pgdyno.report import figures
 from pgdyno.report.section import Drawing, Heading, Matrix, Note, Part, Section, listed, many
+from pgdyno.report.waits import wait_rows, wait_types
 from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, count, number, percent
@@ -30,7 +31,7 @@ IO_SHARE_MIN = 0.01
 """A kind of process is shown when it moved this share of an arm's bytes; pg_stat_io has dozens that move nothing."""
 
 
-def section(comparison: Comparison) -> Section:
+def server_section(comparison: Comparison) -> Section:
     """Waits, counters, and bytes by who moved them; what was not seen is omitted."""
 
     def folded(rows: list[FigureRow], fold: str) -> Matrix:
@@ -45,12 +46,12 @@ def section(comparison: Comparison) -> Section:
             " and waiting for nothing that PostgreSQL knows of. Client: waiting for the driver.",
             partial(figures.waits, comparison.arms),
             title="What its sessions were doing",
-            key=tuple((f"wait{place}", kind) for place, kind in waits.present(comparison)),
+            key=tuple((f"wait{place}", kind) for place, kind in wait_types(comparison)),
         )
-        parts += [drawing, folded(waits.events(comparison), "By event")]
-    if counted := server(comparison):
+        parts += [drawing, folded(wait_rows(comparison), "By event")]
+    if counted := server_rows(comparison):
         parts += [Heading("What it counted"), folded(counted, "Counters of each arm")]
-    if moved := io(comparison):
+    if moved := io_rows(comparison):
         note = Note(
             "pg_stat_io: read / written, MiB/s, between PostgreSQL and the operating system; the page cache lies between this and"
             " the volume."
@@ -59,7 +60,7 @@ def section(comparison: Comparison) -> Section:
     return Section("server", "PostgreSQL", tuple(parts))
 
 
-def server(comparison: Comparison) -> list[FigureRow]:
+def server_rows(comparison: Comparison) -> list[FigureRow]:
     """What PostgreSQL counted itself, where any arm has it."""
     arms = comparison.arms
     rows = []
@@ -71,7 +72,7 @@ def server(comparison: Comparison) -> list[FigureRow]:
     return rows
 
 
-def io(comparison: Comparison) -> list[FigureRow]:
+def io_rows(comparison: Comparison) -> list[FigureRow]:
     """Bytes by who moved them, from pg_stat_io: a cell is ``read / written`` in MiB/s."""
     arms = comparison.arms
     read = [arm.io_mib_per_s(lambda rate: rate.read_mib_per_s) for arm in arms]

@@ -13,7 +13,7 @@ MEANING = (
 )
 
 
-def lines(several: Several) -> list[str]:
+def several_lines(several: Several) -> list[str]:
     """The table, and what it means."""
     heads = ("arm", "figure", *several.names, "mean")
     rows = [

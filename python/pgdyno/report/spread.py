@@ -16,7 +16,7 @@ MEANING = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def hosts_section(comparison: Comparison) -> Section | None:
     """Each host, what it is, and how far it is from the first; None where the runs were not spread."""
     if not comparison.hosts and not comparison.unpaired:
         return None
@@ -40,10 +40,10 @@ def section(comparison: Comparison) -> Section | None:
         for host in comparison.hosts
     )
     heads = ("", "replicates", "runs", "cores", "memory", "CPU", "kernel", f"{metric.short} over that of {first}")
-    return Section("hosts", TITLE, (Grid(heads, rows), Sentences(tuple(lines(comparison))), Note(MEANING)))
+    return Section("hosts", TITLE, (Grid(heads, rows), Sentences(tuple(host_lines(comparison))), Note(MEANING)))
 
 
-def lines(comparison: Comparison) -> list[str]:
+def host_lines(comparison: Comparison) -> list[str]:
     """How far each host is from the first, and what was left out, in sentences."""
     metric, hosts = comparison.metric, comparison.hosts
     texts = [

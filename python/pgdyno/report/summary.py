@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.metric import MetricLine
-from pgdyno.report.columns import columns, valid
+from pgdyno.report.columns import arm_columns, valid_replicates
 from pgdyno.report.section import Matrix, Note, Section, listed, many
 from pgdyno.report.volumes import instance_rows, limit_of
 from pgdyno.report.words import FigureRow, price, record_of
@@ -21,16 +21,16 @@ _NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section:
+def summary_section(comparison: Comparison) -> Section:
     """All figures of few arms; of many those by which they are told apart."""
-    short = tuple(brief(comparison))
+    short = tuple(brief_rows(comparison))
     if many(comparison):
         fold = "" if listed(comparison) else f"The {len(comparison.arms)} arms"
         return Section("summary", "Summary", (Matrix(short, fold), Note(_NOTE)), brief=True)
-    return Section("summary", "Summary", (Matrix(tuple(summary(comparison)), short=short),), brief=True)
+    return Section("summary", "Summary", (Matrix(tuple(summary_rows(comparison)), short=short),), brief=True)
 
 
-def summary(comparison: Comparison) -> list[FigureRow]:
+def summary_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm, for arms as columns."""
     arms = comparison.arms
     rows = [
@@ -45,7 +45,7 @@ def summary(comparison: Comparison) -> list[FigureRow]:
         FigureRow(f"{comparison.metric.short} per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
         *(row for line in comparison.figures.values() for row in _metric_rows(comparison, line)),
         *instance_rows(arms),
-        FigureRow("valid replicates", tuple(valid(arm) for arm in arms)),
+        FigureRow("valid replicates", tuple(valid_replicates(arm) for arm in arms)),
     ]
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
@@ -69,17 +69,17 @@ def _metric_rows(comparison: Comparison, line: MetricLine) -> Iterator[FigureRow
         yield FigureRow(f"{name} of a run, 95 % interval, {metric.unit}", tuple(ends))
 
 
-def brief(comparison: Comparison) -> list[FigureRow]:
+def brief_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures by which many arms are told apart, for arms as rows."""
     arms = comparison.arms
     rows = [
         FigureRow(comparison.metric.short, tuple(number(arm.headline.mean) for arm in arms), strong=True),
         FigureRow("± %", tuple(_half_width(arm) for arm in arms)),
         FigureRow("ratio", tuple(_short_ratio(comparison, arm) for arm in arms), strong=True),
-        *(FigureRow(column.head, column.cells) for column in columns(comparison)),
+        *(FigureRow(column.head, column.cells) for column in arm_columns(comparison)),
     ]
     if not comparison.valid:
-        rows.append(FigureRow("valid", tuple(valid(arm).replace(" of ", "/") for arm in arms)))
+        rows.append(FigureRow("valid", tuple(valid_replicates(arm).replace(" of ", "/") for arm in arms)))
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 

@@ -14,9 +14,14 @@ from pgdyno.analysis.events import events_of
 from pgdyno.analysis.latency_map import latency_map
 from pgdyno.analysis.scaling import Scaling
 from pgdyno.analysis.sweep import CLIENTS, Sweep
-from pgdyno.report.figures import concurrency, cumulative, front, heat, spread
-from pgdyno.report.figures import scaling as scaling_figure
+from pgdyno.report.figures import concurrency, front
+from pgdyno.report.figures.concurrency import concurrency_multiples
+from pgdyno.report.figures.cumulative import cumulative_latency
+from pgdyno.report.figures.front import cost_front
+from pgdyno.report.figures.heat import latency_heat, throughput_heat
 from pgdyno.report.figures.parts import evenly
+from pgdyno.report.figures.scaling import scaling_curve
+from pgdyno.report.figures.spread import throughput_boxes
 from pgdyno.report.section import Drawing, Grid, Heading, Legend, Make, Note, Part, Section, Sentences
 
 from ..base.text import UNKNOWN, money, number, percent
@@ -53,12 +58,12 @@ def _drawing(name: str, title: str, alternative: str, caption: str, make: Make) 
     return Drawing(name, alternative, caption, make, title)
 
 
-def section(comparison: Comparison) -> Section | None:
+def sweep_section(comparison: Comparison) -> Section | None:
     """Its figures, the law of its clients, its raw tables."""
     sweep = comparison.sweep
     if sweep is None:
         return None
-    parts: list[Part] = [Legend(tuple((f"arm{colour}", name) for colour, name in key(comparison)))]
+    parts: list[Part] = [Legend(tuple((f"arm{colour}", name) for colour, name in variant_key(comparison)))]
     sentences = tuple(law_sentences(comparison))
     for drawing in figures_of(comparison):
         parts.append(drawing)
@@ -114,7 +119,7 @@ def pivots(comparison: Comparison) -> list[Pivot]:
     ]
 
 
-def key(comparison: Comparison) -> list[tuple[int, str]]:
+def variant_key(comparison: Comparison) -> list[tuple[int, str]]:
     """(colour, name) of each variant; empty for a single one."""
     sweep = comparison.sweep
     if sweep is None or len(sweep.variants) < 2:
@@ -170,7 +175,7 @@ def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         f"Box plot of {title}. {'; '.join(texts)}.",
         f"{title.capitalize()} of every run, whatever it was asked. Box: the middle half and its median; whiskers: up to 1.5 times"
         " the box's width beyond it; circles: runs outside.",
-        partial(spread.boxes, sweep, comparison.arms),
+        partial(throughput_boxes, sweep, comparison.arms),
     )
 
 
@@ -196,7 +201,7 @@ def _multiples(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         f"A small panel for each of {len(sweep.x.texts)} levels of the {sweep.x.title}: {title} along the"
         f" {sweep.along.title}, {_extent(sweep)}; the raw table has every figure.",
         f"{title.capitalize()} (vertical) along the {sweep.along.title} (horizontal), on common scales.",
-        partial(concurrency.multiples, sweep, comparison.arms),
+        partial(concurrency_multiples, sweep, comparison.arms),
     )
 
 
@@ -210,7 +215,7 @@ def _heat(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         f"Heat map of {title}, rows {sweep.x.title}, columns {sweep.along.title}, {_extent(sweep)}; the raw table"
         " has every figure.",
         f"{title.capitalize()}. Rows: {sweep.x.title}; columns: {sweep.along.title}. The fuller the colour, the more; each variant has shades of its own.",
-        partial(heat.throughput, sweep, comparison.arms),
+        partial(throughput_heat, sweep, comparison.arms),
     )
 
 
@@ -225,7 +230,7 @@ def _scaling(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         "How throughput grows with clients",
         f"{title.capitalize()} by clients, {_extent(sweep)}. {' '.join(law_sentences(comparison))}".strip(),
         f"{title.capitalize()} (vertical) by clients. {curve}Circle: an arm.",
-        lambda width, theme: scaling_figure.scaling(sweep, drawn, comparison.arms, width, theme),
+        lambda width, theme: scaling_curve(sweep, drawn, comparison.arms, width, theme),
     )
 
 
@@ -248,7 +253,7 @@ def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
             f"Share of the transactions by response time, a curve for each level of the {sweep.x.title}. {'; '.join(results)}.",
             f"Share of the transactions (vertical) that took no longer than the milliseconds below (logarithmic). A curve"
             f" for each level of the {sweep.x.title}, the palest the lowest: {', '.join(name for name, _ in panels[0][2])}.{_passed_over(sweep)}",
-            lambda width, theme: cumulative.cumulative(panels, comparison.arms, width, theme),
+            lambda width, theme: cumulative_latency(panels, comparison.arms, width, theme),
         )
 
 
@@ -273,7 +278,7 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
             f"Heat map of response times over the seconds of a run, for {'; '.join(title for title, _, _, _ in maps)}.",
             "Response time in milliseconds (vertical, logarithmic) over the seconds of the measure phase; the fuller the colour, the more"
             f" transactions. {whose}, its replicate with the median.{_passed_over(sweep)}",
-            lambda width, theme: heat.latencies(maps, comparison.arms, width, theme),
+            lambda width, theme: latency_heat(maps, comparison.arms, width, theme),
         )
 
 
@@ -310,5 +315,5 @@ def _front(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         f"{title.capitalize()} by price a month with {sweep.words(at)}. {'; '.join(texts)}.",
         f"{title.capitalize()} (vertical) by the volumes' list price in US$ a month, with 95 % intervals. Circle: on the cost front;"
         " cross: another one costs less and is not slower.",
-        lambda width, theme: front.front(offers, comparison.arms, width, theme),
+        lambda width, theme: cost_front(offers, comparison.arms, width, theme),
     )

@@ -13,25 +13,27 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.factors import LABEL_MAX
 from pgdyno.analysis.verdict import PAIRED_SENTENCES_MAX
 from pgdyno.report import (
-    binding,
-    bulk_load,
     cost,
-    events,
-    loading,
-    power_cuts,
-    queries,
     recommendation,
-    replay,
-    spread,
-    tpcc,
     trust,
-    undilated,
-    warming,
 )
-from pgdyno.report.columns import SPARE_FIRST, ArmColumn, columns
-from pgdyno.report.effects import effect_rows, hints
+from pgdyno.report.binding import binding_lines
+from pgdyno.report.bulk_load import bulk_load_lines
+from pgdyno.report.columns import SPARE_FIRST, ArmColumn, arm_columns
+from pgdyno.report.cost import numbered_cost_rows
+from pgdyno.report.effects import dependence_sentences, effect_rows
+from pgdyno.report.events import event_lines
+from pgdyno.report.loading import filling_lines
+from pgdyno.report.power_cuts import power_cut_lines
+from pgdyno.report.queries import query_lines
+from pgdyno.report.recommendation import pairs_section, step_lines
+from pgdyno.report.replay import replay_lines
 from pgdyno.report.section import listed
+from pgdyno.report.spread import host_lines
 from pgdyno.report.sweep import pivots
+from pgdyno.report.tpcc import tpcc_lines
+from pgdyno.report.undilated import undilated_lines
+from pgdyno.report.warming import warming_lines
 from pgdyno.report.words import record_of
 
 from ..base.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable
@@ -80,8 +82,8 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
         *(_cost(comparison, names, width) if whole else ()),
         "",
         *_wrapped(comparison.verdict, width),
-        *(line for word, text in binding.lines(comparison) for line in _wrapped(text, width, word)),
-        *(line for word, text in recommendation.lines(comparison) for line in _wrapped(text, width, word)),
+        *(line for word, text in binding_lines(comparison) for line in _wrapped(text, width, word)),
+        *(line for word, text in step_lines(comparison) for line in _wrapped(text, width, word)),
         *_remarks(comparison, width),
     ]
     if report is not None:
@@ -174,7 +176,7 @@ def _columns(comparison: Comparison, names: Sequence[str], interval: bool) -> li
         ArmColumn(
             comparison.metric.short, "95 % interval" if interval else "", 0, tuple(_headline(a, interval) for a in arms)
         ),
-        *columns(comparison),
+        *arm_columns(comparison),
         ArmColumn("valid", "", 0, tuple("yes" if arm.valid else "NO" for arm in arms)),
     ]
 
@@ -233,23 +235,23 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
         else:
             figure = " ".join(part for part in (ratio, extent, verdict) if part)
             lines += _wrapped(f"{pair.strip()}: {figure}", width, "  " if pair.startswith("  ") else "", "    ")
-    return lines + [line for hint in hints(comparison) for line in _wrapped(hint, width, "depends: ")]
+    return lines + [line for hint in dependence_sentences(comparison) for line in _wrapped(hint, width, "depends: ")]
 
 
 def _of_kind(comparison: Comparison, width: int) -> list[str]:
     """A line for each arm of what its kind of workload has beside the headline, for each event, and for its power cuts."""
     lines: list[str] = []
     for title, item in (
-        ("the tables were filled on volumes with their limits", loading.lines(comparison)),
-        ("the load", bulk_load.lines(comparison)),
-        ("the queries", queries.lines(comparison)),
-        ("the replay", replay.lines(comparison)),
-        ("derived from TPC-C", tpcc.lines(comparison)),
-        ("events", events.lines(comparison)),
-        ("power cuts", power_cuts.lines(comparison)),
-        ("at dilation 1, extrapolated", undilated.lines(comparison)),
-        ("hosts", spread.lines(comparison)),
-        ("restored", warming.lines(comparison)),
+        ("the tables were filled on volumes with their limits", filling_lines(comparison)),
+        ("the load", bulk_load_lines(comparison)),
+        ("the queries", query_lines(comparison)),
+        ("the replay", replay_lines(comparison)),
+        ("derived from TPC-C", tpcc_lines(comparison)),
+        ("events", event_lines(comparison)),
+        ("power cuts", power_cut_lines(comparison)),
+        ("at dilation 1, extrapolated", undilated_lines(comparison)),
+        ("hosts", host_lines(comparison)),
+        ("restored", warming_lines(comparison)),
     ):
         if item:
             lines += ["", title, *(line for text in item for line in _wrapped(text, width, "", "    "))]
@@ -258,7 +260,7 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
 
 def _pairs(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
     """Every arm against every other, of more arms than the verdict has sentences for; omitted where it does not fit."""
-    section = recommendation.pairs(comparison)
+    section = pairs_section(comparison)
     if section is None or len(comparison.arms) <= PAIRED_SENTENCES_MAX:
         return []
     grid = recommendation.pairs_grid(comparison)
@@ -272,7 +274,7 @@ def _pairs(comparison: Comparison, names: Sequence[str], width: int) -> list[str
 
 def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
     """Cost and durability, a line for each arm: beside each other where that fits, else as words."""
-    numbered_rows = cost.numbered_rows(comparison)
+    numbered_rows = numbered_cost_rows(comparison)
     if not numbered_rows:
         return []
     titles = [_COST_TITLES[which] for which, _ in numbered_rows]

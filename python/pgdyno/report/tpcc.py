@@ -32,21 +32,21 @@ _NAMES = {
 }
 
 
-def section(comparison: Comparison) -> Section | None:
+def tpcc_section(comparison: Comparison) -> Section | None:
     """Nothing of other workloads."""
-    results = rows(comparison)
+    results = tpcc_rows(comparison)
     if not results:
         return None
     notes = [Note(_NOTE), *([Note(_BY_HAMMERDB)] if _by_hammerdb(comparison) else [])]
     return Section("tpcc", "Derived from TPC-C", (Matrix(tuple(results)), *notes), brief=True)
 
 
-def measured(comparison: Comparison) -> bool:
+def is_tpcc(comparison: Comparison) -> bool:
     """Whether the workload is derived from TPC-C."""
     return any(tpcc_of(arm) is not None for arm in comparison.arms)
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def tpcc_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm."""
     every = [tpcc_of(arm) for arm in comparison.arms]
     if not any(every):
@@ -75,7 +75,7 @@ def rows(comparison: Comparison) -> list[FigureRow]:
     return [value for value in values if any(cell != UNKNOWN for cell in value.cells)]
 
 
-def lines(comparison: Comparison) -> list[str]:
+def tpcc_lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     lines = []
     for arm in comparison.arms:

@@ -21,9 +21,9 @@ STATEMENTS_MAX = 40
 """Statements in the table, those of the most time; sysbench has some for each of its tables."""
 
 
-def section(comparison: Comparison) -> Section:
+def transactions_section(comparison: Comparison) -> Section:
     """Scripts, then statements; what the driver did not tell is omitted."""
-    by_script, by_statement = tuple(scripts(comparison)), tuple(statements(comparison))
+    by_script, by_statement = tuple(script_rows(comparison)), tuple(statement_rows(comparison))
     both, parts = bool(by_script and by_statement), list[Part]()
     if by_script:
         parts += [Heading("By script")] if both else []
@@ -35,12 +35,12 @@ def section(comparison: Comparison) -> Section:
     return Section("statements", "Statements" if by_statement else "Scripts", tuple(parts))
 
 
-def scripts(comparison: Comparison) -> list[FigureRow]:
+def script_rows(comparison: Comparison) -> list[FigureRow]:
     """Response time of each script, where there are several: p50 / p95 / p99, ms."""
     return _rows(comparison, lambda arm: arm.scripts_ms, lambda name: name)
 
 
-def statements(comparison: Comparison) -> list[FigureRow]:
+def statement_rows(comparison: Comparison) -> list[FigureRow]:
     """Time of each statement, where the driver told it: p50 / p95 / p99, ms; those that took most in all, in their order."""
     spent: dict[ScriptStatement, float] = {}
     for arm in comparison.arms:
@@ -53,10 +53,10 @@ def statements(comparison: Comparison) -> list[FigureRow]:
         }
         for arm in comparison.arms
     }
-    return _rows(comparison, lambda arm: chosen[arm.index], lambda statement: brief(statement.text))
+    return _rows(comparison, lambda arm: chosen[arm.index], lambda statement: one_line(statement.text))
 
 
-def brief(text: str, width: int = STATEMENT_WIDTH_MAX) -> str:
+def one_line(text: str, width: int = STATEMENT_WIDTH_MAX) -> str:
     """A statement on one line, cut where it is too long."""
     line = " ".join(text.split())
     return line if len(line) <= width else line[: width - 1] + "…"

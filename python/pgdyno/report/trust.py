@@ -11,7 +11,7 @@ from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
 from pgdyno.analysis.verdict import sides
 from pgdyno.analysis.volume_figures import path_us
-from pgdyno.report import effects
+from pgdyno.report.effects import held_factors
 from pgdyno.report.section import Block, Heading, Section, Sentences, listed, many
 from pgdyno.report.words import COLUMNS_MAX, FigureRow, clients_of, record_of
 
@@ -42,7 +42,7 @@ class CheckRow:
     block: int
 
 
-def section(comparison: Comparison) -> Section:
+def trust_section(comparison: Comparison) -> Section:
     """Checks, method, what was not seen and what was not verified."""
     values = {
         "checks": checks_table(comparison) if many(comparison) else findings_table(comparison),
@@ -53,7 +53,7 @@ def section(comparison: Comparison) -> Section:
     parts = (
         Block("trust.html", values),
         Heading("How the numbers came about"),
-        Sentences(tuple(trust(comparison))),
+        Sentences(tuple(method_sentences(comparison))),
         Heading("What was not verified"),
         Sentences(tuple(not_verified(comparison))),
     )
@@ -221,7 +221,7 @@ def visibility(comparison: Comparison) -> list[Visibility]:
     return sorted(rows.values(), key=lambda row: row.seen)
 
 
-def trust(comparison: Comparison) -> list[str]:
+def method_sentences(comparison: Comparison) -> list[str]:
     """How the numbers came about, in sentences: what the intervals mean, what the instrument cost, what was closed."""
     record = record_of(comparison)
     fresh = (
@@ -237,7 +237,7 @@ def trust(comparison: Comparison) -> list[str]:
     sentences = [method]
     if comparison.effects:
         sentences.append(
-            f"A factor's effect is the mean log ratio {effects.held(comparison)}, each combination with its own spread"
+            f"A factor's effect is the mean log ratio {held_factors(comparison)}, each combination with its own spread"
             " (Welch and Satterthwaite's degrees of freedom). That it depends on another factor is said when the ratio of"
             " ratios differs from 1 at a level that makes one false hint in twenty experiments."
         )

@@ -18,7 +18,7 @@ MEANING = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def undilated_section(comparison: Comparison) -> Section | None:
     """What each combination of the other factors comes to at dilation 1; None where there are no two dilations above it."""
     undilateds = comparison.undilated
     if not undilateds:
@@ -34,12 +34,17 @@ def section(comparison: Comparison) -> Section | None:
         "",
     )
     rows = tuple(_row(undilated, dilations) for undilated in undilateds)
-    return Section("undilated", TITLE, (Grid(heads, rows), Sentences(tuple(ratios(comparison))), Note(MEANING)))
+    return Section(
+        "undilated", TITLE, (Grid(heads, rows), Sentences(tuple(undilated_ratios(comparison))), Note(MEANING))
+    )
 
 
-def lines(comparison: Comparison) -> list[str]:
+def undilated_lines(comparison: Comparison) -> list[str]:
     """The same in sentences, for the terminal."""
-    return [*(_sentence(undilated, comparison.metric.short) for undilated in comparison.undilated), *ratios(comparison)]
+    return [
+        *(_sentence(undilated, comparison.metric.short) for undilated in comparison.undilated),
+        *undilated_ratios(comparison),
+    ]
 
 
 def _sentence(undilated: Undilated, unit: str) -> str:
@@ -49,7 +54,7 @@ def _sentence(undilated: Undilated, unit: str) -> str:
     return f"{undilated.label}: {_with_ends(undilated.estimate)} {unit}{beside}; the noise of a run {_noise(undilated)}"
 
 
-def ratios(comparison: Comparison) -> Iterator[str]:
+def undilated_ratios(comparison: Comparison) -> Iterator[str]:
     """Each combination against the first, at dilation 1 and as measured."""
     first, *others = comparison.undilated or (None,)
     for item in others:

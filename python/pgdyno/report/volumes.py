@@ -50,7 +50,7 @@ _MEANS = (("reads", "read_ms_mean"), ("writes", "write_ms_mean"))
 VOLUME_COLUMNS = ("IOPS (limit)", "MiB/s (limit)", "queue", "above limit", "reads p50", "p99", "writes p50", "p99")
 
 
-def section(comparison: Comparison) -> Section | None:
+def volumes_section(comparison: Comparison) -> Section | None:
     """A table where there are several volumes, else how long requests waited for the limits of the one; then latencies."""
     rows = volume_rows(comparison)
     if not rows:

@@ -16,7 +16,7 @@ _RENAMED = {"BufferPin": "Buffer"}
 """A type's name before PostgreSQL 19, and its name since."""
 
 
-def events(comparison: Comparison) -> list[FigureRow]:
+def wait_rows(comparison: Comparison) -> list[FigureRow]:
     """Mean sessions by event, the most frequent first."""
     looked = [arm for arm in comparison.arms if arm.waits]
     names = dict.fromkeys(wait for arm in looked for wait in arm.waits)
@@ -27,7 +27,7 @@ def events(comparison: Comparison) -> list[FigureRow]:
     ]
 
 
-def by_type(arm: ArmSummary) -> dict[str, float]:
+def waits_by_type(arm: ArmSummary) -> dict[str, float]:
     """Mean sessions by type of wait, in the order of :data:`TYPES`; a type that is none of them is ``other``."""
     type_ = dict.fromkeys(TYPES, 0.0)
     for wait, sessions in arm.waits.items():
@@ -36,9 +36,9 @@ def by_type(arm: ArmSummary) -> dict[str, float]:
     return type_
 
 
-def present(comparison: Comparison) -> list[tuple[int, str]]:
+def wait_types(comparison: Comparison) -> list[tuple[int, str]]:
     """(place, type) of the types that any session was seen in."""
-    sums = [by_type(arm) for arm in comparison.arms]
+    sums = [waits_by_type(arm) for arm in comparison.arms]
     return [(place, kind) for place, kind in enumerate(TYPES) if any(values[kind] > 0 for values in sums)]
 
 

@@ -14,7 +14,7 @@ _NOTE = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def warming_section(comparison: Comparison) -> Section | None:
     """Nothing without a cold arm and its warm one."""
     effects = comparison.warmings
     if not effects:
@@ -27,7 +27,7 @@ def section(comparison: Comparison) -> Section | None:
     return Section("warming", "Until it is warm", (Grid(heads, rows), Note(_NOTE)), brief=True)
 
 
-def lines(comparison: Comparison) -> list[str]:
+def warming_lines(comparison: Comparison) -> list[str]:
     """A line for each cold arm, for the terminal."""
     return [
         f"{warming.cold.label}: within 10 % of {warming.warm.label} after {_middle(warming)}"

@@ -12,10 +12,12 @@ from pgdyno import __version__
 from pgdyno.analysis.binding.circumstances import is_watched
 from pgdyno.analysis.binding.limits import LIMITS, Limit
 from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
-from pgdyno.report import courses, figures, server
+from pgdyno.report import figures
 from pgdyno.report.binding import Stretch
+from pgdyno.report.courses import course_section
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 from pgdyno.report.section import Block, Drawing, Grid, Note, Part, Section, Sentences
+from pgdyno.report.server import server_section
 
 from ...base.text import UNKNOWN, money, number, percent, size, times
 from ...results.names import EXPERIMENT_FILE
@@ -191,7 +193,7 @@ def _courses(diagnosis: Diagnosis) -> list[Section]:
     from pgdyno.analysis.compare import summarise
 
     comparison = summarise(experiment)
-    sections = (courses.section(comparison), server.section(comparison))
+    sections = (course_section(comparison), server_section(comparison))
     return [
         replace(section, parts=tuple(_said_of_a_watch(part) for part in section.parts))
         for section in sections

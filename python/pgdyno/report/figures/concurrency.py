@@ -75,7 +75,7 @@ def _bar_panel(sheet: Sheet, sweep: Sweep, rows: list[dict[str, Any]], title: st
     )
 
 
-def multiples(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+def concurrency_multiples(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
     """A panel for each level of the first axis: the headline along the second, a line for each variant, all on common scales."""
     import altair as alt
 

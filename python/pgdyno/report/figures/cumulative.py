@@ -14,7 +14,7 @@ _PERCENTS = (0.1, 0.5, *range(1, 100), 99.5, 99.9)
 """Where a curve has its points."""
 
 
-def cumulative(
+def cumulative_latency(
     panels: Sequence[tuple[str, int, Sequence[tuple[str, ValueCounts]]]],
     arms: Sequence[ArmSummary],
     width_px: int,

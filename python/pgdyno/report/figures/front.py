@@ -26,7 +26,7 @@ class FrontPoint:
     on_front: bool
 
 
-def front(offers: Sequence[FrontPoint], arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+def cost_front(offers: Sequence[FrontPoint], arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
     """The headline with its interval by price: filled on the front, open where another one costs less and is not slower."""
     import altair as alt
 

@@ -35,7 +35,7 @@ _TEXT_PX = 34
 """Room that a label of the axis needs."""
 
 
-def throughput(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+def throughput_heat(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
     """The headline over both axes, a panel for each variant, with shades of its own: a slower variant has a shape too."""
     import altair as alt
 
@@ -84,7 +84,7 @@ def _throughput_panel(sheet: Sheet, sweep: Sweep, variant: SweepGroup, width_px:
     return alt.layer(*layers).properties(width=plot_px, height=height, title=variant.label)
 
 
-def latencies(
+def latency_heat(
     maps: Sequence[tuple[str, int, Sequence[MapCell], Sequence[Event]]],
     arms: Sequence[ArmSummary],
     width_px: int,

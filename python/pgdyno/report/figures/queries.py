@@ -18,7 +18,7 @@ GAP_PX = 8
 """Between two queries."""
 
 
-def seconds(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+def query_seconds(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
     """A row for each query, in it a bar for each arm with its interval, from zero."""
     import altair as alt
 

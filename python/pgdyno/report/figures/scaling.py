@@ -17,7 +17,7 @@ CURVE_POINTS = 60
 """Points of a curve: more make no visible difference."""
 
 
-def scaling(
+def scaling_curve(
     sweep: Sweep, laws: Sequence[Scaling | None], arms: Sequence[ArmSummary], width_px: int, theme: Theme
 ) -> dict[str, Any]:
     """TPS by clients: a dot for each arm, and of each variant its law, where there is one."""

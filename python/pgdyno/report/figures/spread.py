@@ -16,7 +16,7 @@ from ...base.text import number
 ROW_PX = 58
 
 
-def boxes(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
+def throughput_boxes(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
     """The headline of every run as a box for each variant: quartiles and median, whiskers, and the runs outside of them."""
     import altair as alt
 

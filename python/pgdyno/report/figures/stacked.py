@@ -8,7 +8,7 @@ from typing import Any
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.report.figures.parts import RIGHT_PX, Sheet
 from pgdyno.report.theme import Theme
-from pgdyno.report.waits import TYPES, by_type
+from pgdyno.report.waits import TYPES, waits_by_type
 
 from ...base.text import number, percent
 
@@ -57,7 +57,7 @@ def waits(arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, 
     """Mean number of sessions by type of wait."""
     import altair as alt
 
-    parts = {arm.index: dict(zip(TYPES, by_type(arm).values(), strict=True)) for arm in arms if arm.waits}
+    parts = {arm.index: dict(zip(TYPES, waits_by_type(arm).values(), strict=True)) for arm in arms if arm.waits}
     x = alt.X("value:Q", stack="zero", axis=alt.Axis(title="sessions, mean", tickCount=5, labelFlush=True))
     return _bars(Sheet(arms, theme), parts, "wait", x, lambda value: f"{number(value)} sessions", width_px)
 
