@@ -6,10 +6,9 @@ import subprocess
 import sys
 
 GENERATORS = (
-    "pgdyno.report.schema",
+    "tools.schemas",
     "pgdyno.advise.diagnose.schema",
     "pgdyno.experiment.schema",
-    "pgdyno.published.reproduce.schema",
     "tools.reference",
 )
 """Modules that write their file, and with ``--check`` compare it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.report.asked import resolved_volumes
+from pgdyno.report.configuration import resolved_volumes
 from pgdyno.report.document import document
 from pgdyno.report.page import html
 from pgdyno.report.summary import summary_rows

@@ -11,7 +11,7 @@ from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.loads import POINTS_MAX, LoadFigures
 from pgdyno.report import render, table
 from pgdyno.report.document import document
-from pgdyno.report.loading import filling_lines, filling_rows
+from pgdyno.report.filling import filling_lines, filling_rows
 from pgdyno.report.page import html
 from pgdyno.results import load_record, open_loads, record, tables
 from pgdyno.results.writer import LoadWriter

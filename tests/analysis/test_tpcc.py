@@ -12,7 +12,7 @@ from pgdyno.analysis import tpcc
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.distribution import ValueCounts
 from pgdyno.base.text import number
-from pgdyno.report.document_tpcc import tpcc_document
+from pgdyno.report.document_workload import tpcc_document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
 from pgdyno.report.terminal import table

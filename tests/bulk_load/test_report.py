@@ -12,7 +12,7 @@ from pgdyno.analysis.bulk_load import agrees, load_of, request_kib
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.report import against as report_against
 from pgdyno.report import document, table
-from pgdyno.report.bulk_load import bulk_load_rows, iops_note
+from pgdyno.report.filling import bulk_load_rows, iops_note
 from pgdyno.report.page import html
 from tests.analysis.synthetic import make_experiment
 

@@ -15,8 +15,8 @@ import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.report import document, render, table
-from pgdyno.report.effects import dependence_sentences, effect_rows
 from pgdyno.report.page import html
+from pgdyno.report.sweep import dependence_sentences, effect_rows
 from pgdyno.report.terminal import WIDTH_MIN
 from pgdyno.report.trust import not_verified
 

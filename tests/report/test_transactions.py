@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.report import document, transactions
+from pgdyno.report import document
 from pgdyno.report.page import html
+from pgdyno.report.response import STATEMENT_WIDTH_MAX, one_line, statement_rows
 from pgdyno.report.summary import summary_rows
-from pgdyno.report.transactions import STATEMENT_WIDTH_MAX, one_line, statement_rows
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 from ..analysis.test_driven import native
@@ -43,7 +43,7 @@ def test_each_statement_is_a_row_even_where_texts_are_the_same(three: Comparison
 
 
 def test_of_many_statements_those_of_the_most_time_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "STATEMENTS_MAX", 4)
+    monkeypatch.setattr(response, "STATEMENTS_MAX", 4)
     rows = statement_rows(driven(tmp_path, tuple(f"SELECT {number}" for number in range(6))))
     assert [row.title for row in rows] == [f"SELECT {number}" for number in range(4)]
 

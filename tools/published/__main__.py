@@ -13,10 +13,9 @@ from pathlib import Path
 
 from pgdyno.base.errors import PgdynoError
 from pgdyno.flow.resume import recorded
-from pgdyno.published.reproduce.kept import keep, read_kept, together
-from pgdyno.published.reproduce.library import DocumentLibrary, library
-from pgdyno.published.reproduce.results import recorded_in
-from pgdyno.published.reproduce.told import metrics_of
+from pgdyno.published.experiments import extract_figures, find_results, merge_figures, read_figures
+from pgdyno.published.judge import metrics_of
+from pgdyno.published.library import DocumentLibrary, library
 
 FOLDER = Path(__file__).resolve().parents[2] / "catalog" / "published" / "recorded"
 """What is kept."""
@@ -44,12 +43,15 @@ def write(library: DocumentLibrary, results: Path, folder: Path, *, add: bool = 
     kept = []
     for document in library.documents:
         metrics = metrics_of(document)
-        for name, result in recorded_in(results, [library.experiment(run) for run in document.run]).items():
+        for name, result in find_results(results, [library.experiment(run) for run in document.run]).items():
             if result.comparison is None or result.path is None:
                 continue
-            new, file = keep(name, result.comparison, recorded(result.path), metrics), folder / f"{name}.json"
+            new, file = (
+                extract_figures(name, result.comparison, recorded(result.path), metrics),
+                folder / f"{name}.json",
+            )
             if add and file.is_file():
-                new = together(read_kept(file), new)
+                new = merge_figures(read_figures(file), new)
             file.write_text(f"{new.model_dump_json(indent=1)}\n", encoding="utf-8")
             kept.append(name)
     return kept

@@ -225,7 +225,7 @@ def _tables(result: DriveResult) -> Iterator[tuple[list[str], list[list[str]]]]:
     parts = [*result.scripts, *([result.whole] if len(result.scripts) > 1 else [])]
     yield header, [_row(part) for part in parts]
     if result.statements:
-        from pgdyno.report.transactions import one_line
+        from ..report.response import one_line
 
         yield (
             ["STATEMENT", "COUNT", *(f"p{percent} ms" for percent in PERCENTILES)],

@@ -102,7 +102,8 @@ def _sum_up(directories: list[Path]) -> None:
     """Print what different experiments say of the same arms."""
     from pgdyno.analysis.compare import summarise
     from pgdyno.analysis.several import several
-    from pgdyno.report.several import several_lines
+
+    from ..report.terminal import several_lines
 
     for line in several_lines(several([summarise(directory) for directory in directories])):
         click.echo(line)

@@ -11,10 +11,10 @@ from pgdyno.analysis.difference import Difference
 from pgdyno.analysis.headline import Headline
 from pgdyno.analysis.verdict import interval as extent_of
 from pgdyno.report import figures
-from pgdyno.report.effects import EffectRow
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 
 from ..base.text import UNKNOWN, number, times
+from .sweep import EffectRow
 
 TOLD_MAX = 4
 """More arms than this are counted in the verdict instead of told one by one."""

@@ -12,9 +12,9 @@ from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.headline import Headline
 from pgdyno.report.section import Block, Note, Section, listed, many
-from pgdyno.report.words import COLUMNS_MAX
 
 from ..base.text import UNKNOWN, money, percent, times
+from .section import COLUMNS_MAX
 
 NOT_EXPLAINED = "not explained"
 _SURE = {"high": "", "low": "probably ", "unknown": ""}

@@ -9,11 +9,11 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, ArmQueries, asked_by_hammerdb, queries_of, workers_of
 from pgdyno.analysis.run_figures import RunFigures
 from pgdyno.report import volumes
-from pgdyno.report.figures.queries import query_seconds
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
-from pgdyno.report.words import FigureRow, interval
 
 from ..base.text import UNKNOWN, number
+from .figures.arms import query_seconds
+from .section import FigureRow, interval
 
 _MIB = 2**20
 _NOTE = (

@@ -9,12 +9,12 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.likeness import unlike
 from pgdyno.analysis.reading import WORDS, remarks
 from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, ArmReplay, replay_of, trust_of
-from pgdyno.report.asked import HOSTS, server_clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
-from pgdyno.report.words import FigureRow, interval
 
 from ..base.text import UNKNOWN, number
 from ..results.work_record import ReplayedKeys, ReplayRecord
+from .configuration import HOSTS, server_clock
+from .section import FigureRow, interval
 
 STATEMENTS_SHOWN = 20
 """Shapes in the table of the page; the JSON document has all that were recorded."""

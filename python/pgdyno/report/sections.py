@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.report.asked import configuration_section
 from pgdyno.report.binding import binding_section
-from pgdyno.report.bulk_load import bulk_load_section
 from pgdyno.report.cost import cost_section
-from pgdyno.report.courses import course_section
-from pgdyno.report.cpu import cpu_section
-from pgdyno.report.effects import effects_section
 from pgdyno.report.events import events_section
-from pgdyno.report.loading import filling_section
-from pgdyno.report.power_cuts import power_cuts_section
 from pgdyno.report.queries import queries_section
-from pgdyno.report.recommendation import pairs_section, steps_section
 from pgdyno.report.replay import replay_section
-from pgdyno.report.responses import headline_section, response_section
 from pgdyno.report.section import Drawing, Section
 from pgdyno.report.server import server_section
-from pgdyno.report.spread import hosts_section
 from pgdyno.report.summary import summary_section
 from pgdyno.report.sweep import sweep_section
 from pgdyno.report.tpcc import tpcc_section
-from pgdyno.report.transactions import transactions_section
 from pgdyno.report.trust import trust_section
-from pgdyno.report.undilated import undilated_section
 from pgdyno.report.volumes import volumes_section
-from pgdyno.report.warming import warming_section
+
+from .configuration import configuration_section
+from .cost import pairs_section, steps_section
+from .events import power_cuts_section
+from .filling import bulk_load_section, filling_section
+from .response import course_section, headline_section, response_section, transactions_section
+from .server import cpu_section
+from .sweep import effects_section, undilated_section
+from .trust import hosts_section
+from .volumes import warming_section
 
 _MAKERS = (
     steps_section,

@@ -10,21 +10,31 @@ from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.boxes import box_of
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.distribution import merge
+from pgdyno.analysis.effects import Effect, Within
 from pgdyno.analysis.events import events_of
+from pgdyno.analysis.headline import Headline
+from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.latency_map import latency_map
 from pgdyno.analysis.scaling import Scaling
 from pgdyno.analysis.sweep import CLIENTS, Sweep
-from pgdyno.report.figures import concurrency, front
-from pgdyno.report.figures.concurrency import concurrency_multiples
-from pgdyno.report.figures.cumulative import cumulative_latency
-from pgdyno.report.figures.front import cost_front
-from pgdyno.report.figures.heat import latency_heat, throughput_heat
+from pgdyno.analysis.undilated import Undilated
+from pgdyno.analysis.verdict import sides
+from pgdyno.report import figures
 from pgdyno.report.figures.parts import evenly
-from pgdyno.report.figures.scaling import scaling_curve
-from pgdyno.report.figures.spread import throughput_boxes
 from pgdyno.report.section import Drawing, Grid, Heading, Legend, Make, Note, Part, Section, Sentences
 
-from ..base.text import UNKNOWN, money, number, percent
+from ..base.text import UNKNOWN, money, number, percent, ratio_interval, times
+from .figures.factors import (
+    FrontPoint,
+    bars,
+    concurrency_multiples,
+    cost_front,
+    latency_heat,
+    scaling_curve,
+    throughput_boxes,
+    throughput_heat,
+)
+from .figures.latency import cumulative_latency
 
 CURVES_MAX = 8
 """Curves of a panel: more shades of one colour cannot be told apart."""
@@ -187,7 +197,7 @@ def _bars(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         f"{title.capitalize()}, grouped by {sweep.x.title}",
         f"Bars grouped by {sweep.x.title}, from {_extent(sweep)}; the raw table has every figure.",
         f"{title.capitalize()} (vertical) by {sweep.x.title}. Each bar: {second}; mean of the replicates.",
-        partial(concurrency.bars, sweep, comparison.arms),
+        partial(bars, sweep, comparison.arms),
     )
 
 
@@ -303,9 +313,7 @@ def _front(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
             )
             on_front = comparison.costs[arm.index].front.get(arm.metric.name, False)
             label = variant.label or arm.label
-            offers.append(
-                front.FrontPoint(label, variant.index, arm.usd_per_month, arm.headline.mean, low, high, on_front)
-            )
+            offers.append(FrontPoint(label, variant.index, arm.usd_per_month, arm.headline.mean, low, high, on_front))
     if len({offer.usd_per_month for offer in offers}) < 2:
         return
     texts = [f"{offer.label}: {number(offer.value)} for {money(offer.usd_per_month)}" for offer in offers]
@@ -317,3 +325,208 @@ def _front(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         " cross: another one costs less and is not slower.",
         lambda width, theme: cost_front(offers, comparison.arms, width, theme),
     )
+
+
+@dataclass(frozen=True)
+class EffectRow:
+    """One level against the first of its factor."""
+
+    factor: str
+    over: str
+    under: str
+    estimate: Estimate | None
+    metric: Headline
+    distinguishable: bool
+    depends: bool
+    """Whether it was seen to depend on another factor."""
+    at: str = ""
+    """For a row below another: the level of the other factor that it holds at."""
+
+    @property
+    def ratio(self) -> str:
+        """The ratio alone."""
+        return UNKNOWN if self.estimate is None else times(self.estimate.mean)
+
+    @property
+    def extent(self) -> str:
+        """Its interval."""
+        return UNKNOWN if self.estimate is None else ratio_interval(self.estimate.low, self.estimate.high)
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to."""
+        if self.estimate is None:
+            return "no pair of runs"
+        if self.estimate.low is None:
+            return "a single run has no interval"
+        return self.metric.apart(self.estimate.mean) if self.distinguishable else "not distinguishable"
+
+
+def effects_section(comparison: Comparison) -> Section | None:
+    """Ratios with their intervals, and where one factor depends on another."""
+    rows, metric = effect_rows(comparison), comparison.metric
+    if not any(row.estimate is not None for row in rows):
+        return None
+    drawing = Drawing(
+        "effects",
+        "Effect of each factor",
+        f"How many times the {metric.counts} a level {metric.does}, against the first level of its factor, {held_factors(comparison)}. Bar:"
+        " 95 % interval; grey where it includes 1: not distinguishable. Thin: the same at each level of a factor that it depends"
+        " on.",
+        partial(figures.effects, rows, comparison.arms),
+    )
+    cells = tuple((f"{row.over} against {row.under}", row.at, row.ratio, row.extent, row.verdict) for row in rows)
+    table = Grid(("effect", "with", "ratio", "95 % interval", ""), cells, drawn=True)
+    texts = tuple(dependence_sentences(comparison))
+    depends = (Heading("Where one factor depends on another"), Sentences(texts)) if texts else ()
+    return Section("effects", "What each factor does", (drawing, table, *depends), brief=True)
+
+
+def effect_rows(comparison: Comparison) -> list[EffectRow]:
+    """Every main effect, each followed by itself at the levels of a factor that it depends on.
+
+    Along the axes of a sweep nothing is followed: its figures show how one depends on another.
+    """
+    rows = []
+    for effect in comparison.effects:
+        rows.append(_row(comparison, effect))
+        for within in _effects_within(comparison, effect):
+            over, under = sides(comparison.factors, effect)
+            at = comparison.factors[within.factor].labels[within.level]
+            low, high = within.estimate.low, within.estimate.high
+            output = low is not None and high is not None and not low <= 1 <= high
+            title = comparison.factors[effect.factor].title
+            rows.append(EffectRow(title, over, under, within.estimate, comparison.metric, output, False, at))
+    return rows
+
+
+def held_factors(comparison: Comparison) -> str:
+    """What the other factors were while one changed."""
+    if comparison.one_at_a_time:
+        return "with every other factor at its first level"
+    return "over all combinations of the other factors"
+
+
+def dependence_sentences(comparison: Comparison) -> list[str]:
+    """A sentence for each effect that depends on another factor."""
+    sentences = []
+    for effect in comparison.effects:
+        over, under = sides(comparison.factors, effect)
+        for place in dict.fromkeys(within.factor for within in _effects_within(comparison, effect)):
+            factor = comparison.factors[place]
+            parts = [
+                f"{times(within.estimate.mean)} with {factor.labels[within.level]}"
+                for within in effect.within
+                if within.factor == place
+            ]
+            sentences.append(
+                f"{over} against {under} is {' and '.join(parts)}: its mean over the {factor.title} describes neither."
+            )
+    return sentences
+
+
+def _effects_within(comparison: Comparison, effect: Effect) -> tuple[Within, ...]:
+    """The effect at levels of other factors, but for what a sweep draws."""
+    axes = set() if comparison.sweep is None else {axis.factor for axis in comparison.sweep.axes}
+    return () if effect.factor in axes else tuple(item for item in effect.within if item.factor not in axes)
+
+
+def _row(comparison: Comparison, effect: Effect) -> EffectRow:
+    over, under = sides(comparison.factors, effect)
+    title = comparison.factors[effect.factor].title
+    return EffectRow(
+        title, over, under, effect.estimate, comparison.metric, effect.distinguishable, bool(effect.within)
+    )
+
+
+TITLE = "At dilation 1, extrapolated"
+MEANING = (
+    "In slowed time the host's part of a transaction is shorter by the dilation, so response times are a straight line in its inverse. The line is drawn"
+    " through the dilations above 1 of each block; a machine with enough cores would be at its end. Noise is that of a run, multiplied."
+)
+
+
+def undilated_section(comparison: Comparison) -> Section | None:
+    """What each combination of the other factors comes to at dilation 1; None where there are no two dilations above it."""
+    undilateds = comparison.undilated
+    if not undilateds:
+        return None
+    dilations = sorted({arm.dilation for undilated in undilateds for arm in undilated.arms})
+    unit = comparison.metric.short
+    heads = (
+        "",
+        *(f"{unit} at {dilation}" for dilation in dilations),
+        "at 1, extrapolated",
+        "at 1, measured",
+        "noise",
+        "",
+    )
+    rows = tuple(_undilated_row(undilated, dilations) for undilated in undilateds)
+    return Section(
+        "undilated", TITLE, (Grid(heads, rows), Sentences(tuple(undilated_ratios(comparison))), Note(MEANING))
+    )
+
+
+def undilated_lines(comparison: Comparison) -> list[str]:
+    """The same in sentences, for the terminal."""
+    return [
+        *(_sentence(undilated, comparison.metric.short) for undilated in comparison.undilated),
+        *undilated_ratios(comparison),
+    ]
+
+
+def _sentence(undilated: Undilated, unit: str) -> str:
+    if undilated.because:
+        return f"{undilated.label}: not extrapolated, because {undilated.because}"
+    beside = "" if undilated.measured is None else f", measured {number(undilated.measured.headline.mean)}"
+    return f"{undilated.label}: {_with_ends(undilated.estimate)} {unit}{beside}; the noise of a run {_noise(undilated)}"
+
+
+def undilated_ratios(comparison: Comparison) -> Iterator[str]:
+    """Each combination against the first, at dilation 1 and as measured."""
+    first, *others = comparison.undilated or (None,)
+    for item in others:
+        assert first is not None
+        ratio = item.ratio_to(first)
+        if ratio is not None:
+            seen = ", ".join(_seen(item, first))
+            yield (
+                f"{item.label} {comparison.metric.does} {_times(ratio)} the {comparison.metric.counts} of {first.label}"
+                f" at dilation 1, extrapolated; measured {seen}."
+            )
+
+
+def _seen(undilated: Undilated, first: Undilated) -> Iterator[str]:
+    of_first = {arm.dilation: arm.headline.mean for arm in first.arms}
+    for arm in undilated.arms:
+        if of_first.get(arm.dilation):
+            yield f"{times(arm.headline.mean / of_first[arm.dilation])} at {arm.dilation}"
+
+
+def _undilated_row(undilated: Undilated, dilations: list[int]) -> tuple[str, ...]:
+    of = {arm.dilation: number(arm.headline.mean) for arm in undilated.arms}
+    measured = UNKNOWN if undilated.measured is None else number(undilated.measured.headline.mean)
+    cells = (
+        _with_ends(undilated.estimate),
+        measured,
+        _noise(undilated),
+        undilated.because and f"because {undilated.because}",
+    )
+    return (undilated.label, *(of.get(dilation, UNKNOWN) for dilation in dilations), *cells)
+
+
+def _noise(undilated: Undilated) -> str:
+    return UNKNOWN if undilated.noise is None else f"× {number(undilated.noise)}"
+
+
+def _with_ends(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return UNKNOWN
+    if estimate.low is None or estimate.high is None:
+        return number(estimate.mean)
+    return f"{number(estimate.mean)} ({number(estimate.low)} to {number(estimate.high)})"
+
+
+def _times(estimate: Estimate) -> str:
+    ends = "" if estimate.low is None else f" (95 % interval {ratio_interval(estimate.low, estimate.high)})"
+    return f"{times(estimate.mean)} times{ends}"

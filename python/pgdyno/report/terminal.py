@@ -11,32 +11,28 @@ from typing import IO
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.factors import LABEL_MAX
+from pgdyno.analysis.interval import Estimate
+from pgdyno.analysis.several import Several
 from pgdyno.analysis.verdict import PAIRED_SENTENCES_MAX
-from pgdyno.report import (
-    cost,
-    recommendation,
-    trust,
-)
 from pgdyno.report.binding import binding_lines
-from pgdyno.report.bulk_load import bulk_load_lines
-from pgdyno.report.columns import SPARE_FIRST, ArmColumn, arm_columns
 from pgdyno.report.cost import numbered_cost_rows
-from pgdyno.report.effects import dependence_sentences, effect_rows
 from pgdyno.report.events import event_lines
-from pgdyno.report.loading import filling_lines
-from pgdyno.report.power_cuts import power_cut_lines
 from pgdyno.report.queries import query_lines
-from pgdyno.report.recommendation import pairs_section, step_lines
 from pgdyno.report.replay import replay_lines
 from pgdyno.report.section import listed
-from pgdyno.report.spread import host_lines
 from pgdyno.report.sweep import pivots
 from pgdyno.report.tpcc import tpcc_lines
-from pgdyno.report.undilated import undilated_lines
-from pgdyno.report.warming import warming_lines
-from pgdyno.report.words import record_of
 
-from ..base.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable
+from ..base.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable, ratio_interval, times
+from . import cost, trust
+from .cost import pairs_grid, pairs_section, step_lines
+from .events import power_cut_lines
+from .filling import bulk_load_lines, filling_lines
+from .section import record_of
+from .summary import SPARE_FIRST, ArmColumn, arm_columns
+from .sweep import dependence_sentences, effect_rows, undilated_lines
+from .trust import host_lines
+from .volumes import warming_lines
 
 WIDTH = 100
 WIDTH_MIN = 40
@@ -263,7 +259,7 @@ def _pairs(comparison: Comparison, names: Sequence[str], width: int) -> list[str
     section = pairs_section(comparison)
     if section is None or len(comparison.arms) <= PAIRED_SENTENCES_MAX:
         return []
-    grid = recommendation.pairs_grid(comparison)
+    grid = pairs_grid(comparison)
     texts = aligned([["", *names], *([name, *row[1:]] for name, row in zip(names, grid.rows, strict=True))])
     return (
         ["", f"times as fast: {_noun(comparison)} of the row against that of the column", *texts]
@@ -309,3 +305,26 @@ def _wrapped(text: str, width: int, first: str = "", further: str | None = None)
 
 def _remarks(comparison: Comparison, width: int) -> list[str]:
     return [line for word, text in trust.remarks(comparison) for line in _wrapped(text, width, f"{word}: ")]
+
+
+MEANING = (
+    "Times better than the first arm: more of what is counted, or less time; intervals are of 95 %. The mean over experiments is geometric"
+    " and has no interval, since it is of these loads and of no others."
+)
+
+
+def several_lines(several: Several) -> list[str]:
+    """The table, and what it means."""
+    heads = ("arm", "figure", *several.names, "mean")
+    rows = [
+        (row.arm, row.figure, *map(_gain, row.gains), UNKNOWN if row.mean is None else times(row.mean))
+        for row in several.rows
+    ]
+    texts = [f"compared with {several.first}:", *aligned([heads, *rows], left=(0, 1)), MEANING]
+    return [*texts, *(f"{text} has runs that must not be used, and is left out" for text in several.invalid)]
+
+
+def _gain(gain: Estimate | None) -> str:
+    if gain is None:
+        return UNKNOWN
+    return times(gain.mean) + ("" if gain.low is None else f" ({ratio_interval(gain.low, gain.high)})")

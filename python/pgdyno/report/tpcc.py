@@ -9,10 +9,10 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.tpcc import PACED_MAX, ArmTpcc, tpcc_of
 from pgdyno.report import volumes
 from pgdyno.report.section import Matrix, Note, Section
-from pgdyno.report.transactions import percentiles
-from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, number, percent
+from .response import percentiles
+from .section import FigureRow
 
 _NOTE = (
     "Counted at the client over the measured phase. HammerDB counts TPM on the server: commits and rollbacks of all its databases,"

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.finding import CheckResult, worst
+from pgdyno.analysis.interval import Estimate
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.analysis.resolution import DIFFERENCE_OF_INTEREST, detectable_difference
 from pgdyno.analysis.verdict import sides
 from pgdyno.analysis.volume_figures import path_us
-from pgdyno.report.effects import held_factors
-from pgdyno.report.section import Block, Heading, Section, Sentences, listed, many
-from pgdyno.report.words import COLUMNS_MAX, FigureRow, clients_of, record_of
+from pgdyno.report.section import Block, Grid, Heading, Note, Section, Sentences, listed, many
 
-from ..base.text import UNKNOWN, number, percent
+from ..base.text import UNKNOWN, gib, number, percent, ratio_interval, times
 from ..results.record import Visibility
+from .section import COLUMNS_MAX, FigureRow, clients_of, record_of
+from .sweep import held_factors
 
 REASONS_MAX = 8
 """More reasons than this are given once for each check, with how many runs have it."""
@@ -399,3 +400,57 @@ def _overheads(comparison: Comparison) -> list[str]:
         ]
     every = [us for cost in known.values() for us in cost.values()]
     return [f"The emulator's own path costs {min(every):,.0f} to {max(every):,.0f} µs a request {after}"]
+
+
+TITLE = "Hosts"
+MEANING = (
+    "All runs of a replicate were made by one host, so the ratios of arms do not hold the differences of hosts; the spread of an arm's own figure does."
+    " Hosts are compared arm by arm, and the interval is over the arms. They made their replicates at the same time or one after the other: what happened on one"
+    " of them during its replicates counts as its own."
+)
+
+
+def hosts_section(comparison: Comparison) -> Section | None:
+    """Each host, what it is, and how far it is from the first; None where the runs were not spread."""
+    if not comparison.hosts and not comparison.unpaired:
+        return None
+    metric = comparison.metric
+    first = comparison.hosts[0].name if comparison.hosts else ""
+    rows = tuple(
+        (
+            host.name,
+            str(host.blocks),
+            str(host.runs),
+            str(host.record.cores),
+            gib(host.record.memory_bytes),
+            host.record.cpu or UNKNOWN,
+            host.record.kernel,
+            "1"
+            if host.name == first
+            else UNKNOWN
+            if host.ratio is None
+            else times(host.ratio.mean) + _interval(host.ratio),
+        )
+        for host in comparison.hosts
+    )
+    heads = ("", "replicates", "runs", "cores", "memory", "CPU", "kernel", f"{metric.short} over that of {first}")
+    return Section("hosts", TITLE, (Grid(heads, rows), Sentences(tuple(host_lines(comparison))), Note(MEANING)))
+
+
+def host_lines(comparison: Comparison) -> list[str]:
+    """How far each host is from the first, and what was left out, in sentences."""
+    metric, hosts = comparison.metric, comparison.hosts
+    texts = [
+        f"{host.name} {metric.does} {times(host.ratio.mean)} times{_interval(host.ratio)} the {metric.counts} of {hosts[0].name}, over all arms."
+        for host in hosts[1:]
+        if host.ratio is not None
+    ]
+    left = [
+        f"replicate {unpaired.block} of {unpaired.host} is not whole ({unpaired.runs} of {unpaired.of} runs), so its runs are not compared."
+        for unpaired in comparison.unpaired
+    ]
+    return [*texts, *left]
+
+
+def _interval(estimate: Estimate) -> str:
+    return "" if estimate.low is None else f" (95 % interval {ratio_interval(estimate.low, estimate.high)})"

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pgdyno.analysis.binding.limits import Confidence, Limit
 from pgdyno.analysis.binding.uses import What
-from pgdyno.report.part import DocumentPart, Share
 
+from ...report.schema import DocumentPart, Share
 from .diagnosis import Diagnosis
 
 

@@ -14,12 +14,12 @@ from pgdyno.analysis.binding.limits import LIMITS, Limit
 from pgdyno.analysis.binding.uses import TITLES as CONSUMERS
 from pgdyno.report import figures
 from pgdyno.report.binding import Stretch
-from pgdyno.report.courses import course_section
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 from pgdyno.report.section import Block, Drawing, Grid, Note, Part, Section, Sentences
 from pgdyno.report.server import server_section
 
 from ...base.text import UNKNOWN, money, number, percent, size, times
+from ...report.response import course_section
 from ...results.names import EXPERIMENT_FILE
 from . import calendar_words, drawings, words
 from .calendar import Calendar

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.events import Event
 from pgdyno.report.theme import Theme
-from pgdyno.report.words import COLUMNS_MAX, colour_index
+
+from ..section import COLUMNS_MAX, colour_index
 
 _Level = TypeVar("_Level")
 
