@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.report import document
+from pgdyno.report import document, response
 from pgdyno.report.page import html
 from pgdyno.report.response import STATEMENT_WIDTH_MAX, one_line, statement_rows
 from pgdyno.report.summary import summary_rows

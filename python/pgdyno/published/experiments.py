@@ -145,7 +145,7 @@ def merge_figures(before: ExperimentFigures, new: ExperimentFigures) -> Experime
     if differing := differences(before.identity, new.identity):
         place = dotted(differing[0].place)
         raise InputError(
-            f"{new.name} was kept with another {place}", remedy="keep it without --add, which replaces what was kept"
+            f"{new.name} was recorded with another {place}", remedy="leave out --add to replace the stored figures"
         )
     arms = {arm.levels: arm for arm in before.arms}
     for arm in new.arms:
@@ -163,7 +163,7 @@ def read_figures(path: Path) -> ExperimentFigures:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise InputError(
-            f"{path} is not a file of kept results: {place}: {first['msg']}", remedy="make it again from the results"
+            f"{path} is not a file of stored results: {place}: {first['msg']}", remedy="make it again from the results"
         ) from None
 
 

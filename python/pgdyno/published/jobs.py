@@ -198,7 +198,7 @@ def _carried_out(
         error.remedy = "run the same command again: it makes the missing runs"
         raise
     except PgdynoError as error:
-        note(f"{job.name} was not run to its end: {error.message}")
+        note(f"{job.name} did not finish: {error.message}")
         return replace(job, error=error, path=_with_runs(job, root))
     return replace(job, path=path)
 

@@ -105,7 +105,7 @@ def judge_ratio(there: PublishedRatio, here: Estimate, varied: Sequence[Estimate
     ``cause`` is why the two differ, where they do.
     """
     if here.low is None or here.high is None:
-        return Judgement(Verdict.NOT_ANSWERED, "each arm ran once, and one run has no interval")
+        return Judgement(Verdict.NOT_ANSWERED, "each arm ran only once, so there is no interval")
     inside = here.low <= there.high and there.low <= here.high
     close = here.low >= there.low * (1 - CLOSE_SHARE) and here.high <= there.high * (1 + CLOSE_SHARE)
     if inside and (distinguishable(here) or close):
@@ -114,7 +114,7 @@ def judge_ratio(there: PublishedRatio, here: Estimate, varied: Sequence[Estimate
     if reach is not None and reach[0] <= there.high and there.low <= reach[1]:
         return Judgement(Verdict.WITHIN)
     if inside:
-        return Judgement(Verdict.NOT_ANSWERED, "the interval has both no difference and the document's ratio in it")
+        return Judgement(Verdict.NOT_ANSWERED, "the interval includes both 1 and the document's ratio")
     return Judgement(Verdict.DIFFERS, cause or NO_CAUSE)
 
 
@@ -263,7 +263,7 @@ class ComparisonResult(OwnMeasurement):
     there_low: float | None
     there_unit: str
     sign: Sign
-    judge_ratio: Judgement
+    judgement: Judgement
 
 
 @dataclass(frozen=True)
@@ -392,7 +392,7 @@ class Judge:
 
     def _from_catalogue(self, offer: VolumePair) -> OwnMeasurement:
         if self._resolve is None:
-            return OwnMeasurement(unanswered="the catalogue of volumes cannot be asked, because the engine is missing")
+            return OwnMeasurement(unanswered="the engine is missing, so the catalogue of volumes cannot be read")
         specs = [self._resolve(spec) for spec in (offer.high, offer.low)]
         high, low = (_catalogue_figure(spec, offer.metric) for spec in specs)
         title, unit = CATALOGUE_METRICS[offer.metric]
@@ -413,7 +413,7 @@ class Judge:
         """The arm of these levels, or why it is not there."""
         result = self._results.get(experiment)
         if result is None:
-            return f"{experiment}.toml was not asked for"
+            return f"{experiment}.toml was not chosen"
         if result.path is None:
             return result.why
         if experiment not in self._known:

@@ -48,7 +48,9 @@ def library() -> DocumentLibrary:
     folder = installation.data_folder(DOCUMENTS)
     documents = tuple(read_documents(folder))
     if not documents:
-        raise HostError(f"{folder} has no files, which came with pgdyno", remedy=installation.how_to_install_again())
+        raise HostError(
+            f"{folder} is empty, but pgdyno comes with documents there", remedy=installation.how_to_install_again()
+        )
     return DocumentLibrary(documents, installation.data_folder(EXPERIMENTS))
 
 

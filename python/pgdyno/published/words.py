@@ -15,7 +15,7 @@ NOT_FITTED = (
     "Nothing is fitted to a published figure: volumes have the limits and service times of the catalogue, and memory, data and CPUs are"
     " scaled as each experiment file says. Compare ratios, not absolute figures."
 )
-INTERVAL = "Intervals are of 95 %, of runs paired by replicate."
+INTERVAL = "Intervals are 95 %, over runs paired by replicate."
 NOT_VARIED = "not varied"
 CHART = "Both axes are logarithmic. Curves: the universal scalability law, where the points follow one. Absolute figures are of different machines: compare slopes."
 COHERENCE_LEAST = 1e-6
@@ -32,7 +32,7 @@ def headline(documents: Sequence[DocumentResult]) -> str:
         f"{words[Verdict.AGREES]} agree",
         f"{words[Verdict.WITHIN]} agree within what the document does not state",
         f"{words[Verdict.DIFFERS]} differ",
-        f"{words[Verdict.NOT_ANSWERED]} not answered",
+        f"{words[Verdict.NOT_ANSWERED]} are not answered",
     ]
     known = signs[Sign.RIGHT] + signs[Sign.WRONG]
     text = f"Of {len(results)} published comparisons {', '.join(parts[:-1])}, and {parts[-1]}."
@@ -100,9 +100,9 @@ def details(result: ComparisonResult) -> Iterator[str]:
     if result.differently:
         yield f"Measured differently: {result.differently}."
     if result.varied:
-        yield f"Varied of what is not stated: {'; '.join(map(_varied, result.varied))}."
+        yield f"Varied, because the document does not state it: {'; '.join(map(_varied, result.varied))}."
     elif result.arms is not None and result.experiment:
-        yield "Nothing of what is not stated was varied."
+        yield "Nothing that the document leaves open was varied."
 
 
 def _varied(result: VariantResult) -> str:

@@ -62,7 +62,7 @@ def html(against: Against) -> str:
         metric=against.one.metric,
         lines=lines(against),
         tables=[
-            ("What was asked for", differing(against.configuration)),
+            ("Configuration", differing(against.configuration)),
             ("Programs and host", differing(against.programs)),
             ("PostgreSQL's settings", differing(against.settings)),
         ],
@@ -98,7 +98,7 @@ def verdict(against: Against) -> str:
 def caveat(against: Against) -> str:
     """What to keep in mind of ratios across experiments."""
     same = against.one.experiment.experiment_hash == against.other.experiment.experiment_hash
-    text = "The two were made at different times: what the machine did then is in the ratio. Intervals are Welch's, of unpaired runs."
+    text = "The two ran at different times, so the ratio includes whatever else the machine did then. Intervals are Welch's, for unpaired runs."
     return text + (
         " They are repetitions of one experiment; `pgdyno report` pools them when both are named." if same else ""
     )

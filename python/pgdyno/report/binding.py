@@ -63,10 +63,10 @@ class BoundRow(NamedTuple):
 
 
 _NOTE = (
-    "The limit is derived from what a real host shows too (block devices, wait events, PostgreSQL's counters, CPU) and from what was"
-    " bought, never from what an emulated volume counts about itself. Confidence is high where independent sources agree in most"
-    " seconds. A second counts whole for the limit that was reached in it, so this share is larger than that of the time in which"
-    " requests waited."
+    "The limit is derived from what a real host shows too (block devices, wait events, PostgreSQL's counters,"
+    " CPU) and from what was bought, never from an emulated volume's own counters. Confidence is high where"
+    " independent sources agree in most seconds. A second counts in full for the limit reached in it, so this"
+    " share is larger than the share of time in which requests waited."
 )
 
 

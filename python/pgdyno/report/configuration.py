@@ -1,4 +1,4 @@
-"""What was asked for: workload, machine, volumes, course of the experiment, settings of the server."""
+"""The configuration: workload, machine, volumes, course of the experiment, settings of the server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def configuration_section(comparison: Comparison) -> Section:
         "different": different,
         "default": default,
     }
-    return Section("asked", "What was asked for", (Block("asked.html", values),))
+    return Section("configuration", "Configuration", (Block("configuration.html", values),))
 
 
 def context_line(comparison: Comparison) -> list[str]:
@@ -159,7 +159,7 @@ def resolved_volumes(comparison: Comparison) -> list[tuple[str, tuple[int, int],
                 continue
             seen.append((role, volume.resolved))
             result = role == DATA and not many and [factor.name for factor in comparison.factors] == [VOLUME]
-            first = [("as asked", arm.volume)] if result else []
+            first = [("as given", arm.volume)] if result else []
             pairs = [*first, *_resolved(volume.resolved, arm.volume)]
             if pairs:
                 name = "" if many else arm.label if role == DATA else f"{arm.label}: "

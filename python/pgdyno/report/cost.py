@@ -67,7 +67,7 @@ def cost_notes(comparison: Comparison) -> list[str]:
         million = any(arm.usd_per_million_transactions is not None for arm in arms)
         sentences.append(
             ("Per million transactions: at the measured rate, all month. " if million else "")
-            + "Prices are of the volumes alone, from the day of the runs."
+            + "Prices are those of the volumes alone, on the day of the runs."
         )
     if _unequal(arms):
         sentences.append(
@@ -79,13 +79,13 @@ def cost_notes(comparison: Comparison) -> list[str]:
         sentences.append(f"At that size {' and '.join(follow)} would have higher limits than were measured.")
     if _has_front(arms):
         sentences.append(
-            "On the cost front: no other arm costs less without being slower beyond doubt, by"
+            "On the cost front: every cheaper arm is clearly slower, by"
             f" {comparison.metric.title} or by the p99 of the response time."
         )
     if any(arm.loss_per_year is not None for arm in arms):
         sentences.append(
-            "Lost within a year: from the published failure rates, as if volumes failed independently and none were replaced;"
-            " of a RAID-0 every volume is needed."
+            "Lost within a year: from published failure rates, assuming that volumes fail independently and are"
+            " not replaced; a RAID-0 needs every volume."
         )
     return sentences
 
@@ -133,8 +133,8 @@ PAIRS_MIN = 3
 PAIRS_MAX = 12
 """Arms that a table has as rows and as columns; the JSON document has the pairs of more."""
 _STEPS_NOTE = (
-    "From the cheapest arm upwards, each as far as it is faster than those that cost less. What was not measured is the cheapest in the"
-    " catalogue that lifts the last limit; its effect is what it can bring at most."
+    "From the cheapest arm upwards: each arm that is faster than all cheaper ones. A step that was not measured"
+    " is the cheapest volume in the catalogue that lifts the last limit; its effect is an upper bound."
 )
 _PAIRS_NOTE = "≈: the 95 % interval includes 1, so the two cannot be told apart. Each interval is for its own pair."
 

@@ -14,8 +14,9 @@ from ..base.text import UNKNOWN, money, number
 from .section import FigureRow
 
 _NOTE = (
-    "Seconds that each took, mean of the replicates with the shortest and the longest; of a server that was ended, until it took"
-    " connections again. The limits that are named elsewhere are those that a volume had when its run began."
+    "Seconds that each took: mean of the replicates, with the shortest and the longest; for a server that was"
+    " stopped, until it accepted connections again. Limits elsewhere on this page are those that a volume had when"
+    " its run began."
 )
 
 
@@ -91,9 +92,10 @@ FAILED_SHOWN = 5
 """Failed cuts that are named; the JSON document and the runs have all that were recorded."""
 _HEADS = ("power cuts", "read as", "cuts", "failed", "found by", "fewer than 1 in")
 _POWER_CUTS_NOTE = (
-    "After each run a server with the arm's volumes, file system, mount options and settings was recorded on volumes of its own while it committed numbered"
-    " transactions, and the recording was cut. The last column is what cuts without a failure exclude with 95 %: a statement about the instants and"
-    " contents that were drawn, not about all that a device may leave."
+    "After each run a server with the arm's volumes, file system, mount options and settings was recorded on"
+    " volumes of its own while it committed numbered transactions, and the recording was cut. The last column is"
+    " the failure rate that cuts without a failure exclude with 95 % confidence: it holds for the instants and"
+    " contents that were drawn, not for everything that a device may leave."
 )
 
 

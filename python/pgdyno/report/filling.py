@@ -20,7 +20,7 @@ from .section import FigureRow, most_waited
 
 _STEPS = {
     "transfer": "copying, seconds",
-    "put_back": "indexes built again, seconds",
+    "put_back": "rebuilding indexes, seconds",
     "vacuum": "vacuum and analyze, seconds",
     "checkpoint": "last commit and checkpoint, seconds",
 }
@@ -29,9 +29,10 @@ NOT_BOUND_SHARE = 0.05
 
 
 _NOTE = (
-    "From the start of COPY until the final checkpoint has everything on the volume. Steps of tables are added up where tables are"
-    " loaded one after another; where they are loaded at once, the longest counts. The loader names its limit while it copies, by"
-    " where its sessions wait; the counters are those of the section above."
+    "From the start of COPY until the final checkpoint has everything on the volume. Steps of tables are summed"
+    " where tables are loaded one after another; where they are loaded at the same time, the longest counts. The"
+    " loader names its limit while it copies, by what its sessions wait for; the counters are those of the section"
+    " above."
 )
 
 
@@ -71,10 +72,12 @@ def bulk_load_rows(comparison: Comparison) -> list[FigureRow]:
         FigureRow(
             "mean request to the data's volume, KiB", tuple(number(_request_kib(arm)) for arm in comparison.arms)
         ),
-        FigureRow("limit while it copied, as the loader said", tuple(_of(load, _said) for load in loads)),
-        FigureRow("limit by the counters, over all of it", tuple(_bound(comparison, arm) for arm in comparison.arms)),
+        FigureRow("limit while copying, by the loader", tuple(_of(load, _said) for load in loads)),
         FigureRow(
-            "whether both mean the same",
+            "limit of the whole load, by the counters", tuple(_bound(comparison, arm) for arm in comparison.arms)
+        ),
+        FigureRow(
+            "both agree",
             tuple(_agree(comparison, arm, load) for arm, load in zip(comparison.arms, loads, strict=True)),
         ),
         FigureRow(
@@ -142,8 +145,9 @@ def _request_kib(arm: ArmSummary) -> float | None:
 
 
 _FILLING_NOTE = (
-    "Every run works on a clone of a data set, the last one where its load was repeated. Steps: the time in which at least one session"
-    " was at it. Above a limit: the limit for which requests waited most, and the share of that time in which one did."
+    "Each run uses a clone of a data set (of the latest load, if there were several). Step times: how long at"
+    " least one session worked on the step. Above a limit: the limit that requests waited for most, and the share"
+    " of that time in which at least one did."
 )
 
 

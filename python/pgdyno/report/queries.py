@@ -21,12 +21,14 @@ _NOTE = (
     " sending it until its last row; intervals are over replicates. Queries per hour counts all streams over the whole run."
 )
 _BY_HAMMERDB = (
-    "HammerDB asked the queries, from its own draws. It prints their seconds in milliseconds, and neither parameters nor rows, plans nor"
-    " temporary files: these are unknown, and its answers were not compared. Its geometric mean is of the queries that returned rows."
+    "HammerDB ran the queries, with parameters of its own draws. It prints their times in milliseconds, but no"
+    " parameters, rows, plans or temporary files: these are unknown, and its answers were not compared. Its"
+    " geometric mean covers only the queries that returned rows."
 )
 _SPILL_NOTE = (
-    "Temporary files hold what does not fit into work_mem. Bytes are those of all executions of a run, as the server tells of each"
-    " file when it removes it, those of parallel workers too. Waits are the mean number of sessions seen in them."
+    "Temporary files hold what does not fit into work_mem. Bytes are those of all executions of a run, parallel"
+    " workers included, as the server reports each file when it removes it. Waits are the mean number of sessions"
+    " seen in them."
 )
 
 

@@ -20,16 +20,17 @@ STATEMENTS_SHOWN = 20
 """Shapes in the table of the page; the JSON document has all that were recorded."""
 _LETTERS = 90
 _NOTE = (
-    "A statement is due at its captured time; what it waits for the one before it in its session counts as lateness and as response"
-    " time. Ends are counts of the first replicate. A statement that failed as in production ended well."
+    "A statement is due at its captured time; time spent waiting for the statement before it in its session"
+    " counts as lateness and as response time. Outcomes are counts of the first replicate. A statement that failed"
+    " in production too is not an error."
 )
 _STATEMENTS_NOTE = (
-    "Times are means in milliseconds: of production the logged duration, of each arm from when a statement was due until its answer,"
-    " with the 95 % interval over replicates. Literals are shown as ?."
+    "Times are means in milliseconds: for production the logged duration, for each arm from when a statement was"
+    " due until its answer, with the 95 % interval over replicates. Literals are shown as ?."
 )
 _LIKENESS_NOTE = (
-    "By pg_stat_statements here and in production, of the first replicate. Calls, and rows and WAL records of a call, are compared to 5 %, blocks"
-    " to 20 %: a dump loses bloat, a base backup keeps it."
+    "From pg_stat_statements here and in production, for the first replicate. Calls, and rows and WAL records per"
+    " call, are compared to 5 %, blocks to 20 %: a dump loses bloat, a base backup keeps it."
 )
 
 
@@ -78,9 +79,11 @@ def copied_words(comparison: Comparison) -> list[str]:
     left = max(run.left_out.get(NO_ROWS, 0) for run in runs)
     copied_words = []
     if made:
-        copied_words.append(f"Rows of {made:,} COPYs were made by the statistics of their columns, as a log has none.")
+        copied_words.append(
+            f"Rows of {made:,} COPYs were generated from the statistics of their columns, because a log has none."
+        )
     if left:
-        copied_words.append(f"{left:,} COPYs were left out, as a log has none of their rows.")
+        copied_words.append(f"{left:,} COPYs were left out, because a log has none of their rows.")
     return copied_words
 
 
@@ -91,13 +94,14 @@ def trust_words(comparison: Comparison) -> list[str]:
         return []
     if trust.arm is None:
         return [
-            f"Production has {trust.spec}, and no arm emulates it: how far these figures are from production's is not known."
+            f"Production uses {trust.spec}, which no arm emulates: it is not known how close these figures are to production's."
         ]
     if trust.median is None or trust.p99 is None or trust.statements is None:
-        return [f"{trust.arm.label} emulates what production has; no statement was timed on both."]
+        return [f"{trust.arm.label} emulates your production volume, but no statement was timed on both."]
     least, most = trust.statements
     text = (
-        f"{trust.arm.label} emulates what production has, so the other arms can be trusted as far as it is near: the median statement"
+        f"{trust.arm.label} emulates your production volume: the closer it comes to production, the more you can trust the rest."
+        " Its median statement"
         f" took {interval(trust.median)} times as long as in production, the 99th percentile {interval(trust.p99)} times;"
         f" the means of the {trust.counted:,} statements with {MOST_SHARE:.0%} of production's time are {number(least)} to"
         f" {number(most)} times production's"
@@ -159,7 +163,7 @@ def replay_rows(comparison: Comparison) -> list[FigureRow]:
     }
     rows += [FigureRow(title, _of(comparison, partial(_count_of_keys, of))) for title, of in of_keys.items()]
     if any(replay.runs[0].likeness is not None for arm in comparison.arms if (replay := replay_of(arm)) is not None):
-        rows.append(FigureRow("statements with other work than in production", _of(comparison, _unlike_count)))
+        rows.append(FigureRow("statements whose work differs from production", _of(comparison, _unlike_count)))
     reasons = dict.fromkeys(
         reason
         for arm in comparison.arms
@@ -211,7 +215,7 @@ def replay_lines(comparison: Comparison) -> list[str]:
         kept = (
             "kept up"
             if replay.kept_up
-            else f"was behind: {number(replay.late_s.mean)} s longer than the {number(first.due_s)} s"
+            else f"fell behind: {number(replay.late_s.mean)} s longer than the {number(first.due_s)} s"
         )
         lines.append(
             f"{arm.label}: {kept}, statements at most {number(replay.behind_s_max)} s late; of {first.statements:,} statements"
@@ -255,7 +259,7 @@ def _other_work(comparison: Comparison) -> Iterator[Heading | Grid | Note]:
             multiples = ", ".join(f"{ratio:.2f} × {name}" for name, ratio in each.ratios.items())
             cells.append((_short(each.statement), f"{each.calls:,}", arm.label, multiples))
     if cells:
-        yield Heading("Other work than in production")
+        yield Heading("Work that differs from production")
         yield Grid(("statement", "calls in production", "arm", "here"), tuple(cells[:STATEMENTS_SHOWN]))
         yield Note(_LIKENESS_NOTE)
 

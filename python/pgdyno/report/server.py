@@ -90,13 +90,13 @@ def server_section(comparison: Comparison) -> Section:
         )
         parts += [drawing, folded(wait_rows(comparison), "By event")]
     if counted := server_rows(comparison):
-        parts += [Heading("What it counted"), folded(counted, "Counters of each arm")]
+        parts += [Heading("Counters"), folded(counted, "Counters of each arm")]
     if moved := io_rows(comparison):
         note = Note(
             "pg_stat_io: read / written, MiB/s, between PostgreSQL and the operating system; the page cache lies between this and"
             " the volume."
         )
-        parts += [Heading("Bytes by who moved them"), folded(moved, "pg_stat_io of each arm"), note]
+        parts += [Heading("Bytes by process"), folded(moved, "pg_stat_io of each arm"), note]
     return Section("server", "PostgreSQL", tuple(parts))
 
 

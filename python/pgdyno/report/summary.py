@@ -71,9 +71,10 @@ def valid_replicates(arm: ArmSummary) -> str:
 
 
 _NOTE = (
-    "± %: half the 95 % interval. Ratio: to the first arm; ≈: not distinguishable from it. Above limit: the share of the time in"
-    " which requests waited for the limit that bound most, of the volumes and of the instance. The limit that binds counts whole"
-    " seconds below: those in which it held the transactions up, though requests may have waited for a part of each only."
+    "± %: half the 95 % interval. Ratio: to the first arm; ≈: not distinguishable from it. Above limit: the share"
+    " of time in which requests waited for the limit that bound most, of the volumes and of the instance. The"
+    " limit that binds, below, counts whole seconds: those in which it held transactions up, even if requests"
+    " waited only part of each."
 )
 
 

@@ -183,7 +183,7 @@ def _boxes(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         "sweep-spread",
         f"Spread of the {title}",
         f"Box plot of {title}. {'; '.join(texts)}.",
-        f"{title.capitalize()} of every run, whatever it was asked. Box: the middle half and its median; whiskers: up to 1.5 times"
+        f"{title.capitalize()} of every run of a variant. Box: the middle half and its median; whiskers: up to 1.5 times"
         " the box's width beyond it; circles: runs outside.",
         partial(throughput_boxes, sweep, comparison.arms),
     )
@@ -261,7 +261,7 @@ def _cumulative(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
             "sweep-cumulative",
             "Response times, cumulative",
             f"Share of the transactions by response time, a curve for each level of the {sweep.x.title}. {'; '.join(results)}.",
-            f"Share of the transactions (vertical) that took no longer than the milliseconds below (logarithmic). A curve"
+            "Share of the transactions (vertical) that took no longer than the milliseconds below (logarithmic). A curve"
             f" for each level of the {sweep.x.title}, the palest the lowest: {', '.join(name for name, _ in panels[0][2])}.{_passed_over(sweep)}",
             lambda width, theme: cumulative_latency(panels, comparison.arms, width, theme),
         )
@@ -295,7 +295,7 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
 def _passed_over(sweep: Sweep) -> str:
     """That there are variants that have no panel, where there are."""
     more = sweep.variants[MAPS_MAX:]
-    return f" Not drawn, for want of room: {', '.join(variant.label for variant in more)}." if more else ""
+    return f" Not drawn, because there is no room: {', '.join(variant.label for variant in more)}." if more else ""
 
 
 def _front(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
@@ -441,8 +441,9 @@ def _row(comparison: Comparison, effect: Effect) -> EffectRow:
 
 TITLE = "At dilation 1, extrapolated"
 MEANING = (
-    "In slowed time the host's part of a transaction is shorter by the dilation, so response times are a straight line in its inverse. The line is drawn"
-    " through the dilations above 1 of each block; a machine with enough cores would be at its end. Noise is that of a run, multiplied."
+    "In slowed time the host's part of a transaction shrinks by the dilation, so response times lie on a straight"
+    " line in its inverse. The line is fitted to the dilations above 1 of each block; its end is a machine with"
+    " enough cores. Noise is that of a run, multiplied."
 )
 
 

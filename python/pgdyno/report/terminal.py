@@ -308,8 +308,8 @@ def _remarks(comparison: Comparison, width: int) -> list[str]:
 
 
 MEANING = (
-    "Times better than the first arm: more of what is counted, or less time; intervals are of 95 %. The mean over experiments is geometric"
-    " and has no interval, since it is of these loads and of no others."
+    "Improvement over the first arm (more throughput, or less time); intervals are 95 %. The mean over"
+    " experiments is geometric and has no interval, because it describes these loads only."
 )
 
 
@@ -321,7 +321,7 @@ def several_lines(several: Several) -> list[str]:
         for row in several.rows
     ]
     texts = [f"compared with {several.first}:", *aligned([heads, *rows], left=(0, 1)), MEANING]
-    return [*texts, *(f"{text} has runs that must not be used, and is left out" for text in several.invalid)]
+    return [*texts, *(f"{text} has invalid runs and is left out" for text in several.invalid)]
 
 
 def _gain(gain: Estimate | None) -> str:

@@ -15,13 +15,15 @@ from .response import percentiles
 from .section import FigureRow
 
 _NOTE = (
-    "Counted at the client over the measured phase. HammerDB counts TPM on the server: commits and rollbacks of all its databases,"
-    f" by any session. Beyond {PACED_MAX:g} New-Orders a minute a warehouse is asked for more than users who key in and think"
-    " would ask, so few warehouses are hot and cached. The figures are not results of TPC-C and must not be compared with any."
+    "Counted at the client during the measured phase. HammerDB counts TPM on the server: commits and rollbacks of"
+    f" all its databases, by any session. Above {PACED_MAX:g} New-Orders a minute, each warehouse gets more load"
+    " than real users would generate, so a few hot warehouses stay cached. The figures are not results of TPC-C"
+    " and must not be compared with any."
 )
 _BY_HAMMERDB = (
-    "HammerDB drove. It counts only New-Orders in the measured minutes, so the other types are taken in proportion to all that it ran."
-    " Its percentiles are of its time profile: its ramp-up is in them, and between 25, 50, 75, 95 and 99 % nothing is known."
+    "HammerDB was the driver. It counts only New-Orders in the measured minutes, so the other types are estimated"
+    " from their share of everything it ran. Its percentiles come from its time profile, which includes the"
+    " ramp-up; between 25, 50, 75, 95 and 99 % nothing is known."
 )
 _NAMES = {
     "new_order": "New-Order",

@@ -48,12 +48,12 @@ def trust_section(comparison: Comparison) -> Section:
     values = {
         "checks": checks_table(comparison) if many(comparison) else findings_table(comparison),
         "findings": all_findings(comparison, serious=not listed(comparison)),
-        "fold": "Every check of every run" if listed(comparison) else "What was found in any run",
+        "fold": "Every check of every run" if listed(comparison) else "Findings in any run",
         "visibility": visibility(comparison),
     }
     parts = (
         Block("trust.html", values),
-        Heading("How the numbers came about"),
+        Heading("How this was measured"),
         Sentences(tuple(method_sentences(comparison))),
         Heading("What was not verified"),
         Sentences(tuple(not_verified(comparison))),
@@ -142,8 +142,8 @@ def _without_checkpoint(comparison: Comparison) -> list[str]:
         for arm in comparison.arms
     ):
         return []
-    best = "no checkpoint began while measuring: writes were at their best"
-    return [f"{best}; a workload.duration above checkpoint_timeout has some"]
+    best = "no checkpoint began while measuring, so writes were at their best"
+    return [f"{best}; a workload.duration above checkpoint_timeout includes one"]
 
 
 def _modified(comparison: Comparison) -> list[str]:
@@ -151,7 +151,7 @@ def _modified(comparison: Comparison) -> list[str]:
     document = {role: None for arm in comparison.arms for role in arm.modified}
     if not document:
         return []
-    text = "modified while measuring: figures are means over before and after, nothing is given per dollar, and limits are the first ones"
+    text = "modified while measuring: figures average before and after, none is given per dollar, and limits are the initial ones"
     return [f"{' and '.join(document)}: {text}"]
 
 
@@ -169,8 +169,8 @@ def given_up(comparison: Comparison) -> str | None:
     names = sorted({name for names in texts.values() for name in names})
     where = "" if len(texts) == len(comparison.arms) else f" in {', '.join(texts)}"
     return (
-        f"Durability was given up: {', '.join(names)} {'is' if len(names) == 1 else 'are'} off{where}. What a power cut leaves may be damaged beyond recovery, unless `pgdyno crashtest` shows"
-        " otherwise for this file system and volume."
+        f"Durability was given up: {', '.join(names)} {'is' if len(names) == 1 else 'are'} off{where}. A power cut may damage the database beyond recovery, unless `pgdyno crashtest` shows otherwise for"
+        " this file system and volume."
     )
 
 
@@ -185,8 +185,8 @@ def storage_only(comparison: Comparison) -> str | None:
     cores = record_of(comparison).world.host.cores
     which = "" if len(arms) == len(comparison.arms) else f" ({', '.join(arm.label for arm in arms)})"
     return (
-        f"{named} on {cores} cores{which}. The storage and the memory were the instance's, the CPU was not: what the"
-        " volume did counts, and where the CPU was the limit the transactions of the instance are not known."
+        f"{named} on {cores} cores{which}. The storage and the memory were the instance's, the CPU was not: what the volume did is valid, but"
+        " where the CPU was the limit, the instance's throughput is unknown."
     )
 
 
@@ -200,10 +200,10 @@ def dilation(comparison: Comparison) -> str | None:
     cores = record_of(comparison).world.host.cores
     most = max(arm.dilation for arm in slowed)
     return (
-        f"Volumes, arrivals and PostgreSQL's timers were {times} times slower{which}, and every figure is given in that"
-        f" slowed time: beside it {cores} cores look like {cores * most}. Throughput under CPU load is that of all cores"
-        " together, without the contention of many; what this host does itself for a transaction (computing, the way of"
-        " its requests through the kernel) was not slowed."
+        f"Volumes, arrivals and PostgreSQL's timers ran {times} times slower{which}, and all figures are in that slowed time, in which {cores}"
+        f" cores act like {cores * most}. CPU-bound throughput is that of all cores together, without the"
+        " contention of many; the host's own work for a transaction (computing, requests through the kernel)"
+        " was not slowed."
     )
 
 
@@ -239,36 +239,37 @@ def method_sentences(comparison: Comparison) -> list[str]:
     if comparison.effects:
         sentences.append(
             f"A factor's effect is the mean log ratio {held_factors(comparison)}, each combination with its own spread"
-            " (Welch and Satterthwaite's degrees of freedom). That it depends on another factor is said when the ratio of"
-            " ratios differs from 1 at a level that makes one false hint in twenty experiments."
+            " (Welch and Satterthwaite's degrees of freedom). A dependence on another factor is reported when the ratio of ratios differs from 1, at a level that"
+            " gives one false alarm in twenty experiments."
         )
     if len(comparison.ratios) > 1:
-        sentences.append("Each interval holds on its own: of twenty comparisons like these, one is expected to miss.")
+        sentences.append("Each interval holds on its own: expect one in twenty to miss the true value.")
     sentences += _resolution(comparison)
     floor = comparison.noise_floor
     if floor is not None:
         sentences.append(
-            f"What variation is normal here: of 20 pairs of runs of one arm 19 differ by less than {percent(floor.difference)}"
-            f" (from {floor.degrees} degrees of freedom). A difference of two single runs below that says nothing."
+            "Normal variation here: 19 of 20 pairs of runs of the same arm differ by less than"
+            f" {percent(floor.difference)} ({floor.degrees} degrees of freedom). A smaller difference between two"
+            " single runs means nothing."
         )
     sentences.append(
-        "A run's figure is the mean of its whole measure phase. Whether it was steady is judged from its seconds, and where"
-        " checkpoints began from whole cycles of them. Where credits went or came back, the longest part between is"
-        " judged."
+        "A run's result is the mean of its whole measure phase. Steadiness is judged from its seconds, or"
+        " from whole checkpoint cycles where checkpoints began. Where credits ran out or came back, the"
+        " longest part in between is judged."
         if not record.ends_with_its_work
-        else "A run is streams of queries from the first query to the end of the last; its figure is the geometric mean of their"
-        " seconds. There is no warm-up."
+        else "A run lasts from the first query to the end of the last; its result is the geometric mean of the"
+        " queries' seconds. There is no warm-up."
         if record.streams is not None
-        else "A run is one replay of the capture, from its first statement until the answer to its last; its figure is the mean time"
-        " from when a statement was due until its answer. There is no warm-up."
+        else "A run is one replay of the capture, from its first statement to the answer to its last; its result"
+        " is the mean time from when a statement was due until its answer. There is no warm-up."
         if record.replay is not None
-        else "A run is one load of all files into empty tables, from the word go until a checkpoint has everything on the volume:"
-        " that time is its figure."
+        else "A run is one load of all files into empty tables, from the first COPY to the end of the final"
+        " checkpoint; that duration is the result."
     )
     if record.workload.get("closed"):
         sentences.append(
-            f"Closed loop: {clients_of(comparison) or 'the'} clients each wait for a reply before they send again. A"
-            " slower volume therefore lowers the load, and the response times hold under that load; they are not what"
+            f"Closed loop: {clients_of(comparison) or 'the'} clients each wait for a reply before sending again. A"
+            " slower volume therefore lowers the load, and the response times are those under that load, not what"
             " arrivals at a fixed rate would see."
         )
     elif "closed" in record.workload:
@@ -283,13 +284,11 @@ def not_verified(comparison: Comparison) -> list[str]:
     sentences = []
     if world.emulated:
         sentences.append(
-            "The volumes were emulated from published figures. A real volume may do better than its limits at times, and"
-            " its latency differs from one to the next."
+            "The volumes were emulated from published figures. A real volume may exceed its limits at times, and latency varies from one volume to the next."
         )
     if not world.existed:
         sentences.append(
-            f"The CPU is this machine's ({world.host.cores} cores), not a cloud instance's: where PostgreSQL was bound by"
-            " CPU, another machine gives another result."
+            f"The CPU is this machine's ({world.host.cores} cores), not a cloud instance's: where the CPU was the limit, another machine gives another result."
         )
     else:
         sentences.append(
@@ -297,8 +296,8 @@ def not_verified(comparison: Comparison) -> list[str]:
             " maintenance are part of what was measured."
         )
     sentences.append(
-        f"{_measured(comparison)}. What takes hours (vacuum of a grown table, credit that runs out,"
-        " a cache that is still filling) is not in it."
+        f"{_measured(comparison)}. It does not include what takes hours (vacuum of a grown table, credits that run out, a cache that is"
+        " still filling)."
     )
     if any(arm.usd_per_month is not None for arm in comparison.arms):
         region = comparison.arms[0].data.resolved.get("price_region")
@@ -357,13 +356,13 @@ def _resolution(comparison: Comparison) -> list[str]:
     ]
     if len(texts) < COLUMNS_MAX:
         return [
-            f"{label} against {base}: replicates like these find a difference of {percent(least)} in four experiments of"
+            f"{label} against {base}: replicates like these detect a difference of {percent(least)} in four experiments of"
             f" five{_more_replicates(ratio)}."
             for label, ratio, least in texts
         ]
     low, high = min(least for _, _, least in texts), max(least for _, _, least in texts)
     extent = f"{percent(low)} to {percent(high)}"
-    return [f"Against {base} replicates like these find a difference of {extent} in four experiments of five."]
+    return [f"Against {base} replicates like these detect a difference of {extent} in four experiments of five."]
 
 
 def _more_replicates(ratio: Ratio) -> str:
@@ -382,7 +381,7 @@ def _resolution_of_effects(comparison: Comparison) -> list[str]:
         if least is not None:
             over, under = sides(comparison.factors, effect)
             sentences.append(
-                f"{over} against {under}: runs like these find a difference of {percent(least)} in four experiments of five."
+                f"{over} against {under}: runs like these detect a difference of {percent(least)} in four experiments of five."
             )
     return sentences
 
@@ -391,7 +390,7 @@ def _overheads(comparison: Comparison) -> list[str]:
     """What the emulator's own path costs, of each arm or as a range."""
     costs = {arm.label: path_us(arm.data.attach) for arm in comparison.arms}
     known = {label: cost for label, cost in costs.items() if cost}
-    after = "of 8 KiB (calibrated at attach); that is taken off the modelled time."
+    after = "of 8 KiB (calibrated at attach), which is subtracted from the modelled time."
     if len(known) <= COLUMNS_MAX:
         return [
             f"{label}: the emulator's own path costs"
@@ -404,9 +403,10 @@ def _overheads(comparison: Comparison) -> list[str]:
 
 TITLE = "Hosts"
 MEANING = (
-    "All runs of a replicate were made by one host, so the ratios of arms do not hold the differences of hosts; the spread of an arm's own figure does."
-    " Hosts are compared arm by arm, and the interval is over the arms. They made their replicates at the same time or one after the other: what happened on one"
-    " of them during its replicates counts as its own."
+    "All runs of a replicate were made by one host, so ratios of arms do not include differences between hosts;"
+    " the spread of an arm's own figure does. Hosts are compared arm by arm, and the interval is over the arms."
+    " Hosts made their replicates at the same time or one after the other: anything that happened on a host"
+    " meanwhile counts as its own."
 )
 
 

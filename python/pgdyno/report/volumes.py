@@ -39,12 +39,12 @@ class VolumeRow:
 
 
 _SAVED_UP = (
-    "A volume saves up its limit for a second while less is asked of it, and gives that at once: so it can do its limit in every second,"
-    " in a short run a little more, although requests wait for it in a part of the time only."
+    "A volume saves up unused limit for up to a second and then delivers it at once: so it can reach its limit in"
+    " every second, or slightly more in a short run, although requests wait for it only part of the time."
 )
 _WAITING = (
-    "Time in which a request waited for the volume's limit is in its latency: of two volumes with one limit the faster one reaches it"
-    " sooner, and its requests then wait longer, in a random order."
+    "Time spent waiting for the volume's limit is part of the latency: of two volumes with the same limit the"
+    " faster one reaches it sooner, and its requests then wait longer, in a random order."
 )
 MEMBER_COLUMNS = ("IOPS", "above limit", "reads, mean", "writes, mean")
 _MEANS = (("reads", "read_ms_mean"), ("writes", "write_ms_mean"))
@@ -110,8 +110,8 @@ def _members(comparison: Comparison) -> Iterator[Block | Note]:
         fold = f"The {len(rows)} members of arrays"
         yield Block("volumes.html", {"volumes": rows, "columns": MEMBER_COLUMNS, "fold": fold})
         yield Note(
-            "A member's requests are the pieces that it was given of the array's, and their time in milliseconds is the model's,"
-            " without waiting for the instance."
+            "A member's requests are its pieces of the array's requests; their time in milliseconds is the"
+            " model's, without waiting for the instance."
         )
 
 
@@ -244,8 +244,9 @@ def instance_rows(arms: Sequence[ArmSummary]) -> list[FigureRow]:
 
 
 _NOTE = (
-    "The first instant from which transactions per second are at least 90 % of the warm volume's in the same block: over the next 5 seconds, and over"
-    " all that follow. It is of the seconds of single runs, so no verdict rests on it."
+    "The first instant from which transactions per second are at least 90 % of the warm volume's in the same"
+    " block, both over the next 5 seconds and over the rest of the run. This comes from individual runs and is not"
+    " used for verdicts."
 )
 
 
