@@ -80,12 +80,12 @@ def test_steps_one_after_another_are_added_and_those_at_once_are_not(tmp_path: P
 
 def test_what_the_loader_said_stands_beside_what_the_counters_say(loads: Comparison) -> None:
     values = {row.title: row.cells for row in bulk_load_rows(loads)}
-    assert values["limit while it copied, as the loader said"] == (
+    assert values["limit while copying, by the loader"] == (
         "writes to the volume 80 %, WAL 20 %",
         "COPY on the server's CPU 90 %, unknown 10 %",
     )
-    assert values["whether both mean the same"][0] == "yes"
-    assert "volume IOPS" in values["limit by the counters, over all of it"][0]
+    assert values["both agree"][0] == "yes"
+    assert "volume IOPS" in values["limit of the whole load, by the counters"][0]
     assert values["above a limit, by the volume's own count"][0] == "IOPS 97 %"
     made = document(loads).arms
     assert made[0].bulk_load is not None

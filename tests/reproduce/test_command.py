@@ -215,7 +215,7 @@ def test_without_root_the_runs_that_are_there_still_answer(shelf: Shelf, monkeyp
         shutil.rmtree(run)
     _refuse_to_run(monkeypatch)
     ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_HOST)
-    assert "not answered: because each arm ran once" in ended.out
+    assert "not answered: because each arm ran only once" in ended.out
 
 
 def _refuse_to_run(monkeypatch: pytest.MonkeyPatch) -> None:

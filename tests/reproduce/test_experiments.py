@@ -92,7 +92,7 @@ def test_parts_with_other_settings_are_not_put_together(shelf: Shelf, tmp_path: 
     file = shelf.root / "experiments" / "trial.toml"
     file.write_text(file.read_text().replace("clients = 64", "clients = 32"))
     _record(shelf)
-    with pytest.raises(InputError, match=r"trial was kept with another workload\.clients"):
+    with pytest.raises(InputError, match=r"trial was recorded with another workload\.clients"):
         write(shelf.write(), shelf.results, tmp_path / "kept", add=True)
     assert (tmp_path / "kept" / "trial.json").read_text() == before
 
@@ -157,7 +157,7 @@ def test_a_file_that_changed_since_is_said(shelf: Shelf, tmp_path: Path) -> None
 def test_another_json_file_is_refused(shelf: Shelf, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "trial.json").write_text(json.dumps({"name": "trial"}))
-    with pytest.raises(InputError, match="is not a file of kept results: day: Field required"):
+    with pytest.raises(InputError, match="is not a file of stored results: day: Field required"):
         _judge(shelf, tmp_path / "kept")
 
 

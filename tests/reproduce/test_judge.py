@@ -105,7 +105,7 @@ def test_an_invalid_run_gives_no_verdict(shelf: Shelf) -> None:
 def test_one_replicate_gives_no_verdict(shelf: Shelf) -> None:
     shelf.record(replicates=1)
     [result] = _judge(shelf).comparisons
-    assert result.judgement.because == "each arm ran once, and one run has no interval"
+    assert result.judgement.because == "each arm ran only once, so there is no interval"
 
 
 def test_of_several_results_the_one_with_the_most_runs_is_taken(shelf: Shelf) -> None:

@@ -20,11 +20,11 @@ def _estimate(low: float | None, mean: float, high: float | None) -> Estimate:
         (2.08, (1.9, 2.0, 2.1), Verdict.AGREES, ""),
         (2.08, (2.3, 2.4, 2.5), Verdict.DIFFERS, CAUSE),
         (2.08, (0.97, 1.0, 1.03), Verdict.DIFFERS, CAUSE),
-        (2.08, (0.5, 1.5, 4.0), Verdict.NOT_ANSWERED, "no difference and the document's ratio"),
+        (2.08, (0.5, 1.5, 4.0), Verdict.NOT_ANSWERED, "includes both 1 and the document's ratio"),
         (1.03, (0.99, 1.01, 1.04), Verdict.AGREES, ""),
-        (1.03, (0.90, 1.01, 1.13), Verdict.NOT_ANSWERED, "no difference and the document's ratio"),
+        (1.03, (0.90, 1.01, 1.13), Verdict.NOT_ANSWERED, "includes both 1 and the document's ratio"),
         (1.03, (0.99, 1.00, 1.01), Verdict.DIFFERS, CAUSE),
-        (2.08, (None, 2.08, None), Verdict.NOT_ANSWERED, "one run has no interval"),
+        (2.08, (None, 2.08, None), Verdict.NOT_ANSWERED, "there is no interval"),
     ],
 )
 def test_the_verdict_follows_from_the_interval(

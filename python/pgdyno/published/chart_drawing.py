@@ -1,4 +1,4 @@
-"""Where the numbers of dots stand, so that none covers another, a dot, or an interval."""
+"""Drawings of published comparisons: published ratios against measured ones, and charts of a document beside runs."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class LabelBox:
     height_px: float
 
     def overlaps(self, other: LabelBox) -> bool:
-        """Whether the two share room."""
+        """True if the two overlap."""
         across = abs(self.x_px - other.x_px) * 2 < self.width_px + other.width_px
         return across and abs(self.y_px - other.y_px) * 2 < self.height_px + other.height_px
 
     def inside(self, width_px: float, height_px: float) -> bool:
-        """Whether it is in the plot as a whole."""
+        """True if it lies in the plot as a whole."""
         wide, high = self.width_px / 2, self.height_px / 2
         return wide <= self.x_px <= width_px - wide and high <= self.y_px <= height_px - high
 
@@ -230,7 +230,7 @@ def chart_svg(chart: ChartResult, inside: str = "") -> str:
 
 
 def chart_title(chart: ChartResult) -> str:
-    """What a screen reader says."""
+    """The title for screen readers."""
     return f"{chart.chart.name}: {'; '.join(line.name for line in chart.lines)}"
 
 

@@ -233,7 +233,7 @@ class Arithmetic(FilePart):
 
 
 class UnstatedChoice(FilePart):
-    """What the document does not say, and what is plausible."""
+    """Something that the document does not say, and its plausible range."""
 
     what: Text
     low: Decimal | None = None
@@ -323,7 +323,7 @@ class PublishedDocument(FilePart):
         return Scope({figure.name: figure.value for figure in self.figure}, cells)
 
     def figures(self) -> int:
-        """How many numbers it has."""
+        """Count of its numbers."""
         return len(self.figure) + sum(len(table.rows) * len(table.columns) for table in self.table)
 
     def outcome(self, claim: PublishedComparison | Arithmetic) -> ClaimOutcome:
@@ -364,7 +364,7 @@ class PublishedDocument(FilePart):
         return evaluate(comparison.high, self.scope) / low
 
     def _stated(self, stated: str | Decimal) -> tuple[Decimal, Decimal]:
-        """What is stated, and by which share the document leaves it open."""
+        """The stated figure, and the share by which the document leaves it open."""
         if isinstance(stated, Decimal):
             return stated, Decimal(0)
         figure = next((figure for figure in self.figure if figure.name == stated), None)
@@ -380,7 +380,7 @@ ABOUT = Decimal("0.05")
 
 
 def _rounds_to(computed: Decimal, stated: Decimal) -> bool:
-    """Whether both are the same in the digits of ``stated``; a half is rounded either way."""
+    """True if both are the same in the digits of ``stated``; a half is rounded either way."""
     exponent = stated.as_tuple().exponent
     assert isinstance(exponent, int)
     return abs(computed - stated) <= Decimal(1).scaleb(min(exponent, 0)) / 2

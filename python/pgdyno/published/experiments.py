@@ -1,4 +1,4 @@
-"""What verdicts need of an experiment, in one small file: of each arm the figures of each replicate, and why runs are invalid.
+"""Results of a document's experiments: found in a folder of runs, or in small files with the figures that verdicts need.
 
 Run directories are too large for a repository; such a file is not, and the same verdicts follow from it.
 """
@@ -83,7 +83,7 @@ class ExperimentFigures(DocumentPart):
 def extract_figures(
     name: str, comparison: Comparison, experiment: Experiment, metrics: Iterable[str]
 ) -> ExperimentFigures:
-    """What there is to keep of an experiment's results. ``experiment`` is what was asked for."""
+    """Figures of an experiment's results that verdicts need. ``experiment`` is the experiment as requested."""
     record = comparison.experiment
     return ExperimentFigures(
         name=name,
@@ -173,7 +173,7 @@ CHANGES_MAX = 4
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """What there is of one experiment file."""
+    """Results of one experiment file."""
 
     name: str
     path: Path | None = None

@@ -1,4 +1,4 @@
-"""The experiment files of documents as work on this machine: what is there, what is missing, what fits into a budget, and running it."""
+"""Experiment files of documents as jobs on this machine: finished runs, missing runs, what fits into a budget, and running it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class ReproduceJob:
 
     @property
     def to_run(self) -> bool:
-        """Whether runs are missing that can be made here."""
+        """True if runs are missing that can be made here."""
         return self.planned is not None and bool(self.planned.cells)
 
     @property
     def result(self) -> ExperimentResult:
-        """What there is of it."""
+        """Its result so far."""
         if self.path is not None and open_experiment(self.path).runs:
             return ExperimentResult(self.name, self.path, refused=tuple((arm.levels, why) for arm, why in self.refused))
         if self.left_out:

@@ -1,4 +1,4 @@
-"""What a ratio here says of the ratio in a document. Nothing here knows files, runs or words of a page."""
+"""The judge of published comparisons: figures, ratios, sign, sensitivity and verdict of each, beside what was recorded here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 
 class Sign(StrEnum):
-    """Whether the larger figure of the document is the larger one here."""
+    """Agreement of direction: is the larger figure of the document the larger one here?"""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -211,7 +211,7 @@ class VariantResult:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnMeasurement:
-    """What is known here of one comparison."""
+    """The measurement here that answers one comparison."""
 
     unanswered: str = ""
     """Why there is no ratio: a clause; empty where there is one."""

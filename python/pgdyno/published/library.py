@@ -44,7 +44,7 @@ class DocumentLibrary:
 
 
 def library() -> DocumentLibrary:
-    """What came with this pgdyno. :class:`HostError` when the installation lacks it."""
+    """The library that ships with pgdyno. :class:`HostError` when the installation lacks it."""
     folder = installation.data_folder(DOCUMENTS)
     documents = tuple(read_documents(folder))
     if not documents:

@@ -34,7 +34,7 @@ class RunRatio(DocumentPart):
 
 
 class ThereOf(DocumentPart):
-    """What the document has."""
+    """Figures of the document."""
 
     high: float | None
     """Null where the document states the ratio alone."""
@@ -46,7 +46,7 @@ class ThereOf(DocumentPart):
 
 
 class HereOf(DocumentPart):
-    """What was measured here."""
+    """Figures that were measured here."""
 
     metric: str
     high: float | None

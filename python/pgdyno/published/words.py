@@ -1,4 +1,4 @@
-"""The comparisons in words, for the terminal and the page."""
+"""Comparisons in words, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHANGED = " (by runs that differ from the experiment file)"
 
 
 def headline(documents: Sequence[DocumentResult]) -> str:
-    """What all comparisons come to, in a sentence or two."""
+    """All comparisons in a sentence or two."""
     results = [comparison for document in documents for comparison in document.comparisons]
     words = Counter(result.judgement.verdict for result in results)
     signs = Counter(result.sign for result in results)
@@ -92,7 +92,7 @@ def verdict(result: ComparisonResult) -> str:
 
 
 def details(result: ComparisonResult) -> Iterator[str]:
-    """What else there is to know of a comparison, in sentences."""
+    """Further details of a comparison, in sentences."""
     if result.arms is not None:
         bound = f"; what bound: {result.limits[0]} against {result.limits[1]}" if result.limits else ""
         source = result.experiment or "the catalogue"
@@ -116,7 +116,7 @@ def order(result: OrderResult) -> str:
 
 
 def of_chart(chart: ChartResult) -> Iterator[str]:
-    """How much each line grows, there and here, with the law that it follows."""
+    """Growth of each line, there and here, with the law that it follows."""
     for line in chart.lines:
         there = _grown([(point.x, point.there) for point in line.points], chart, line.law_there)
         here = _grown(
@@ -140,7 +140,7 @@ def _grown(points: Sequence[tuple[float, float]], chart: ChartResult, law: Scali
 
 
 def plausible(choice: UnstatedChoice) -> str:
-    """What something that is not stated may have been."""
+    """The plausible range of something that is not stated."""
     if choice.choices:
         return " or ".join(choice.choices)
     unit = "" if choice.unit in ("", "count") else f" {choice.unit}"
@@ -148,7 +148,7 @@ def plausible(choice: UnstatedChoice) -> str:
 
 
 def adding_up(document: DocumentResult) -> str:
-    """How much of the document's own arithmetic adds up."""
+    """Count of the document's own claims that add up."""
     claims = document.document.arithmetic
     right = sum(document.document.outcome(claim).agrees for claim in claims)
     return f"Its own arithmetic, recomputed: {right} of {len(claims)} claims add up."

@@ -1,4 +1,4 @@
-"""The page that holds one stored result against another: what they differ in, then what their common arms did."""
+"""The page that compares one stored result with another: their differences, then the results of their common arms."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def html(against: Against) -> str:
 
 
 def verdict(against: Against) -> str:
-    """What the two results say of each other, in a sentence or a few."""
+    """The verdict on both results, in one sentence or a few."""
     if not against.pairs:
         return "The two results have no arm in common."
     invalid = [pair.arm.label for pair in against.pairs if not (pair.arm.valid and pair.other.valid)]
@@ -96,7 +96,7 @@ def verdict(against: Against) -> str:
 
 
 def caveat(against: Against) -> str:
-    """What to keep in mind of ratios across experiments."""
+    """The caveat of ratios across experiments."""
     same = against.one.experiment.experiment_hash == against.other.experiment.experiment_hash
     text = "The two ran at different times, so the ratio includes whatever else the machine did then. Intervals are Welch's, for unpaired runs."
     return text + (

@@ -117,7 +117,7 @@ def verdict_words(verdict: BindingVerdict) -> str:
 
 
 def remedy_words(remedy: Remedy, metric: Headline) -> str:
-    """What to do, its price and its effect, in one sentence's end."""
+    """The action, its price and its effect, as the end of a sentence."""
     parts = [part for part in (_price(remedy), _effect(remedy, metric)) if part]
     return "; ".join([remedy.action, *parts])
 

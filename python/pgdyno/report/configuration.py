@@ -1,4 +1,4 @@
-"""The configuration: workload, machine, volumes, course of the experiment, settings of the server."""
+"""The section on the configuration: workload, machine, volumes, course of the experiment, settings of the server."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def context_line(comparison: Comparison) -> list[str]:
 
 
 def server_clock(run: RunRecord) -> str:
-    """What the server of a run took for the day, and how far that is from the host's; empty where its clock was the host's."""
+    """The day by the clock of a run's server, and how far that is from the host's; empty where its clock was the host's."""
     shift_s = run.postgres.clock_shift_s
     if shift_s is None:
         return ""
@@ -267,7 +267,7 @@ def _cpus(instance: InstanceRecord) -> str:
 
 
 def _idle(cpus_awake: bool | None) -> str:
-    """What idle CPUs did; nothing of records that do not tell."""
+    """State of idle CPUs; empty where the record does not say."""
     return "" if cpus_awake is None else ", idle CPUs polled" if cpus_awake else ", idle CPUs slept"
 
 
@@ -276,7 +276,7 @@ def _server(run: RunRecord) -> str:
 
 
 def _clock(comparison: Comparison) -> Pairs:
-    """What the servers took for the day; nothing where it was the host's."""
+    """Clocks of the servers; empty where they were the host's."""
     clocks = _across(comparison, server_clock)
     return [("its clock", " and ".join(words or HOSTS for words in clocks))] if any(clocks) else []
 

@@ -1,4 +1,4 @@
-"""Cost and durability in words, for the page and for the terminal."""
+"""Sections on cost: price and durability of each arm, the steps from the cheapest arm upwards, and every arm against every other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FRONTS = {"latency_ms_p99": "p99"}
 
 
 def cost_section(comparison: Comparison) -> Section | None:
-    """What each arm costs, and how long it lasts."""
+    """Cost and durability of each arm."""
     results = tuple(cost_rows(comparison))
     if not results:
         return None
@@ -60,7 +60,7 @@ def numbered_cost_rows(comparison: Comparison) -> list[tuple[int, FigureRow]]:
 
 
 def cost_notes(comparison: Comparison) -> list[str]:
-    """What to know of these figures, in sentences."""
+    """Remarks on these figures, in sentences."""
     arms = [comparison.costs[arm.index] for arm in comparison.arms]
     sentences = []
     if any(arm.usd_per_month is not None for arm in arms):
@@ -101,14 +101,14 @@ def loss_words(cost: ArmCost) -> str:
 
 
 def cost_front_words(cost: ArmCost, headline: str) -> str:
-    """By which measure the arm is on the cost front; ``headline`` is the short name of the one that arms are compared by."""
+    """Measures by which the arm is on the cost front; ``headline`` is the short name of the one that arms are compared by."""
     if not cost.front:
         return UNKNOWN
     return " and ".join(_FRONTS.get(name, headline) for name, on in cost.front.items() if on) or "no"
 
 
 def _has_front(arms: list[ArmCost]) -> bool:
-    """Whether there is one: arms that cost the same are not told apart by what they cost."""
+    """True if there is one: arms of equal price have no cost front."""
     return len({arm.usd_per_month for arm in arms if arm.front}) > 1
 
 
@@ -157,7 +157,7 @@ def pairs_section(comparison: Comparison) -> Section | None:
 
 
 def pairs_grid(comparison: Comparison) -> Grid:
-    """How many times as fast the arm of a row is as the arm of a column."""
+    """The ratio of every pair: how many times as fast the arm of a row is as the arm of a column."""
     labels = [arm.label for arm in comparison.arms]
     place = {arm.index: at for at, arm in enumerate(comparison.arms)}
     cells = [[UNKNOWN if row != column else "1" for column in range(len(labels))] for row in range(len(labels))]

@@ -1,4 +1,4 @@
-"""An arm in the JSON document: what was measured of it, a part of :mod:`pgdyno.report.document`."""
+"""Parts of the JSON document for one arm: figures, volumes, and the limit that binds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BoundFor(DocumentPart):
 
 
 class RunBindingDocument(DocumentPart):
-    """What bound in one run."""
+    """The limit that bound in one run."""
 
     replicate: int
     limit: Limit | None
@@ -141,7 +141,7 @@ class LatencyOfRuns(DocumentPart):
 
 
 class SteadyState(DocumentPart):
-    """Whether one run came to a steady state, by its seconds; where its credits went, by those of its longest regime."""
+    """Steady state of one run, by its seconds; where its credits ran out, by those of its longest regime."""
 
     replicate: int
     state: Literal["steady", "not steady", "too short"]
@@ -167,7 +167,7 @@ class StatementMs(LatencyMs):
 
 
 class Driver(DocumentPart):
-    """What drove the workload, and what it needed itself, from the first replicate that tells it."""
+    """The driver of the workload and its own needs, from the first replicate that records them."""
 
     engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams", "replay"]
     connect_ms: float | None
@@ -181,7 +181,7 @@ class Driver(DocumentPart):
 
 
 class Disk(DocumentPart):
-    """What the data's volume did during the measure phase, means of the replicates."""
+    """Work of the data's volume during the measure phase, means of the replicates."""
 
     iops: float | None
     mib_per_s: float | None
@@ -230,7 +230,7 @@ class InstanceDocument(DocumentPart):
 
 
 class WaitEventDocument(DocumentPart):
-    """What sessions were seen waiting for, or that they were on a CPU."""
+    """A wait in which sessions were seen, or the CPU."""
 
     type: str
     event: str

@@ -1,4 +1,4 @@
-"""Slowed time taken to one, in the JSON document."""
+"""Parts of the JSON document that compare arms: recommendation, hosts, sweep, dilation, warming."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ class StepOf(DocumentPart):
 
 
 class RecommendationOf(DocumentPart):
-    """What to buy or to use."""
+    """A purchase or a change of use."""
 
     sentence: str
     """All of it in words; the first sentence is the answer."""

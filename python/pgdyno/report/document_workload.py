@@ -1,4 +1,4 @@
-"""Events of runs in the JSON that ``compare``, ``run`` and ``report`` print: a part of :mod:`pgdyno.report.document`."""
+"""Parts of the JSON document that only some experiments have: events, fills, power cuts, queries, replays, TPC-C, loads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def events_document(arm: ArmSummary) -> list[EventOf]:
 
 
 class LoadedVolumeOf(DocumentPart):
-    """What one volume did during a load."""
+    """Work of one volume during a load."""
 
     iops: float | None
     write_mib_per_s: float | None
@@ -367,7 +367,7 @@ class BulkLoadOf(DocumentPart):
     rows: int
     """Rows of a run."""
     seconds: float
-    """From the word go to the end of the checkpoint."""
+    """From the first COPY to the end of the final checkpoint."""
     seconds_low: float | None
     """Lower end of the 95 % interval; null for one replicate."""
     seconds_high: float | None

@@ -1,4 +1,4 @@
-"""What happened to volumes and server during the runs, and how long it took."""
+"""Sections on events during the runs and how long they took, and on power cuts after the runs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _of_arms(comparison: Comparison) -> list[list[list[EventEffect]]]:
 
 
 def _changed(arm: ArmSummary, same: Sequence[EventEffect]) -> str:
-    """What a modification changed: ``; 302 transactions per second before, 2,987 after``."""
+    """Effect of a modification: ``; 302 transactions per second before, 2,987 after``."""
     if same[0].event.kind != "modify":
         return ""
     before, after = _means(same)

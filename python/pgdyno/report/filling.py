@@ -1,4 +1,4 @@
-"""A load that was measured, in words: what it took, what bound by the loader's word, and by the counters of host and server."""
+"""Sections on filling the tables, and on a load that was the workload itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NOTE = (
 
 
 def bulk_load_section(comparison: Comparison) -> Section | None:
-    """What each arm's load took."""
+    """Time and work of each arm's load."""
     if not is_bulk_load(comparison):
         return None
     further = (Note(text) for text in bulk_load_notes(comparison))
@@ -45,7 +45,7 @@ def bulk_load_section(comparison: Comparison) -> Section | None:
 
 
 def is_bulk_load(comparison: Comparison) -> bool:
-    """Whether loads are what was measured."""
+    """True if the workload is a load."""
     return any(load_of(arm) is not None for arm in comparison.arms)
 
 
@@ -203,7 +203,7 @@ def _repeated(loads: Sequence[LoadFigures]) -> Iterator[str]:
 
 
 def filling_heads(comparison: Comparison) -> list[str]:
-    """What each load was of."""
+    """Titles of the loads."""
     return [load.record.title for load in comparison.loads]
 
 

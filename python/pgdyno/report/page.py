@@ -27,7 +27,7 @@ PNG_WIDTH_PX = 760
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """What was written."""
+    """Files that were written."""
 
     page: Path
     """The HTML page."""

@@ -62,7 +62,7 @@ def queries_section(comparison: Comparison) -> Section | None:
 
 
 def is_query_streams(comparison: Comparison) -> bool:
-    """Whether streams of queries are what was measured."""
+    """True if the workload is streams of queries."""
     return any(queries_of(arm) is not None for arm in comparison.arms)
 
 
@@ -119,7 +119,7 @@ def _refresh(comparison: Comparison) -> list[FigureRow]:
 
 
 def spill(comparison: Comparison) -> list[FigureRow]:
-    """What went into temporary files, and who waited for it."""
+    """Bytes of temporary files, and sessions that waited for them."""
     temp = _of(
         comparison, lambda _, item: UNKNOWN if item.temp_bytes is None else number(sum(item.temp_bytes.values()) / _MIB)
     )

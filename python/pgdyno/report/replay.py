@@ -66,14 +66,14 @@ def replay_section(comparison: Comparison) -> Section | None:
 
 
 def reading_words(comparison: Comparison) -> list[str]:
-    """What the capture lacks of its source; empty of one that is whole."""
+    """Parts of its source that the capture lacks; empty for a complete capture."""
     runs = [replay.runs[0] for arm in comparison.arms if (replay := replay_of(arm)) is not None]
     results = (remark for run in runs if run.reading is not None for remark in remarks(run.reading))
     return [f"{remark[0].upper()}{remark[1:]}." for remark in dict.fromkeys(results)]
 
 
 def copied_words(comparison: Comparison) -> list[str]:
-    """What became of COPYs whose rows the capture does not have; empty where there are none."""
+    """Fate of COPYs whose rows the capture does not have; empty where there are none."""
     runs = [replay.runs[0] for arm in comparison.arms if (replay := replay_of(arm)) is not None]
     made = max(run.copies_made for run in runs)
     left = max(run.left_out.get(NO_ROWS, 0) for run in runs)
@@ -88,7 +88,7 @@ def copied_words(comparison: Comparison) -> list[str]:
 
 
 def trust_words(comparison: Comparison) -> list[str]:
-    """How the arm with production's own volume did beside production: a reader's measure of how far to trust the rest."""
+    """The arm with production's own volume beside production: a measure of how far to trust the rest."""
     trust = trust_of(comparison.arms)
     if trust is None:
         return []
@@ -125,7 +125,7 @@ def clock_words(comparison: Comparison) -> list[str]:
 
 
 def replay_rows(comparison: Comparison) -> list[FigureRow]:
-    """Whether each arm kept up, and what became of its statements."""
+    """Rows on whether each arm kept up, and on the outcomes of its statements."""
     rows = [
         FigureRow("kept up", _of(comparison, lambda item: "yes" if item.kept_up else "NO"), strong=True),
         FigureRow("took, seconds", _of(comparison, lambda item: number(_mean(item, lambda run: run.took_s)))),

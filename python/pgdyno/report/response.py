@@ -1,4 +1,4 @@
-"""The headline of each arm as the main figure, and response times by percentile."""
+"""Sections on the headline of each arm, its response times by percentile, script and statement, and its course over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report consists of: sections of tables, drawings and sentences, built once and written by small writers.
+"""The vocabulary of reports: sections of tables, drawings and sentences, built once and written by small writers.
 
 A part of the page that is neither is a :class:`Block`, which has a template of its own.
 """
@@ -47,7 +47,7 @@ def interval(estimate: Estimate) -> str:
 
 
 def price(arm: ArmSummary) -> str:
-    """What an arm's volumes cost a month; of one that was modified ``$10 to $207.50``, as it became another."""
+    """Price of an arm's volumes a month; of one that was modified ``$10 to $207.50``, as it became another."""
     parts = arm.usd_per_month_of_parts
     return " to ".join(dict.fromkeys(map(money, parts))) if any(part is not None for part in parts) else UNKNOWN
 
@@ -66,7 +66,7 @@ def most_waited(time_above_limit: Mapping[str, float]) -> str:
 
 
 def clients_of(comparison: Comparison) -> str:
-    """How many clients the arms had: `32`, or `16 to 96`; empty where it is not known."""
+    """Number of clients of the arms: `32`, or `16 to 96`; empty where it is not known."""
     workloads = [arm.replicates[0].figures.record.workload for arm in comparison.arms]
     counts = sorted({int(workload["clients"]) for workload in workloads if "clients" in workload})
     if not counts:
@@ -75,7 +75,7 @@ def clients_of(comparison: Comparison) -> str:
 
 
 def colour_index(levels: tuple[int, ...], index: int, arms: int) -> int:
-    """Which of the six colours an arm has: its own while they suffice, then that of its first factor's level."""
+    """One of the six colours for an arm: its own while they suffice, then that of its first factor's level."""
     place = levels[0] if arms > COLUMNS_MAX and len(levels) > 1 else index
     return place % COLUMNS_MAX
 
@@ -146,7 +146,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Note:
-    """What to know of the part above, in small print."""
+    """A remark on the part above, in small print."""
 
     text: str
     kind: str = "note"
@@ -185,12 +185,12 @@ class Section:
 
 
 def many(comparison: Comparison) -> bool:
-    """Whether there are more arms than a table has columns, and than there are colours."""
+    """True if there are more arms than a table has columns, and than there are colours."""
     return len(comparison.arms) > COLUMNS_MAX
 
 
 def listed(comparison: Comparison) -> bool:
-    """Whether each arm has a row or a panel of its own; the arms of a larger sweep are drawn along its axes alone."""
+    """True if each arm has a row or a panel of its own; the arms of a larger sweep are drawn along its axes alone."""
     return comparison.sweep is None or len(comparison.arms) <= LISTED_MAX
 
 

@@ -1,4 +1,4 @@
-"""The sections of a report in their order: each is made by the module of its name."""
+"""The sections of a report, in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL counted itself, and what its sessions were doing."""
+"""The section on PostgreSQL: its sessions' waits, its counters, its I/O; and the section on the machine's CPU time."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def server_section(comparison: Comparison) -> Section:
 
 
 def server_rows(comparison: Comparison) -> list[FigureRow]:
-    """What PostgreSQL counted itself, where any arm has it."""
+    """PostgreSQL's own counters, where any arm has them."""
     arms = comparison.arms
     rows = []
     for name, title in _SERVER:

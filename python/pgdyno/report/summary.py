@@ -1,4 +1,4 @@
-"""The summary: the figures of each arm."""
+"""The summary: the figures of each arm, and the columns by which many arms differ."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ArmColumn:
 
 
 def arm_columns(comparison: Comparison) -> list[ArmColumn]:
-    """What stands beside the headline; what no arm has is omitted."""
+    """Columns beside the headline; columns that no arm has are omitted."""
     arms, figures = comparison.arms, comparison.figures
     columns = [
         *(
@@ -66,7 +66,7 @@ def arm_columns(comparison: Comparison) -> list[ArmColumn]:
 
 
 def valid_replicates(arm: ArmSummary) -> str:
-    """How many of its replicates are."""
+    """Number of its valid replicates: ``2 of 3``."""
     return f"{sum(replicate.valid for replicate in arm.replicates)} of {len(arm.replicates)}"
 
 

@@ -1,4 +1,4 @@
-"""A sweep on the page: its figures with their words, the law of its clients, and its raw table as articles print it."""
+"""Sections on sweeps and factors: figures and raw table of a sweep, effects of the factors, and slowed time extrapolated to dilation 1."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def sweep_section(comparison: Comparison) -> Section | None:
 
 
 def law_sentences(comparison: Comparison) -> list[str]:
-    """What the law says of each variant, or that it says nothing."""
+    """The law of each variant in a sentence, or that the runs do not follow it."""
     sweep = comparison.sweep
     if sweep is None:
         return []
@@ -293,7 +293,7 @@ def _over_time(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
 
 
 def _passed_over(sweep: Sweep) -> str:
-    """That there are variants that have no panel, where there are."""
+    """A remark on variants without a panel; empty where there are none."""
     more = sweep.variants[MAPS_MAX:]
     return f" Not drawn, because there is no room: {', '.join(variant.label for variant in more)}." if more else ""
 
@@ -354,7 +354,7 @@ class EffectRow:
 
     @property
     def verdict(self) -> str:
-        """What it comes to."""
+        """The verdict in words."""
         if self.estimate is None:
             return "no pair of runs"
         if self.estimate.low is None:
@@ -401,7 +401,7 @@ def effect_rows(comparison: Comparison) -> list[EffectRow]:
 
 
 def held_factors(comparison: Comparison) -> str:
-    """What the other factors were while one changed."""
+    """Levels of the other factors while one changed, in words."""
     if comparison.one_at_a_time:
         return "with every other factor at its first level"
     return "over all combinations of the other factors"
@@ -448,7 +448,7 @@ MEANING = (
 
 
 def undilated_section(comparison: Comparison) -> Section | None:
-    """What each combination of the other factors comes to at dilation 1; None where there are no two dilations above it."""
+    """Every combination of the other factors at dilation 1; None where there are no two dilations above it."""
     undilateds = comparison.undilated
     if not undilateds:
         return None

@@ -1,4 +1,4 @@
-"""The table at the end of an experiment: at most 100 columns, fewer on a narrower terminal, plain text or with some weight."""
+"""The table at the end of an experiment, at most 100 columns wide; and the table of several experiments."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]
 
 
 def _equal_size(comparison: Comparison) -> str:
-    """What "equal" means, where arms differ in capacity."""
+    """Meaning of "equal", where arms differ in capacity."""
     cost = comparison.costs[comparison.arms[0].index]
     differ = any(each.size_bytes != each.equal_size_bytes for each in comparison.costs.values())
     return f" (equal: at {gib(cost.equal_size_bytes)})" if differ and cost.equal_size_bytes is not None else ""

@@ -44,7 +44,7 @@ def tpcc_section(comparison: Comparison) -> Section | None:
 
 
 def is_tpcc(comparison: Comparison) -> bool:
-    """Whether the workload is derived from TPC-C."""
+    """True if the workload is derived from TPC-C."""
     return any(tpcc_of(arm) is not None for arm in comparison.arms)
 
 

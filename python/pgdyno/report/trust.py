@@ -1,4 +1,4 @@
-"""What speaks for and against the numbers: checks, method, what was not seen and what was not verified."""
+"""Sections on trust: checks, method, what was not seen and not verified; and the hosts over which runs were spread."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def why_invalid(comparison: Comparison) -> list[str]:
 
 
 def warnings(comparison: Comparison) -> list[str]:
-    """What to keep in mind, in the same form; what is missing is among it."""
+    """Caveats in the same form, missing runs among them."""
     lost = [f"{arm}: no finished run" for arm in comparison.absent]
     partly = [
         f"{arm.label}: {arm.missing} of the planned replicates have no finished run"
@@ -156,13 +156,13 @@ def _modified(comparison: Comparison) -> list[str]:
 
 
 def passed(comparison: Comparison) -> str:
-    """What a valid comparison is called."""
+    """The words for a valid comparison."""
     runs = sum(len(arm.replicates) for arm in comparison.arms)
     return "All checks of the run passed" if runs == 1 else f"All checks of the {runs:,} runs passed"
 
 
 def given_up(comparison: Comparison) -> str | None:
-    """What some arm's server gave up, for the first line of every report; None where none did."""
+    """Durability that some arm's server gave up, for the first line of every report; None where none did."""
     texts = {arm.label: arm.given_up for arm in comparison.arms if arm.given_up}
     if not texts:
         return None
@@ -191,7 +191,7 @@ def storage_only(comparison: Comparison) -> str | None:
 
 
 def dilation(comparison: Comparison) -> str | None:
-    """What to know of an experiment in slowed time; None when there is none."""
+    """The label of an experiment in slowed time; None when there is none."""
     slowed = [arm for arm in comparison.arms if arm.dilation > 1]
     if not slowed:
         return None
@@ -208,7 +208,7 @@ def dilation(comparison: Comparison) -> str | None:
 
 
 def unseen(comparison: Comparison) -> list[Visibility]:
-    """What a report would tell of and these runs could not see."""
+    """Facts that a report would have and these runs could not see."""
     return [row for row in visibility(comparison) if not row.seen]
 
 
@@ -223,7 +223,7 @@ def visibility(comparison: Comparison) -> list[Visibility]:
 
 
 def method_sentences(comparison: Comparison) -> list[str]:
-    """How the numbers came about, in sentences: what the intervals mean, what the instrument cost, what was closed."""
+    """The method in sentences: meaning of the intervals, cost of the instrument, closed loops."""
     record = record_of(comparison)
     fresh = (
         "Each run is"
@@ -278,7 +278,7 @@ def method_sentences(comparison: Comparison) -> list[str]:
 
 
 def not_verified(comparison: Comparison) -> list[str]:
-    """What nothing here has shown."""
+    """Sentences on what was not verified."""
     record = record_of(comparison)
     world = record.world
     sentences = []
@@ -307,7 +307,7 @@ def not_verified(comparison: Comparison) -> list[str]:
 
 
 def _measured(comparison: Comparison) -> str:
-    """How long the runs were."""
+    """Duration of the runs, in words."""
     seconds = [r.figures.record.measure.seconds for arm in comparison.arms for r in arm.replicates]
     if record_of(comparison).bulk_load is None:
         # Runs of a number of transactions end when these are done, and a duration can be a factor.
@@ -345,7 +345,7 @@ def _reasons(comparison: Comparison, level: str) -> list[str]:
 
 
 def _resolution(comparison: Comparison) -> list[str]:
-    """Which difference the replicates would have found; the range of it where there are many arms."""
+    """The difference that the replicates would have detected; its range where there are many arms."""
     if comparison.effects:
         return _resolution_of_effects(comparison)
     base = comparison.arms[0].label
@@ -366,7 +366,7 @@ def _resolution(comparison: Comparison) -> list[str]:
 
 
 def _more_replicates(ratio: Ratio) -> str:
-    """What a smaller difference would take; nothing where these replicates find it."""
+    """Replicates that a smaller difference needs; empty where these replicates detect it."""
     needed = ratio.replicates_needed
     if ratio.estimate is None or needed is None or needed <= ratio.estimate.n:
         return ""
@@ -374,7 +374,7 @@ def _more_replicates(ratio: Ratio) -> str:
 
 
 def _resolution_of_effects(comparison: Comparison) -> list[str]:
-    """The same of each effect that was not told from none."""
+    """The same for each effect that is not distinguishable."""
     sentences = []
     for effect in comparison.effects:
         least = None if effect.estimate is None or effect.distinguishable else detectable_difference(effect.estimate)
@@ -387,7 +387,7 @@ def _resolution_of_effects(comparison: Comparison) -> list[str]:
 
 
 def _overheads(comparison: Comparison) -> list[str]:
-    """What the emulator's own path costs, of each arm or as a range."""
+    """Cost of the emulator's own path, for each arm or as a range."""
     costs = {arm.label: path_us(arm.data.attach) for arm in comparison.arms}
     known = {label: cost for label, cost in costs.items() if cost}
     after = "of 8 KiB (calibrated at attach), which is subtracted from the modelled time."
@@ -438,7 +438,7 @@ def hosts_section(comparison: Comparison) -> Section | None:
 
 
 def host_lines(comparison: Comparison) -> list[str]:
-    """How far each host is from the first, and what was left out, in sentences."""
+    """Distance of each host from the first, and replicates left out, in sentences."""
     metric, hosts = comparison.metric, comparison.hosts
     texts = [
         f"{host.name} {metric.does} {times(host.ratio.mean)} times{_interval(host.ratio)} the {metric.counts} of {hosts[0].name}, over all arms."

@@ -1,4 +1,4 @@
-"""The volumes of each arm, and the instance above them: their figures beside their limits."""
+"""Sections on the volumes and the instance above them: figures beside their limits, and how long cold volumes took to warm up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .section import LIMITS, FigureRow, most_waited
 
 @dataclass(frozen=True)
 class Meter:
-    """How long requests waited for one limit."""
+    """Share of time in which requests waited for one limit."""
 
     limit: str
     share: float
@@ -216,7 +216,7 @@ def _of_instance(instance: InstanceSummary, unit: str) -> str:
 
 
 def has_meters(comparison: Comparison) -> bool:
-    """Whether any volume tells how long requests waited for its limits."""
+    """True if any volume counts the time for which requests waited for its limits."""
     return any(row.meters for row in volume_rows(comparison))
 
 

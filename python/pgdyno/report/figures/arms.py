@@ -1,4 +1,4 @@
-"""The headline of each arm: the main figure."""
+"""Figures with a bar or dot for each arm: headline, CPU time by role, sessions by wait, seconds of each query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything over time, panel below panel on one axis."""
+"""Figures over time: the course of each run, panel below panel, and what volumes wrote while tables were filled."""
 
 from __future__ import annotations
 

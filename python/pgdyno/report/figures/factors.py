@@ -1,4 +1,4 @@
-"""Throughput by concurrency: bars in groups, and a small panel for each number of clients."""
+"""Figures of factors and sweeps: throughput by concurrency, effects, scaling, cost front, spread, heat maps."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def effects(rows: Sequence[EffectRow], arms: Sequence[ArmSummary], width_px: int
 
 
 def _texts(sheet: Sheet, data: list[dict[str, Any]], y: Any, plot_px: int, narrow: bool) -> list[Any]:
-    """What is compared, and its figure: at the end of the line, or below where there is no room."""
+    """The comparison and its figure: at the end of the line, or below where there is no room."""
     texts = []
     for indent, x_px, weight in ((False, 0, "bold"), (True, 14, "normal")):
         base = sheet.chart([row for row in data if row["indent"] is indent]).encode(y=y)

@@ -1,4 +1,4 @@
-"""Latency by percentile, on two logarithmic axes."""
+"""Figures of latency: by percentile on two logarithmic axes, and cumulative."""
 
 from __future__ import annotations
 
