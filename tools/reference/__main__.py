@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
             {
                 picture.FILE: picture.picture(),
                 published_chart.FILE: published_chart.picture(),
-                **published_lines.pictures(published_summary.told()),
+                **published_lines.pictures(published_summary.judge_documents()),
             },
         ),
         "docs/guide": (published_summary.GUIDE, {published_summary.FILE: published_summary.page()}),
