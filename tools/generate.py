@@ -6,10 +6,9 @@ import subprocess
 import sys
 
 SCHEMAS = (
-    "pgdyno.report.schema",
+    "tools.schemas",
     "pgdyno.advise.diagnose.document",
     "pgdyno.experiment.schema",
-    "pgdyno.published.reproduce.schema",
 )
 """Modules that write their JSON Schema, and with ``--check`` compare it: the schemas are the contract with other programs."""
 GUIDE = ("tools.published",)

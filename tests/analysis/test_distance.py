@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.report import asked
+from pgdyno.report import configuration
+from pgdyno.report.configuration import run_definitions
 from pgdyno.report.figures import roles
 from pgdyno.report.page import html
 
@@ -83,8 +84,8 @@ def test_the_relay_is_part_of_the_test_harness(tmp_path: Path) -> None:
 )
 def test_the_report_says_where_the_client_was(tmp_path: Path, rtt_ms: float, said: str) -> None:
     comparison = at_a_distance(tmp_path, rtt_ms)
-    assert said in asked.context_line(comparison)
-    machine = dict(asked.definitions(comparison))["Machine"]
+    assert said in configuration.context_line(comparison)
+    machine = dict(run_definitions(comparison))["Machine"]
     assert ("client", said.removeprefix("client: ")) in machine
     assert said in html(comparison)
 
@@ -92,7 +93,7 @@ def test_the_report_says_where_the_client_was(tmp_path: Path, rtt_ms: float, sai
 def test_nothing_is_said_of_a_client_that_nobody_placed(tmp_path: Path) -> None:
     comparison = at_a_distance(tmp_path, None, arm=REAL)
     assert finding(comparison) is None
-    assert not any("client:" in words for words in asked.context_line(comparison))
+    assert not any("client:" in words for words in configuration.context_line(comparison))
     assert "relay" not in [name for _, name in roles(comparison.arms)]
 
 

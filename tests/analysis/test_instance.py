@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.report.asked import volumes
+from pgdyno.report.configuration import resolved_volumes
 from pgdyno.report.document import document
 from pgdyno.report.page import html
-from pgdyno.report.summary import summary
+from pgdyno.report.summary import summary_rows
 from pgdyno.report.volumes import VOLUME_COLUMNS, volume_rows
 
 from .synthetic import GP3, IO2BX, PAGE_BYTES, WARMUP_S, Plan, make_experiment
@@ -51,7 +51,7 @@ def test_it_is_a_row_below_its_volumes(comparison: Comparison) -> None:
     assert {len(row.cells) for row in rows} == {len(VOLUME_COLUMNS)}
     assert rows[-1].cells[0].endswith("(4,000)") and rows[-1].cells[1].endswith("(60 to 119)")
     assert rows[-1].cells[3] == "IOPS 40 %"
-    shown = {row.title: row.cells for row in summary(comparison) if row.title.startswith("instance")}
+    shown = {row.title: row.cells for row in summary_rows(comparison) if row.title.startswith("instance")}
     assert shown["instance: above limit"][1] == "IOPS 40 %"
     assert shown["instance: reserve of throughput at the end"][1] == "30 %"
     assert "instance: reserve of IOPS at the end" not in shown, "it has none"
@@ -60,7 +60,7 @@ def test_it_is_a_row_below_its_volumes(comparison: Comparison) -> None:
 
 def test_an_array_is_shown_without_its_members_tables(tmp_path: Path) -> None:
     array = replace(GP3, spec="4xgp3:size=100GiB")
-    shown = dict(volumes(summarise(make_experiment(tmp_path, Plan().with_arms(array, GP3))))[0][2])
+    shown = dict(resolved_volumes(summarise(make_experiment(tmp_path, Plan().with_arms(array, GP3))))[0][2])
     assert shown["array, columns"] == "4" and shown["array, chunk kib"] == "512"
     assert not [name for name, value in shown.items() if "member" in name or len(value) > 60]
 

@@ -9,8 +9,9 @@ import pytest
 
 from pgdyno.analysis.compare import summarise
 from pgdyno.analysis.loads import POINTS_MAX, LoadFigures
-from pgdyno.report import loading, render, table
+from pgdyno.report import render, table
 from pgdyno.report.document import document
+from pgdyno.report.filling import filling_lines, filling_rows
 from pgdyno.report.page import html
 from pgdyno.results import open_loads, record, tables
 from pgdyno.results.writer import LoadWriter
@@ -126,7 +127,7 @@ def test_a_load_without_samples_has_its_steps_alone(tmp_path: Path) -> None:
 
 def test_the_page_the_table_and_the_document_tell_of_loads(experiment: Path) -> None:
     comparison = summarise(experiment)
-    rows = {row.title: row.cells for row in loading.rows(comparison)}
+    rows = {row.title: row.cells for row in filling_rows(comparison)}
     assert rows["rows per second"] == ("25,000", "25,000")
     assert rows["limits"] == ("gp3, 512 MiB of memory", "none: not a volume's pace")
     assert rows["data volume: above a limit"] == ("throughput 50 %", "–")
@@ -151,7 +152,7 @@ def test_the_terminal_has_a_line_for_each_load_with_limits(experiment: Path) -> 
     write_load(experiment, seconds=20)
     write_load(experiment)  # repeated, as a resumed experiment does
     comparison = summarise(experiment)
-    (line,) = loading.lines(comparison)
+    (line,) = filling_lines(comparison)
     assert line.startswith("gp3: 1,000,000 rows in 40.0 s; data volume: "), line
     assert "writes 2.50 ms in the mean, 100 MiB/s written" in line
     assert line.endswith("; the last of 3, whose writes took 2.50 ms (2.50 to 2.50)")

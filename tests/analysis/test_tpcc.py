@@ -12,11 +12,11 @@ from pgdyno.analysis import tpcc
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.distribution import ValueCounts
 from pgdyno.base.text import number
-from pgdyno.report.document_tpcc import tpcc_document
+from pgdyno.report.document_workload import tpcc_document
 from pgdyno.report.export import markdown
 from pgdyno.report.page import html
 from pgdyno.report.terminal import table
-from pgdyno.report.tpcc import lines, rows
+from pgdyno.report.tpcc import tpcc_lines, tpcc_rows
 from pgdyno.results.record import Account, Check
 
 from .synthetic import GP3, IO2BX, Plan, make_experiment
@@ -80,26 +80,26 @@ def test_what_was_not_sampled_is_a_dash(tmp_path: Path) -> None:
     arm_tpcc = tpcc.tpcc_of(comparison.arms[0])
     assert arm_tpcc is not None
     assert (arm_tpcc.tpm_of_server, arm_tpcc.other_share) == (None, None)
-    assert not any("server's counters" in row.title for row in rows(comparison))
-    assert "server's counters" not in lines(comparison)[0]
+    assert not any("server's counters" in row.title for row in tpcc_rows(comparison))
+    assert "server's counters" not in tpcc_lines(comparison)[0]
     # Beside them what other reports of this workload are about: the volume's latency.
     volume = comparison.arms[0].volumes["data"]
-    means = {row.title: row.cells[0] for row in rows(comparison) if row.title.startswith("data volume: ")}
+    means = {row.title: row.cells[0] for row in tpcc_rows(comparison) if row.title.startswith("data volume: ")}
     assert means == {
         f"data volume: {words}, mean, ms": number(mean)
         for words, mean in (("reads", volume.read_ms_mean), ("writes", volume.write_ms_mean))
         if mean is not None
     }
-    assert f"writes {number(volume.write_ms_mean)} ms in the mean" in lines(comparison)[0]
+    assert f"writes {number(volume.write_ms_mean)} ms in the mean" in tpcc_lines(comparison)[0]
     assert tpcc.tpcc_of(summarise(make_experiment(tmp_path / "other", Plan(arms=(GP3,), replicates=1))).arms[0]) is None
 
 
 def test_a_ratio_is_as_far_from_the_mixs_as_its_standard_errors_say(tmp_path: Path) -> None:
     """The pair that the document publishes for gp3 is 23 standard errors off."""
     skewed = compared(tmp_path / "skewed", BY_TYPE | {"stock_level": 3_000})
-    (ratio,) = (row for row in rows(skewed) if row.title.startswith("TPM/NOPM, with"))
+    (ratio,) = (row for row in tpcc_rows(skewed) if row.title.startswith("TPM/NOPM, with"))
     assert ratio.cells[0] == "2.500 ± 0.019"
-    (off,) = (row for row in rows(skewed) if row.title == "from what the mix gives")
+    (off,) = (row for row in tpcc_rows(skewed) if row.title == "from what the mix gives")
     assert off.cells[0] == "10.3 standard errors from 2.300"
     # Orders that the profile spec rolls back on purpose are in neither.
     spec = compared(tmp_path / "spec", BY_TYPE | {"new_order": 9_900}, 100, profile="spec")
@@ -110,7 +110,7 @@ def test_a_ratio_is_as_far_from_the_mixs_as_its_standard_errors_say(tmp_path: Pa
 
 def test_users_of_the_specification_are_paced(tmp_path: Path) -> None:
     few = compared(tmp_path, {"new_order": 32, "payment": 32, "delivery": 3, "stock_level": 3, "order_status": 3})
-    (each,) = (row for row in rows(few) if row.title == "New-Orders per minute and warehouse")
+    (each,) = (row for row in tpcc_rows(few) if row.title == "New-Orders per minute and warehouse")
     assert each.cells[0] == "12.0 (paced)"
 
 

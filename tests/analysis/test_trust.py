@@ -55,10 +55,10 @@ def test_the_arm_with_production_s_volume_is_held_against_production() -> None:
 
 def test_it_is_said_first_and_also_that_there_is_none() -> None:
     (first,) = trust_words(comparison(arm(IO2BX), arm(GP3)))
-    assert first.startswith(f"{GP3} emulates what production has, ")
+    assert first.startswith(f"{GP3} emulates your production volume: ")
     assert "the 2 statements with 90% of production's time are 0.900 to 1.50 times production's" in first
     (none,) = trust_words(comparison(arm(IO2BX)))
-    assert none.startswith(f"Production has {GP3}, and no arm emulates it")
+    assert none.startswith(f"Production uses {GP3}, which no arm emulates")
     assert trust_words(comparison(arm(IO2BX, recorded_on=None))) == []
     (untimed,) = trust_words(comparison(arm(GP3, here_ms=(0.0, 0.0))))
     assert "no statement was timed on both" in untimed

@@ -11,7 +11,7 @@ from pgdyno.analysis.compare import Comparison, against, summarise
 from pgdyno.analysis.loads import agrees, load_of, request_kib
 from pgdyno.report import against as report_against
 from pgdyno.report import document, table
-from pgdyno.report.bulk_load import iops_note, rows
+from pgdyno.report.filling import bulk_load_rows, iops_note
 from pgdyno.report.page import html
 from tests.analysis.synthetic import make_experiment
 
@@ -78,13 +78,13 @@ def test_steps_one_after_another_are_added_and_those_at_once_are_not(tmp_path: P
 
 
 def test_what_the_loader_said_stands_beside_what_the_counters_say(loads: Comparison) -> None:
-    values = {row.title: row.cells for row in rows(loads)}
-    assert values["limit while it copied, as the loader said"] == (
+    values = {row.title: row.cells for row in bulk_load_rows(loads)}
+    assert values["limit while copying, by the loader"] == (
         "writes to the volume 80 %, WAL 20 %",
         "COPY on the server's CPU 90 %, unknown 10 %",
     )
-    assert values["whether both mean the same"][0] == "yes"
-    assert "volume IOPS" in values["limit by the counters, over all of it"][0]
+    assert values["both agree"][0] == "yes"
+    assert "volume IOPS" in values["limit of the whole load, by the counters"][0]
     assert values["above a limit, by the volume's own count"][0] == "IOPS 97 %"
     made = document(loads).arms
     assert made[0].bulk_load is not None
@@ -133,7 +133,7 @@ def test_a_mean_request_needs_both_figures() -> None:
 
 def test_other_workloads_have_nothing_of_it(tmp_path: Path) -> None:
     comparison = summarise(make_experiment(tmp_path))
-    assert rows(comparison) == []
+    assert bulk_load_rows(comparison) == []
     assert load_of(comparison.arms[0]) is None
     assert document(comparison).arms[0].bulk_load is None
     assert "The load" not in html(comparison)

@@ -282,7 +282,7 @@ def test_a_capture_is_replayed_on_volumes_and_reported(
     page = pgdyno("report", directory, "--format", "md", code=0).out
     assert "## Replay" in page
     assert "| failed as recorded |" in page
-    assert "emulates what production has, so the other arms" in page
+    assert "emulates your production volume: the closer" in page
     runs = open_experiment(directory).runs
     assert {run.record.replay is not None and run.record.driver is not None for run in runs} == {True}
     assert {run.record.workload["copy"] for run in runs} == {"made"}

@@ -34,7 +34,7 @@ from tests.docs.documents import ROOT
 ASK = ROOT / "tests" / "docs" / "ask.py"
 HEAVY = (
     "pgdyno.analysis.compare", "pgdyno.advise.diagnose.diagnosis", "pgdyno.advise.diagnose.watch", "pgdyno.flow.run", "pgdyno.loader.flow",
-    "pgdyno.report", "pgdyno.report.page", "pgdyno.published.reproduce.work", "pgdyno.world.emulated", "pgdyno.world.fake",
+    "pgdyno.report", "pgdyno.report.page", "pgdyno.published.jobs", "pgdyno.world.emulated", "pgdyno.world.fake",
 )  # fmt: skip
 """What commands import when they run."""
 START_S = 60.0

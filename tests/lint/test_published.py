@@ -66,7 +66,7 @@ def test_each_rule_finds_what_breaks_it(write: Write, old: str, new: str, said: 
 
 
 ANSWERED = (
-    'untold = "nobody ran it"',
+    'unanswered = "nobody ran it"',
     """[comparison.answer]
 experiment = "trial"
 metric = "tps"
@@ -160,8 +160,8 @@ def test_a_chart_with_an_arm_for_a_point_has_no_finding(write: Write) -> None:
 
 
 def test_a_comparison_without_an_answer_says_why(write: Write) -> None:
-    assert _found(write(('untold = "nobody ran it"\n', ""))) == [
-        "catalog/published/post.toml: `b to a` needs `answer`, `offer`, or in `untold` why there is neither"
+    assert _found(write(('unanswered = "nobody ran it"\n', ""))) == [
+        "catalog/published/post.toml: `b to a` needs `answer`, `offer`, or in `unanswered` why there is neither"
     ]
 
 

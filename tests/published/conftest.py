@@ -47,7 +47,7 @@ name = "b to a"
 high = "tps_b"
 low = "tps_a"
 stated = "ratio"
-untold = "nobody ran it"
+unanswered = "nobody ran it"
 [[arithmetic]]
 claim = "statements of a transaction"
 formula = "min(cells_qps / cells_tps)"

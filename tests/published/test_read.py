@@ -59,7 +59,7 @@ def test_a_comparison_has_a_ratio_a_unit_and_the_documents_about(write: Write) -
 
 def test_a_comparison_has_one_kind_of_answer(write: Write) -> None:
     offer = '[comparison.offer]\nmetric = "usd_per_month"\nhigh = "gp3"\nlow = "gp2"\n[[arithmetic]]'
-    with pytest.raises(InputError, match="has several of `answer`, `offer` and `untold`: write one"):
+    with pytest.raises(InputError, match="has several of `answer`, `offer` and `unanswered`: write one"):
         read_document(write(("[[arithmetic]]", offer)))
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from pgdyno.base.catalog import Catalog
 from pgdyno.published import read_documents
-from pgdyno.published.reproduce.library import DocumentLibrary
-from pgdyno.published.reproduce.told import tell
+from pgdyno.published.judge import judge_document
+from pgdyno.published.library import DocumentLibrary
 from tests.report import chromium
 from tools.reference import published_chart, published_lines, published_summary
 
 if TYPE_CHECKING:
-    from pgdyno.published.reproduce.told import DocumentResult
+    from pgdyno.published.judge import DocumentResult
 
 pytestmark = pytest.mark.usefixtures("engine")
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,16 +32,16 @@ class Copies:
         shutil.copytree(ROOT / "catalog" / "published", self.figures)
         shutil.copytree(published_summary.KEPT, self.kept)
 
-    def told(self) -> list[DocumentResult]:
+    def judge(self) -> list[DocumentResult]:
         """What is known of them."""
         library = DocumentLibrary(tuple(read_documents(self.figures)), ROOT / "experiments")
         with Catalog() as catalog:
             kept = published_summary.kept_of(library, self.kept)
-            return [tell(document, kept, catalog.resolve) for document in library.documents]
+            return [judge_document(document, kept, catalog.resolve) for document in library.documents]
 
     def both(self) -> tuple[str, str]:
         """Summary and picture."""
-        results = self.told()
+        results = self.judge()
         return published_summary.summary(results), published_chart.drawn(results)
 
 
@@ -71,23 +71,25 @@ def test_another_recorded_figure_changes_summary_and_picture(copies: Copies) -> 
 
 def test_another_published_figure_changes_the_verdict_and_the_picture(copies: Copies) -> None:
     before = copies.both()
-    [result] = [comparison for comparison in copies.told()[3].comparisons if comparison.name == "TPM, OLTP stress test"]
+    [result] = [
+        comparison for comparison in copies.judge()[3].comparisons if comparison.name == "TPM, OLTP stress test"
+    ]
     assert result.ratio is not None
     file = copies.figures / "io2.toml"
     text = file.read_text(encoding="utf-8")
     assert text.count("value = 269_823") == 1
     file.write_text(text.replace("value = 269_823", f"value = {129_729 * result.ratio.mean:.0f}"), encoding="utf-8")
     [changed] = [
-        comparison for comparison in copies.told()[3].comparisons if comparison.name == "TPM, OLTP stress test"
+        comparison for comparison in copies.judge()[3].comparisons if comparison.name == "TPM, OLTP stress test"
     ]
-    assert changed.judged.word != result.judged.word
+    assert changed.judgement.verdict != result.judgement.verdict
     after = copies.both()
     assert before[0] != after[0]
     assert before[1] != after[1]
 
 
 def test_the_charts_are_what_the_files_make_and_change_with_them(copies: Copies) -> None:
-    made = published_lines.pictures(copies.told())
+    made = published_lines.pictures(copies.judge())
     assert "published-huawei-1.svg" in made
     for name, text in made.items():
         assert text == (ROOT / "docs" / "picture" / name).read_text(encoding="utf-8")
@@ -95,7 +97,7 @@ def test_the_charts_are_what_the_files_make_and_change_with_them(copies: Copies)
     text = file.read_text(encoding="utf-8")
     assert text.count(" 8_839.4,") == 1
     file.write_text(text.replace(" 8_839.4,", " 4_419.7,"), encoding="utf-8")
-    assert published_lines.pictures(copies.told()) != made
+    assert published_lines.pictures(copies.judge()) != made
 
 
 def test_results_that_are_gone_are_said_and_no_dot_is_left(copies: Copies) -> None:
@@ -107,7 +109,7 @@ def test_results_that_are_gone_are_said_and_no_dot_is_left(copies: Copies) -> No
 
 
 def test_the_numbers_of_the_picture_are_those_of_the_table() -> None:
-    result = published_summary.told()
+    result = published_summary.judge_documents()
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", published_summary.summary(result), re.MULTILINE)
     places = {int(place): name.strip() for place, name in rows}
     dots = re.findall(r"<title>(\d+), ([^:]+): there", published_chart.drawn(result))

@@ -14,6 +14,7 @@ from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.analysis.run import TPS
 from pgdyno.report import binding, document, table
+from pgdyno.report.binding import binding_lines, binding_rows, limit_colours
 from pgdyno.report.page import html
 from pgdyno.report.terminal import WIDTH, WIDTH_MIN
 
@@ -75,8 +76,8 @@ def test_nothing_is_concluded_from_the_numbers_of_an_invalid_arm(tmp_path: Path)
     )
     comparison = summarise(make_experiment(tmp_path, plan))
     assert not comparison.arms[0].valid
-    assert {text.partition(":")[0] for _, text in binding.lines(comparison)} == {"io2bx"}
-    first = binding.rows(comparison)[0]
+    assert {text.partition(":")[0] for _, text in binding_lines(comparison)} == {"io2bx"}
+    first = binding_rows(comparison)[0]
     assert (first.limit, {part.colour for part in first.stretches}) == ("not named (invalid)", {""})
     assert "its numbers are invalid, so no limit and no remedy are named" in html(comparison)
     made = document(comparison).arms[0].binding
@@ -86,7 +87,7 @@ def test_nothing_is_concluded_from_the_numbers_of_an_invalid_arm(tmp_path: Path)
 
 def test_what_was_not_seen_is_told_instead_of_a_limit(tmp_path: Path) -> None:
     comparison = summarise(make_experiment(tmp_path, Plan(arms=(replace(REAL, waits=()),), replicates=1, measure_s=20)))
-    (line,) = [text for word, text in binding.lines(comparison) if word == "bound by: "]
+    (line,) = [text for word, text in binding_lines(comparison) if word == "bound by: "]
     assert line.startswith("service=bank: unknown: what sessions waited for was not sampled; no block device")
     assert "Not seen: what sessions waited for was not sampled; " in html(comparison)
     made = document(comparison).arms[0].binding
@@ -97,7 +98,7 @@ def test_many_arms_are_counted(tmp_path: Path) -> None:
     arms = [replace(CAPPED, spec=f"gp3:size={size}GiB") for size in range(100, 107)]
     arms.append(replace(IO2BX, waits=(("Lock", "transactionid", 29.0),)))
     comparison = summarise(make_experiment(tmp_path, Plan(measure_s=20, replicates=1).with_arms(*arms)))
-    results = [text for word, text in binding.lines(comparison) if word == "bound by: "]
+    results = [text for word, text in binding_lines(comparison) if word == "bound by: "]
     assert [text.partition(":")[0] for text in results] == ["volume IOPS", "locks"]
     assert results[0].startswith("volume IOPS: 7 of 8 arms, as ")
     text = html(comparison)
@@ -133,4 +134,4 @@ def test_words_of_a_remedy(remedy: Remedy, words: str) -> None:
 
 def test_every_limit_has_a_colour_of_its_own(capped: Comparison) -> None:
     assert len(set(binding.COLOURS)) == len(LIMITS)
-    assert binding.key(capped)[0][1] == "volume IOPS"
+    assert limit_colours(capped)[0][1] == "volume IOPS"

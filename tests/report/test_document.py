@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.compare import Comparison, summarise
-from pgdyno.report import document, schema
+from pgdyno.report import document
 from pgdyno.report.document import CompareDocument
+from tools import schemas
 
 from ..analysis.synthetic import Plan, make_experiment
 
@@ -52,15 +53,15 @@ def test_one_replicate_has_null_ends(tmp_path: Path) -> None:
 
 
 def test_schema_in_the_tree_is_the_model_s() -> None:
-    assert schema.main(["--check"]) == 0
+    assert schemas.main(["--check"]) == 0
 
 
 def test_check_notices_a_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(schema, "SCHEMA_FILE", tmp_path / "schema" / "compare.schema.json")
-    assert schema.main(["--check"]) == 1
-    assert "python -m pgdyno.report.schema" in capsys.readouterr().err
-    assert schema.main([]) == 0
-    assert schema.main(["--check"]) == 0
-    assert schema.main(["--wrong"]) == 2
+    monkeypatch.setattr(schemas, "FOLDER", tmp_path / "schema")
+    assert schemas.main(["--check"]) == 1
+    assert "python -m tools.schemas" in capsys.readouterr().err
+    assert schemas.main([]) == 0
+    assert schemas.main(["--check"]) == 0
+    assert schemas.main(["--wrong"]) == 2

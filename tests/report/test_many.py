@@ -15,8 +15,8 @@ import pytest
 
 from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.report import document, render, table
-from pgdyno.report.effects import effect_rows, hints
 from pgdyno.report.page import html
+from pgdyno.report.sweep import dependence_sentences, effect_rows
 from pgdyno.report.terminal import WIDTH_MIN
 from pgdyno.report.trust import not_verified
 
@@ -87,7 +87,7 @@ def test_effects_at_the_levels_of_another_factor_follow_their_effect(sixteen: Co
     assert [row.at for row in rows] == ["", "no wal volume", "wal on io2bx", "", "gp3", "io2bx", "", ""]
     assert rows[-1].verdict == "not distinguishable"
     assert rows[5].verdict == "not distinguishable"
-    assert len(hints(sixteen)) == 2
+    assert len(dependence_sentences(sixteen)) == 2
 
 
 @pytest.mark.needs_chromium

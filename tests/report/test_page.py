@@ -90,7 +90,7 @@ def test_verdict_comes_first_then_everything_else(written: ReportFiles, comparis
     order = [
         comparison.verdict, "Valid.", "Summary", "What limits it", "Transactions per second", "Response time", "Over time",
         "Time above each limit", "Means of the replicates", "How far to trust this", "Closed loop: 32 clients", "What was not verified",
-        "What was asked for", "pgdyno compare gp3:size=100GiB", "PostgreSQL's settings", "shared_buffers", "The other",
+        "Configuration", "pgdyno compare gp3:size=100GiB", "PostgreSQL's settings", "shared_buffers", "The other",
     ]  # fmt: skip
     places = [
         plain.index(words, plain.index("Summary") if words != comparison.verdict and words != "Valid." else 0)

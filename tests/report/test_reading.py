@@ -57,7 +57,7 @@ def eventless(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 
 def test_no_line_touches_the_upper_edge_of_its_panel(eventless: Comparison) -> None:
-    from pgdyno.report.courses import _lines
+    from pgdyno.report.response import _lines
 
     drawn = figures.timeline(_lines(eventless), eventless.arms, 1000, PAPER)
     checked = 0

@@ -15,7 +15,7 @@ from pgdyno.report import document
 from pgdyno.report.export import markdown, runs_csv
 from pgdyno.report.section import Block
 from pgdyno.report.sections import drawings, sections
-from pgdyno.report.summary import summary
+from pgdyno.report.summary import summary_rows
 from pgdyno.report.volumes import MEMBER_COLUMNS
 
 from ..analysis.synthetic import GP3, Plan, make_experiment
@@ -28,7 +28,7 @@ def test_a_figure_is_added_by_one_entry(tmp_path: Path, monkeypatch: pytest.Monk
     added = metric.Metric("failed", "transactions that failed", "", "less", lambda run: run.record.account.failed + 1.0)
     monkeypatch.setattr(metric, "METRICS", (*metric.METRICS, added))
     comparison = summarise(make_experiment(tmp_path, Plan(replicates=2, measure_s=20)))
-    assert next(row for row in summary(comparison) if row.title == added.title).cells == ("1.00", "1.00")
+    assert next(row for row in summary_rows(comparison) if row.title == added.title).cells == ("1.00", "1.00")
     assert [row["failed"] for row in csv.DictReader(io.StringIO(runs_csv(comparison)))] == ["1"] * 4
     made = document(comparison)
     assert made.metrics["failed"].better == "less"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.report.summary import summary
+from pgdyno.report.summary import summary_rows
 from pgdyno.report.volumes import volume_rows
 
 from ..analysis.synthetic import GP3, Plan, make_experiment
@@ -29,7 +29,7 @@ def test_a_limit_says_what_credits_raise_it_to(
 
 
 def test_each_percentile_stands_above_how_far_that_of_a_run_may_be_off(tmp_path: Path) -> None:
-    rows = summary(summarise(make_experiment(tmp_path, Plan(replicates=3, measure_s=20))))
+    rows = summary_rows(summarise(make_experiment(tmp_path, Plan(replicates=3, measure_s=20))))
     titles = [row.title for row in rows]
     for name in ("median", "p95", "p99"):
         place = titles.index(f"{name} of a run, 95 % interval, ms")

@@ -84,7 +84,7 @@ def test_each_figure_is_what_vega_lite_takes(sixty: Comparison, place: int) -> N
 def test_variants_without_a_panel_are_named(sixty: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("Not drawn" in figure.caption for figure in figures_of(sixty))
     monkeypatch.setattr("pgdyno.report.sweep.MAPS_MAX", 1)
-    short = {figure.name for figure in figures_of(sixty) if figure.caption.endswith("for want of room: io2bx.")}
+    short = {figure.name for figure in figures_of(sixty) if figure.caption.endswith("there is no room: io2bx.")}
     assert short == {"sweep-cumulative", "sweep-over-time"}
 
 

@@ -12,7 +12,7 @@ from pgdyno.analysis.compare import Comparison, summarise
 from pgdyno.base.text import UNKNOWN
 from pgdyno.report import print_table, table
 from pgdyno.report.document import document
-from pgdyno.report.summary import summary
+from pgdyno.report.summary import summary_rows
 from pgdyno.report.terminal import WIDTH
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
@@ -109,7 +109,7 @@ def test_queries_stand_beside_transactions_where_they_are_counted(tmp_path: Path
     lines = table(comparison).splitlines()
     assert lines[heading(lines)].split()[:3] == ["volume", "TPS", "QPS"]
     assert all(len(line) <= WIDTH for line in lines)
-    (row,) = (row for row in summary(comparison) if row.title.startswith("queries per second"))
+    (row,) = (row for row in summary_rows(comparison) if row.title.startswith("queries per second"))
     assert all(cell != UNKNOWN for cell in row.cells)
     for arm in document(comparison).arms:
         assert arm.qps is not None

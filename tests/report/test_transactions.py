@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.compare import summarise
-from pgdyno.report import document, transactions
+from pgdyno.report import document, response
 from pgdyno.report.page import html
-from pgdyno.report.summary import summary
-from pgdyno.report.transactions import STATEMENT_WIDTH_MAX, brief, statements
+from pgdyno.report.response import STATEMENT_WIDTH_MAX, one_line, statement_rows
+from pgdyno.report.summary import summary_rows
 
 from ..analysis.synthetic import GP3, IO2BX, Plan, make_experiment
 from ..analysis.test_driven import native
@@ -37,19 +37,19 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 
 def test_each_statement_is_a_row_even_where_texts_are_the_same(three: Comparison) -> None:
-    rows = statements(three)
+    rows = statement_rows(three)
     assert [row.title for row in rows] == list(TEXTS)
     assert all(row.cells[0].count(" / ") == 2 and row.cells[1] == "–" for row in rows)
 
 
 def test_of_many_statements_those_of_the_most_time_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "STATEMENTS_MAX", 4)
-    rows = statements(driven(tmp_path, tuple(f"SELECT {number}" for number in range(6))))
+    monkeypatch.setattr(response, "STATEMENTS_MAX", 4)
+    rows = statement_rows(driven(tmp_path, tuple(f"SELECT {number}" for number in range(6))))
     assert [row.title for row in rows] == [f"SELECT {number}" for number in range(4)]
 
 
 def test_service_time_stands_beside_response_time(three: Comparison) -> None:
-    document = {row.title: row.cells for row in summary(three)}
+    document = {row.title: row.cells for row in summary_rows(three)}
     response, service = document["response time, median, ms"], document["service time, median, ms"]
     assert float(service[0]) < 0.6 * float(response[0])
     assert service[1] == "–"
@@ -81,5 +81,5 @@ def test_the_document_has_them(three: Comparison) -> None:
 
 
 def test_a_long_statement_is_cut_and_lines_are_joined() -> None:
-    assert brief("SELECT 1,\n       2") == "SELECT 1, 2"
-    assert len(brief("SELECT " + "x" * 500)) == STATEMENT_WIDTH_MAX
+    assert one_line("SELECT 1,\n       2") == "SELECT 1, 2"
+    assert len(one_line("SELECT " + "x" * 500)) == STATEMENT_WIDTH_MAX

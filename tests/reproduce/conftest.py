@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pgdyno.base import installation
-from pgdyno.published.reproduce.library import DocumentLibrary, library
+from pgdyno.published.library import DocumentLibrary, library
 from tests.analysis.synthetic import GP3, IO2BX, Arm, Plan, make_experiment
 from tests.experiment.documents import FAKE
 from tests.published.conftest import GOOD
@@ -73,7 +73,7 @@ class Shelf:
 
     def write(self, *changes: tuple[str, str], name: str = "post") -> DocumentLibrary:
         """Write the document with parts replaced (old, new)."""
-        text = GOOD.replace('untold = "nobody ran it"\n', ANSWER, 1).replace("[[comparison]]\n", RUNS, 1)
+        text = GOOD.replace('unanswered = "nobody ran it"\n', ANSWER, 1).replace("[[comparison]]\n", RUNS, 1)
         for old, new in (('name = "post"', f'name = "{name}"'), *changes):
             assert old in text, old
             text = text.replace(old, new, 1)

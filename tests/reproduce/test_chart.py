@@ -9,28 +9,29 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.statistics import Estimate
-from pgdyno.published.reproduce import words
-from pgdyno.published.reproduce.chart import LineResult, PointResult
-from pgdyno.published.reproduce.chart_svg import svg, ticks
-from pgdyno.published.reproduce.document import document_of
-from pgdyno.published.reproduce.library import arms_named
-from pgdyno.published.reproduce.results import recorded_in
-from pgdyno.published.reproduce.told import tell
+from pgdyno.published import words
+from pgdyno.published.chart_drawing import chart_svg, decade_ticks
+from pgdyno.published.experiments import find_results
+from pgdyno.published.judge import LineResult, PointResult, judge_document
+from pgdyno.published.library import arms_named
+from pgdyno.published.reproduce_document import reproduce_document
 from pgdyno.results.record import Check
 from tests.analysis.synthetic import GP3
 from tests.reproduce.conftest import FILE
 
 if TYPE_CHECKING:
-    from pgdyno.published.reproduce.told import DocumentResult
+    from pgdyno.published.judge import DocumentResult
     from tests.reproduce.conftest import Shelf
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _told(shelf: Shelf) -> DocumentResult:
+def _judge(shelf: Shelf) -> DocumentResult:
     library = shelf.charted()
     [document] = library.documents
-    return tell(document, recorded_in(shelf.results, [library.experiment(run) for run in document.run]), None)
+    return judge_document(
+        document, find_results(shelf.results, [library.experiment(run) for run in document.run]), None
+    )
 
 
 def _line(*points: tuple[float, float, float | None]) -> LineResult:
@@ -42,7 +43,7 @@ def _line(*points: tuple[float, float, float | None]) -> LineResult:
 
 def test_a_point_has_the_mean_of_its_runs_and_another_says_why_it_has_none(shelf: Shelf) -> None:
     shelf.record()
-    [chart] = _told(shelf).charts
+    [chart] = _judge(shelf).charts
     [line] = chart.lines
     first, second = line.points
     assert (first.x, first.there, second.x, second.there) == (100, 10, 200, 20)
@@ -55,11 +56,11 @@ def test_a_point_has_the_mean_of_its_runs_and_another_says_why_it_has_none(shelf
 
 def test_invalid_runs_are_no_point(shelf: Shelf) -> None:
     shelf.record(low=replace(GP3, checks=(Check(name="balances", ok=False, detail="sum to 1"),)))
-    result = _told(shelf)
+    result = _judge(shelf)
     [chart] = result.charts
     assert chart.lines[0].points[0].here is None
     assert chart.why.startswith("runs are invalid: ")
-    [of_json] = document_of([result]).documents[0].charts
+    [of_json] = reproduce_document([result]).documents[0].charts
     assert [point.here for point in of_json.lines[0].points] == [None, None]
     assert [point.there for point in of_json.lines[0].points] == [10, 20]
 
@@ -75,7 +76,7 @@ def test_quick_runs_the_points_up_to_a_number(shelf: Shelf, most: str, arms: int
 
 def test_the_law_of_either_is_told_where_four_points_follow_one(shelf: Shelf) -> None:
     shelf.record()
-    [chart] = _told(shelf).charts
+    [chart] = _judge(shelf).charts
     amdahl = [(n, 100 * n / (1 + 0.1 * (n - 1)), 50.0 * n) for n in (1.0, 2.0, 4.0, 8.0)]
     line = _line(*amdahl)
     assert line.law_there is not None
@@ -91,9 +92,9 @@ def test_the_law_of_either_is_told_where_four_points_follow_one(shelf: Shelf) ->
 
 def test_every_point_is_drawn_inside_of_the_frame_and_named(shelf: Shelf) -> None:
     shelf.record()
-    [chart] = _told(shelf).charts
+    [chart] = _judge(shelf).charts
     lines = (_line((1, 10, 1e5), (64, 9_000, 3.0)), _line((1, 20, None), (2, 30, None)))
-    root = ElementTree.fromstring(svg(replace(chart, lines=lines)))
+    root = ElementTree.fromstring(chart_svg(replace(chart, lines=lines)))
     _, _, width, height = map(float, root.attrib["viewBox"].split())
     dots = [
         (item, findtext) for item in root.iter(f"{SVG}circle") if (findtext := item.findtext(f"{SVG}title")) is not None
@@ -105,5 +106,5 @@ def test_every_point_is_drawn_inside_of_the_frame_and_named(shelf: Shelf) -> Non
 
 
 def test_ticks_are_round_and_inside() -> None:
-    assert ticks((150, 2_400)) == [200, 500, 1000, 2000]
-    assert ticks((0.9, 1.1)) == [1]
+    assert decade_ticks((150, 2_400)) == [200, 500, 1000, 2000]
+    assert decade_ticks((0.9, 1.1)) == [1]

@@ -17,7 +17,7 @@ import pytest
 
 from pgdyno.base.errors import EXIT_HOST, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_USAGE, HostError
 from pgdyno.flow import run as flow_run
-from pgdyno.published.reproduce.library import arms_named, library
+from pgdyno.published.library import arms_named, library
 from pgdyno.results import list_experiments
 from pgdyno.world.fake import Fake
 from tests.analysis.synthetic import GP3
@@ -110,7 +110,7 @@ def test_vcpus_are_not_compared_with_fewer_cores_than_stand_for_them(shelf: Shel
     assert _runs(shelf) == {}
     why = f"at dilation 4 this machine's cores stand for {cores * 4} of its {cores * 8} vCPUs; dilation 8 would do"
     assert f"gp3:size=100GiB of trial is not run: {why}" in ended.err
-    assert f"cannot be told here: because it was not run: gp3:size=100GiB: {why}" in ended.out
+    assert f"not answered: because it was not run: gp3:size=100GiB: {why}" in ended.out
 
 
 def test_an_interrupted_one_is_resumed_by_the_same_command(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_without_root_the_runs_that_are_there_still_answer(shelf: Shelf, monkeyp
         shutil.rmtree(run)
     _refuse_to_run(monkeypatch)
     ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_HOST)
-    assert "cannot be told here: because each arm ran once" in ended.out
+    assert "not answered: because each arm ran only once" in ended.out
 
 
 def _refuse_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +240,7 @@ def test_without_root_what_needs_no_run_is_printed_and_the_rest_named(
     ended = pgdyno("reproduce", "--results", shelf.results, code=EXIT_HOST)
     assert "error: not run: trial: mounting a volume needs root\n  remedy: run it with sudo" in ended.err
     assert "there 2.08 (208 / 100 TPS); here 2.08 (16.64 / 8 USD a month)" in ended.out
-    assert "cannot be told here: because it was not run: mounting a volume needs root" in ended.out
+    assert "not answered: because it was not run: mounting a volume needs root" in ended.out
 
 
 OFFER = """name = "price"

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pgdyno.analysis.statistics import Estimate
-from pgdyno.published.reproduce.labels import LabelBox
-from pgdyno.published.reproduce.page import write_page
-from pgdyno.published.reproduce.results import recorded_in
-from pgdyno.published.reproduce.told import tell
-from pgdyno.published.reproduce.verdict import PublishedRatio
+from pgdyno.published.chart_drawing import LabelBox
+from pgdyno.published.experiments import find_results
+from pgdyno.published.judge import PublishedRatio, judge_document
+from pgdyno.published.page import write_page
 from tests.report import chromium
 from tests.report.test_browser import DRAWN, GROUND, OUTSIDE, WIDTH
 
@@ -33,9 +32,9 @@ def test_nothing_complains_is_asked_for_or_overflows(
     shelf.record()
     library = shelf.charted()
     [document] = library.documents
-    results = recorded_in(shelf.results, [library.experiment(run) for run in document.run])
+    results = find_results(shelf.results, [library.experiment(run) for run in document.run])
     path = tmp_path / "page.html"
-    write_page([tell(document, results, None)], path)
+    write_page([judge_document(document, results, None)], path)
     page = browser.open(path, width_px, dark, (WIDTH, OUTSIDE, DRAWN, GROUND))
     assert page.complaints == []
     assert page.requests == [path.resolve().as_uri()]
@@ -61,7 +60,9 @@ def test_the_numbers_of_dots_around_a_ratio_of_one_are_apart(
 ) -> None:
     shelf.record()
     [document] = shelf.write().documents
-    result = tell(document, recorded_in(shelf.results, [shelf.write().experiment(run) for run in document.run]), None)
+    result = judge_document(
+        document, find_results(shelf.results, [shelf.write().experiment(run) for run in document.run]), None
+    )
     [comparison_result] = result.comparisons
     assert comparison_result.here is not None
     crowd = tuple(

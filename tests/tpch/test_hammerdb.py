@@ -254,7 +254,7 @@ def test_an_experiment_has_both_engines_and_says_what_hammerdb_does_not_tell(
     assert {run.record.workload.get("engine") for run in open_experiment(directory).runs} == {None, "hammerdb"}
     page = " ".join(html(summarise(directory)).split())
     assert "geometric mean as HammerDB printed it, s" in page
-    assert "neither parameters nor rows, plans nor temporary files" in page
+    assert "no parameters, rows, plans or temporary files" in page
     assert "HammerDB tells neither the parameters nor the rows of its queries" in page
 
 

@@ -13,6 +13,7 @@ from pgdyno.analysis.queries import parallel_workers, queries_of
 from pgdyno.analysis.run import figures_of
 from pgdyno.report import document, queries, table
 from pgdyno.report.page import html
+from pgdyno.report.queries import query_lines, query_rows
 from pgdyno.results import open_experiment, tables
 
 from .made import FASTER, QUERIES, make_streams, seconds_of
@@ -41,7 +42,7 @@ def test_the_section_has_every_query_and_what_it_spilled(tmp_path: Path) -> None
     page = html(comparison)
     assert "geometric mean of query seconds" in page
     assert "not TPC results" in page
-    text = "\n".join(queries.lines(comparison))
+    text = "\n".join(query_lines(comparison))
     assert "derived from TPC-H" in text and "queries per hour" in text and "Q9" in text
     cells = {row.title: row.cells for row in queries.spill(comparison)}
     assert cells["written, MiB a run"] == ("16.0", "16.0")
@@ -88,7 +89,7 @@ def test_rows_that_were_refreshed_are_not_compared_and_their_functions_are_apart
         path.write_text(json.dumps(run))
     comparison = summarise(directory)
     assert comparison.valid, [arm.why_invalid for arm in comparison.arms]
-    cells = {row.title: row.cells for row in queries.rows(comparison)}
+    cells = {row.title: row.cells for row in query_rows(comparison)}
     assert cells["refresh function that inserts, seconds a set"] == ("2.00", "2.00")
     assert cells["refresh function that deletes, seconds a set"] == ("3.00", "3.00")
     assert comparison.arms[0].headline.mean == pytest.approx(

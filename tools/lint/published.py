@@ -14,11 +14,9 @@ from pgdyno.analysis.ratio import figures_by_name
 from pgdyno.base.errors import InputError
 from pgdyno.experiment import read_experiment
 from pgdyno.published import PublishedDocument, read_document
-from pgdyno.published.answer import Arms, RunAnswer
-from pgdyno.published.chart import Chart
-from pgdyno.published.document import Arithmetic, PublishedComparison, UnstatedChoice
+from pgdyno.published.document import Arithmetic, Arms, Chart, PublishedComparison, RunAnswer, UnstatedChoice
 from pgdyno.published.formula import FormulaError
-from pgdyno.published.reproduce.library import arm_of
+from pgdyno.published.library import arm_of
 from tools.lint import Finding
 
 UNITS = {
@@ -77,9 +75,9 @@ def unanswered(document: PublishedDocument, experiments: Path) -> list[str]:
     run = {run.experiment for run in document.run}
     return [
         *(
-            f"`{comparison.name}` needs `answer`, `offer`, or in `untold` why there is neither"
+            f"`{comparison.name}` needs `answer`, `offer`, or in `unanswered` why there is neither"
             for comparison in document.comparison
-            if not (comparison.answer or comparison.offer or comparison.untold)
+            if not (comparison.answer or comparison.offer or comparison.unanswered)
         ),
         *(f"experiment `{name}` answers nothing: remove its `run`" for name in sorted(run - used)),
         *(f"experiment `{name}` is not run: add a `run`" for name in sorted(used - run)),

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from pgdyno.base.errors import PgdynoError
 from pgdyno.flow.resume import recorded
-from pgdyno.published.reproduce.kept import keep, read_kept, together
-from pgdyno.published.reproduce.library import DocumentLibrary, library
-from pgdyno.published.reproduce.results import recorded_in
-from pgdyno.published.reproduce.told import metrics_of
+from pgdyno.published.experiments import extract_figures, find_results, merge_figures, read_figures
+from pgdyno.published.judge import metrics_of
+from pgdyno.published.library import DocumentLibrary, library
 from tools.reference import published_chart, published_lines, published_summary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +50,9 @@ def write_guide() -> None:
         published_summary.GUIDE / published_summary.FILE: published_summary.page(),
         PICTURES / published_chart.FILE: published_chart.picture(),
     }
-    texts |= {PICTURES / name: text for name, text in published_lines.pictures(published_summary.told()).items()}
+    texts |= {
+        PICTURES / name: text for name, text in published_lines.pictures(published_summary.judge_documents()).items()
+    }
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
 
@@ -62,12 +63,15 @@ def write(library: DocumentLibrary, results: Path, folder: Path, *, add: bool = 
     kept = []
     for document in library.documents:
         metrics = metrics_of(document)
-        for name, result in recorded_in(results, [library.experiment(run) for run in document.run]).items():
+        for name, result in find_results(results, [library.experiment(run) for run in document.run]).items():
             if result.comparison is None or result.path is None:
                 continue
-            new, file = keep(name, result.comparison, recorded(result.path), metrics), folder / f"{name}.json"
+            new, file = (
+                extract_figures(name, result.comparison, recorded(result.path), metrics),
+                folder / f"{name}.json",
+            )
             if add and file.is_file():
-                new = together(read_kept(file), new)
+                new = merge_figures(read_figures(file), new)
             file.write_text(f"{new.model_dump_json(indent=1)}\n", encoding="utf-8")
             kept.append(name)
     return kept

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from pgdyno.base.errors import InputError
-from pgdyno.published.part import FilePart, Text
+from pgdyno.published.document import FilePart, Text
 
 FOLDER = "catalog/published/items"
 LETTERS = {"whitepaper": "W", "bulk-load": "B", "io2": "I", "huawei": "H", "article-2013": "P"}

@@ -6,13 +6,21 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from pgdyno.published.reproduce import words
-from pgdyno.published.reproduce.figure import COLOURS, domain_of, ends_of, share_of, ticks_in
-from pgdyno.published.reproduce.labels import BAR_PX, NEAR_PX, interval, placed
-from pgdyno.published.reproduce.told import ComparisonResult, DocumentResult
-from pgdyno.published.reproduce.verdict import Word
+from pgdyno.published import words
+from pgdyno.published.chart_drawing import (
+    BAR_PX,
+    NEAR_PX,
+    VERDICT_COLOURS,
+    domain_of,
+    ends_of,
+    interval_box,
+    place_labels,
+    ratio_ticks,
+    share_of,
+)
+from pgdyno.published.judge import ComparisonResult, DocumentResult, Verdict
 from tools.reference.colours import schemes
-from tools.reference.published_summary import numbered, told
+from tools.reference.published_summary import judge_documents, numbered
 
 FILE = "published.svg"
 WIDTH_PX, LEFT_PX, TOP_PX, PLOT_PX = 480, 52, 14, 412
@@ -32,7 +40,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: var(--
 
 def picture() -> str:
     """The picture as SVG."""
-    return drawn(told())
+    return drawn(judge_documents())
 
 
 def drawn(documents: Sequence[DocumentResult]) -> str:
@@ -45,7 +53,7 @@ def drawn(documents: Sequence[DocumentResult]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH_PX} {HEIGHT_PX}" width="{WIDTH_PX}" height="{HEIGHT_PX}"'
         f' role="img" aria-label="{escape(title)}">\n<style>\n{schemes(NAMES)}{STYLE}</style>\n'
         f'<rect x="0.5" y="0.5" width="{WIDTH_PX - 1}" height="{HEIGHT_PX - 1}" rx="8" fill="var(--panel)" stroke="var(--line)"/>\n'
-        + "\n".join([*_Plot(shown).parts(), *_key({item.judged.word for _, item in shown})])
+        + "\n".join([*_Plot(shown).parts(), *_key({item.judgement.verdict for _, item in shown})])
         + "\n</svg>\n"
     )
 
@@ -60,7 +68,7 @@ class _Plot:
     def parts(self) -> Iterator[str]:
         bottom_px, right_px = TOP_PX + PLOT_PX, LEFT_PX + PLOT_PX
         yield f'<rect x="{LEFT_PX}" y="{TOP_PX}" width="{PLOT_PX}" height="{PLOT_PX}" fill="none" stroke="var(--line)"/>'
-        for tick in ticks_in(self.domain, TICKS_MOST):
+        for tick in ratio_ticks(self.domain, TICKS_MOST):
             x, y = self.across(tick), self.down(tick)
             yield f'<text class="x" x="{x}" y="{bottom_px + 18}">{tick:g}</text><text class="y" x="{LEFT_PX - 7}" y="{y + 4}">{tick:g}</text>'
         x, y = self.across(1), self.down(1)
@@ -75,13 +83,15 @@ class _Plot:
         spots = [(self.across(result.there.ratio), self.down(ends_of(result)[0])) for _, result in self.shown]
         inside = [(x - LEFT_PX, y - TOP_PX, str(place)) for (x, y), (place, _) in zip(spots, self.shown, strict=True)]
         bars = [
-            interval(x - LEFT_PX, *(self.down(end) - TOP_PX for end in reversed(ends_of(item)[1:])))
+            interval_box(x - LEFT_PX, *(self.down(end) - TOP_PX for end in reversed(ends_of(item)[1:])))
             for (x, _), (_, item) in zip(spots, self.shown, strict=True)
         ]
-        for (x, y), (place, item), box in zip(spots, self.shown, placed(inside, PLOT_PX, PLOT_PX, bars), strict=True):
-            colour = f"var(--{COLOURS[item.judged.word]})"
+        for (x, y), (place, item), box in zip(
+            spots, self.shown, place_labels(inside, PLOT_PX, PLOT_PX, bars), strict=True
+        ):
+            colour = f"var(--{VERDICT_COLOURS[item.judgement.verdict]})"
             _, low, high = ends_of(item)
-            text = f"{place}, {item.name}: there {words.there_ratio(item)}, here {words.here_ratio(item)}, {item.judged.word}"
+            text = f"{place}, {item.name}: there {words.there_ratio(item)}, here {words.here_ratio(item)}, {item.judgement.verdict}"
             to_x, to_y = round(box.x_px + LEFT_PX, 1), round(box.y_px + TOP_PX, 1)
             if math.dist((x, y), (to_x, to_y)) > NEAR_PX + box.width_px / 2:
                 yield f'<path d="M{x} {y}L{to_x} {to_y}" stroke="var(--line)"/>'
@@ -98,9 +108,9 @@ class _Plot:
         return round(TOP_PX + PLOT_PX * (1 - share_of(ratio, self.domain)), 1)
 
 
-def _key(words_shown: set[Word]) -> Iterator[str]:
+def _key(words_shown: set[Verdict]) -> Iterator[str]:
     """What the colours of the dots are."""
-    entries = [(word, colour) for word, colour in COLOURS.items() if word in words_shown]
+    entries = [(word, colour) for word, colour in VERDICT_COLOURS.items() if word in words_shown]
     for place, (word, colour) in enumerate(entries):
         column, row = divmod(place, 2)
         x, y = LEFT_PX + column * KEY_COLUMN_PX, HEIGHT_PX - 18 - (1 - row) * KEY_ROW_PX

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pgdyno.published.reproduce.chart import ChartResult
-from pgdyno.published.reproduce.chart_svg import COLOURS, svg
-from pgdyno.published.reproduce.told import DocumentResult
+from pgdyno.published.chart_drawing import ARM_COLOURS, chart_svg
+from pgdyno.published.judge import ChartResult, DocumentResult
 from tools.reference.colours import schemes
 
-NAMES = ("panel", "quiet", "line", *(f"arm{place}" for place in range(COLOURS)))
+NAMES = ("panel", "quiet", "line", *(f"arm{place}" for place in range(ARM_COLOURS)))
 FONT = '\ntext { font-family: system-ui, -apple-system, "Segoe UI", sans-serif; }\n'
 GROUND = '<rect x="0.5" y="0.5" width="99.8%" height="99.8%" rx="8" fill="var(--panel)" stroke="var(--line)"/>'
 
@@ -27,4 +26,4 @@ def charts(document: DocumentResult) -> Iterator[tuple[str, ChartResult]]:
 
 def drawn(chart: ChartResult) -> str:
     """A chart as a file of its own."""
-    return svg(chart, f"\n<style>\n{schemes(NAMES)}{FONT}</style>\n{GROUND}")
+    return chart_svg(chart, f"\n<style>\n{schemes(NAMES)}{FONT}</style>\n{GROUND}")

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from pgdyno.base.catalog import Catalog
 from pgdyno.base.text import UNKNOWN
-from pgdyno.published.reproduce import words
-from pgdyno.published.reproduce.chart_svg import title
-from pgdyno.published.reproduce.library import DocumentLibrary, library
-from pgdyno.published.reproduce.results import ExperimentResult, recorded_in
-from pgdyno.published.reproduce.told import ComparisonResult, DocumentResult, tell
-from pgdyno.published.reproduce.verdict import NO_CAUSE, Sign, Word
+from pgdyno.published import words
+from pgdyno.published.chart_drawing import chart_title
+from pgdyno.published.experiments import ExperimentResult, find_results
+from pgdyno.published.judge import NO_CAUSE, ComparisonResult, DocumentResult, Sign, Verdict, judge_document
+from pgdyno.published.library import DocumentLibrary, library
 from tools.reference import markdown as md
 from tools.reference.published_lines import charts
 
@@ -31,7 +30,7 @@ END = "<!-- summary:end -->"
 NO_RUNS = "no recorded runs of {name}.toml are in the repository"
 NAMED_MAX = 2
 """Comparisons without a verdict are named up to here: the table below has them all, and this is to be read in a minute."""
-LISTED = (Word.AGREES, Word.WITHIN, Word.DIFFERS, Word.UNTOLD)
+LISTED = (Verdict.AGREES, Verdict.WITHIN, Verdict.DIFFERS, Verdict.NOT_ANSWERED)
 
 
 def page() -> str:
@@ -41,23 +40,24 @@ def page() -> str:
     _, end, after = rest.partition(END)
     if not end:
         raise ValueError(f"docs/guide/{FILE} has no place for the summary: put back {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{summary(told())}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{summary(judge_documents())}\n\n{END}{after}"
 
 
 @cache
-def told() -> tuple[DocumentResult, ...]:
+def judge_documents() -> tuple[DocumentResult, ...]:
     """The documents of the repository beside what was kept."""
     with Catalog() as catalog:
         document_library = library()
         return tuple(
-            tell(document, kept_of(document_library, KEPT), catalog.resolve) for document in document_library.documents
+            judge_document(document, kept_of(document_library, KEPT), catalog.resolve)
+            for document in document_library.documents
         )
 
 
 def kept_of(library: DocumentLibrary, folder: Path) -> dict[str, ExperimentResult]:
     """The results of all experiment files in a folder; paths of one machine are left out."""
     experiments = [library.experiment(run) for document in library.documents for run in document.run]
-    results = recorded_in(folder, experiments)
+    results = find_results(folder, experiments)
     return {
         name: result if result.path is not None else replace(result, why=NO_RUNS.format(name=name))
         for name, result in results.items()
@@ -93,7 +93,7 @@ def numbered(documents: Iterable[DocumentResult]) -> Iterator[tuple[int, Documen
 
 
 def _counts(document: DocumentResult) -> list[str]:
-    of = Counter(comparison.judged.word for comparison in document.comparisons)
+    of = Counter(comparison.judgement.verdict for comparison in document.comparisons)
     signs = Counter(comparison.sign for comparison in document.comparisons)
     known = signs[Sign.RIGHT] + signs[Sign.WRONG]
     right = f"{signs[Sign.RIGHT]} of {known}" if known else UNKNOWN
@@ -107,20 +107,20 @@ def _title(document: DocumentResult) -> str:
 def _paragraph(document: DocumentResult) -> str:
     about = document.document
     lines = [f"### {_title(document)}", f"{about.publisher}, {about.published}. {about.about}."]
-    reasons: dict[tuple[Word, str], list[ComparisonResult]] = {}
-    for comparison in sorted(document.comparisons, key=lambda comparison: LISTED.index(comparison.judged.word)):
-        reasons.setdefault((comparison.judged.word, comparison.judged.because), []).append(comparison)
+    reasons: dict[tuple[Verdict, str], list[ComparisonResult]] = {}
+    for comparison in sorted(document.comparisons, key=lambda comparison: LISTED.index(comparison.judgement.verdict)):
+        reasons.setdefault((comparison.judgement.verdict, comparison.judgement.because), []).append(comparison)
     lines.append("\n".join(f"- {_because(word, why, of)}" for (word, why), of in reasons.items()))
     for file, chart in charts(document):
-        lines += [f"![{title(chart)}](../picture/{file})", words.CHART]
+        lines += [f"![{chart_title(chart)}](../picture/{file})", words.CHART]
         lines.append("\n".join(f"- {text}" for text in words.of_chart(chart)))
     return "\n\n".join(lines)
 
 
-def _because(word: Word, why: str, of: Sequence[ComparisonResult]) -> str:
+def _because(word: Verdict, why: str, of: Sequence[ComparisonResult]) -> str:
     """``**differs**: TPM (2.08 there, 2.51 here); because …``; many without a verdict are counted."""
     joint = "" if not why else f"; {why}" if why == NO_CAUSE else f"; because {why}"
-    many = word == Word.UNTOLD and len(of) > NAMED_MAX
+    many = word == Verdict.NOT_ANSWERED and len(of) > NAMED_MAX
     return f"**{word}**: {f'{len(of)} comparisons' if many else '; '.join(map(_short, of))}{joint}."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.published.reproduce.document import ReproduceDocument
+from pgdyno.published.reproduce_document import ReproduceDocument
 from tools.reference import markdown as md
 from tools.reference import schema
 
@@ -16,5 +16,5 @@ def page() -> str:
     """The text of the page."""
     sections = schema.sections(ReproduceDocument, "The document")
     return md.page(
-        "JSON of reproduced comparisons", "`python/pgdyno/published/reproduce/document.py`", INTRODUCTION, *sections
+        "JSON of reproduced comparisons", "`python/pgdyno/published/reproduce_document.py`", INTRODUCTION, *sections
     )

@@ -224,12 +224,12 @@ def _tables(result: DriveResult) -> Iterator[tuple[list[str], list[list[str]]]]:
     parts = [*result.scripts, *([result.whole] if len(result.scripts) > 1 else [])]
     yield header, [_row(part) for part in parts]
     if result.statements:
-        from pgdyno.report.transactions import brief
+        from ..report.response import one_line
 
         yield (
             ["STATEMENT", "COUNT", *(f"p{percent} ms" for percent in PERCENTILES)],
             [
-                [brief(statement["statement"], 60), f"{statement['count']:,}", *_cells(statement["service_ms"])]
+                [one_line(statement["statement"], 60), f"{statement['count']:,}", *_cells(statement["service_ms"])]
                 for statement in result.statements
             ],
         )

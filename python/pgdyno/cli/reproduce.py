@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from pgdyno.flow.cell import Listener
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pgdyno.flow.plan import ExperimentPlan
     from pgdyno.published import PublishedDocument
 
-    from ..flow.cell import Listener
-    from ..published.reproduce.library import DocumentLibrary
-    from ..published.reproduce.results import ExperimentResult
-    from ..published.reproduce.told import DocumentResult
-    from ..published.reproduce.work import ReproduceJob
+    from ..published.experiments import ExperimentResult
+    from ..published.jobs import ReproduceJob
+    from ..published.judge import DocumentResult
+    from ..published.library import DocumentLibrary
 
 
 def _names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -68,7 +69,7 @@ def command(document: str | None, only_list: bool, as_json: bool, **options: Any
       sudo pgdyno reproduce --full --budget 2h
       pgdyno reproduce io2 --from results --json
     """
-    from ..published.reproduce.library import library
+    from ..published.library import library
 
     document_library = library()
     chosen = document_library.chosen(document)
@@ -96,10 +97,10 @@ def _reproduce(
         raise InputError("--from runs nothing", remedy="omit --budget and --results")
     jobs = [] if recorded is not None else _made(library, chosen, budget, results, full=not quick)
     known = _recorded(library, chosen, recorded) if recorded is not None else {job.name: job.result for job in jobs}
-    output = _told(chosen, known)
+    output = _judge(chosen, known)
     _print(output, as_json)
     if html is not None:
-        from ..published.reproduce.page import write_page
+        from ..published.page import write_page
 
         write_page(output, html)
         click.echo(f"page: {html}", err=as_json)
@@ -122,7 +123,7 @@ def _made(
 ) -> list[ReproduceJob]:
     """The experiment files with the runs that were there or are made now."""
     from ..base.quantity import duration_words, parse_seconds
-    from ..published.reproduce.work import carry_out, fitting, jobs_of
+    from ..published.jobs import carry_out, fitting, jobs_of
     from ..results import results_root
 
     budget_s = math.inf if budget is None else parse_seconds(budget, "--budget")
@@ -168,30 +169,30 @@ def _watched(planned: ExperimentPlan, left_s: float) -> Iterator[Listener]:
 def _recorded(
     library: DocumentLibrary, chosen: Sequence[PublishedDocument], folder: Path
 ) -> dict[str, ExperimentResult]:
-    from ..published.reproduce.results import recorded_in
+    from ..published.experiments import find_results
 
-    return recorded_in(folder, [library.experiment(run) for document in chosen for run in document.run])
+    return find_results(folder, [library.experiment(run) for document in chosen for run in document.run])
 
 
-def _told(chosen: Sequence[PublishedDocument], known: dict[str, ExperimentResult]) -> list[DocumentResult]:
+def _judge(chosen: Sequence[PublishedDocument], known: dict[str, ExperimentResult]) -> list[DocumentResult]:
     from ..base.catalog import Catalog
     from ..base.errors import EngineMissing
-    from ..published.reproduce.told import tell
+    from ..published.judge import judge_document
 
     try:
         with Catalog() as catalog:
-            return [tell(document, known, catalog.resolve) for document in chosen]
+            return [judge_document(document, known, catalog.resolve) for document in chosen]
     except EngineMissing:
-        return [tell(document, known, None) for document in chosen]
+        return [judge_document(document, known, None) for document in chosen]
 
 
 def _print(results: Sequence[DocumentResult], as_json: bool) -> None:
-    from ..published.reproduce import words
+    from ..published import words
 
     if as_json:
-        from ..published.reproduce.document import document_of
+        from ..published.reproduce_document import reproduce_document
 
-        click.echo(document_of(results).model_dump_json(indent=2))
+        click.echo(reproduce_document(results).model_dump_json(indent=2))
         return
     for line in words.lines(results):
         click.echo(line)
@@ -212,7 +213,7 @@ def _require_all(jobs: Sequence[ReproduceJob]) -> None:
 
 
 def _print_list(library: DocumentLibrary, chosen: Sequence[PublishedDocument], as_json: bool) -> None:
-    from ..published.reproduce.work import jobs_of
+    from ..published.jobs import jobs_of
     from .terminal import print_json
 
     documents: list[dict[str, Any]] = []

@@ -354,9 +354,10 @@ def report(
 def _sum_up(directories: list[Path]) -> None:
     """Print the summary of different experiments with the same arms."""
     from pgdyno.analysis.compare import several, summarise
-    from pgdyno.report.several import lines
 
-    for line in lines(several([summarise(directory) for directory in directories])):
+    from ..report.terminal import several_lines
+
+    for line in several_lines(several([summarise(directory) for directory in directories])):
         click.echo(line)
 
 

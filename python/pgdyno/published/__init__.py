@@ -1,6 +1,7 @@
 """Figures of published documents as data: what each measured, what it leaves open, and its arithmetic, recomputed."""
 
 from pgdyno.published.document import PublishedDocument
-from pgdyno.published.read import read_document, read_documents
+
+from .document import read_document, read_documents
 
 __all__ = ["PublishedDocument", "read_document", "read_documents"]

@@ -5,17 +5,133 @@ Figures are :class:`~decimal.Decimal`, so that 0.70 keeps the digits that were p
 
 from __future__ import annotations
 
+import tomllib
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 from string import Formatter
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pgdyno.published.answer import Order, RequiredRun, RunAnswer, VolumePair
-from pgdyno.published.chart import Chart, ChartLine, Point
 from pgdyno.published.formula import FormulaError, Scope, evaluate, names_in
-from pgdyno.published.part import FilePart, Name, Text
+
+from ..base.errors import InputError
+
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+class FilePart(BaseModel):
+    """A part of a file; a key that it does not have is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ChartLine(FilePart):
+    """Rows of the table that belong together."""
+
+    name: Text
+    where: dict[Name, Text]
+    """Axis -> what these rows have there."""
+
+
+class Chart(FilePart):
+    """TPS by vCPUs, for example: a line for each amount of memory."""
+
+    name: Text
+    column: Name
+    """What formulas call it: ``cells_tps``."""
+    x: Name
+    """The axis of the table that is a number."""
+    x_title: Text
+    experiment: Text
+    """The file in ``experiments/``, without its ending."""
+    metric: Text
+    factor: Text
+    level: Text
+    """The level that stands for a row: ``{vcpus} vCPUs, {memory_gb} GB``. A row whose level the file does not have stands there alone."""
+    full_only_above: Annotated[int, Field(ge=0)] | None = None
+    """``--quick`` runs the arms of points up to here, and those that comparisons rest on; None for all points."""
+    line: Annotated[tuple[ChartLine, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A row as a point of a line."""
+
+    x: float
+    y: float
+    levels: dict[str, str]
+    """Factor -> level of the arm that stands for it."""
+
+
+Levels = dict[Text, str]
+
+
+class Arms(FilePart):
+    """Two arms of one experiment."""
+
+    experiment: Text
+    """The file in ``experiments/``, without its ending."""
+    high: Levels
+    """Levels of the arm that stands for the document's larger figure."""
+    low: Levels
+    full_only: bool = False
+    """Whether ``--quick`` does without it, because of the time that its arms take."""
+
+
+class AnswerVariant(Arms):
+    """The same ratio with another choice of what the document does not state."""
+
+    what: Text
+    """Which of the things that are not stated."""
+    choice: Text
+    """What it is in these arms."""
+
+
+class RunAnswer(Arms):
+    """Recorded runs that answer a comparison."""
+
+    metric: Text
+    """As tables, CSV and JSON name it: ``tps``, ``write_ms_mean``."""
+    differently: str = ""
+    """What is measured in another way than there; empty where nothing is."""
+    cause: str = ""
+    """Why the ratio differs where it does, as far as it was measured; empty where that is not known."""
+    varied: tuple[AnswerVariant, ...] = ()
+
+
+class VolumePair(FilePart):
+    """Two volumes of the catalogue that answer a comparison without a run."""
+
+    metric: Literal["usd_per_month", "failures_per_year_percent"]
+    high: Text
+    """The specification of the volume or array that stands for the document's larger figure."""
+    low: Text
+    cause: str = ""
+
+
+class RequiredRun(FilePart):
+    """One of the experiment files that a document is reproduced with."""
+
+    experiment: Text
+    full_only: bool = False
+    """Whether ``--quick`` omits it, because of the time that it takes."""
+    replicates: Annotated[int, Field(ge=1)] | None = None
+    """Instead of the file's."""
+    by_vcpus: bool = False
+    """Whether vCPUs are compared, so that an arm with more of them than this machine's cores can stand for is not run."""
+
+
+class Order(FilePart):
+    """Figures that the document puts in an order: each comparison is a step down."""
+
+    name: Text
+    steps: Annotated[list[Text], Field(min_length=2)]
+    """Names of comparisons."""
+
 
 Cell = Decimal | str
 
@@ -88,7 +204,7 @@ class PublishedComparison(FilePart):
     """Why the stated ratio is not the computed one."""
     answer: RunAnswer | None = None
     offer: VolumePair | None = None
-    untold: str = ""
+    unanswered: str = ""
     """Why neither answers it."""
 
     @model_validator(mode="after")
@@ -97,8 +213,8 @@ class PublishedComparison(FilePart):
             raise ValueError("has one of `high` and `low`: write both, or neither")
         if self.high is None and self.stated is None:
             raise ValueError("needs `high` and `low`, or the ratio in `stated`")
-        if sum(map(bool, (self.answer, self.offer, self.untold))) > 1:
-            raise ValueError("has several of `answer`, `offer` and `untold`: write one")
+        if sum(map(bool, (self.answer, self.offer, self.unanswered))) > 1:
+            raise ValueError("has several of `answer`, `offer` and `unanswered`: write one")
         return self
 
 
@@ -117,7 +233,7 @@ class Arithmetic(FilePart):
 
 
 class UnstatedChoice(FilePart):
-    """What the document does not say, and what is plausible."""
+    """Something that the document does not say, and its plausible range."""
 
     what: Text
     low: Decimal | None = None
@@ -207,7 +323,7 @@ class PublishedDocument(FilePart):
         return Scope({figure.name: figure.value for figure in self.figure}, cells)
 
     def figures(self) -> int:
-        """How many numbers it has."""
+        """Count of its numbers."""
         return len(self.figure) + sum(len(table.rows) * len(table.columns) for table in self.table)
 
     def outcome(self, claim: PublishedComparison | Arithmetic) -> ClaimOutcome:
@@ -248,7 +364,7 @@ class PublishedDocument(FilePart):
         return evaluate(comparison.high, self.scope) / low
 
     def _stated(self, stated: str | Decimal) -> tuple[Decimal, Decimal]:
-        """What is stated, and by which share the document leaves it open."""
+        """The stated figure, and the share by which the document leaves it open."""
         if isinstance(stated, Decimal):
             return stated, Decimal(0)
         figure = next((figure for figure in self.figure if figure.name == stated), None)
@@ -264,7 +380,38 @@ ABOUT = Decimal("0.05")
 
 
 def _rounds_to(computed: Decimal, stated: Decimal) -> bool:
-    """Whether both are the same in the digits of ``stated``; a half is rounded either way."""
+    """True if both are the same in the digits of ``stated``; a half is rounded either way."""
     exponent = stated.as_tuple().exponent
     assert isinstance(exponent, int)
     return abs(computed - stated) <= Decimal(1).scaleb(min(exponent, 0)) / 2
+
+
+def read_document(path: Path) -> PublishedDocument:
+    """The document in a file. :class:`InputError` names the file and each key that is wrong."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"{path} cannot be read: {why}", remedy="name a file of catalog/published") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}", remedy="fix this line; strings must be quoted") from None
+    try:
+        document = PublishedDocument.model_validate(content)
+    except ValidationError as error:
+        wrong = [f"{_key(other['loc'])}: {other['msg']}" for other in error.errors()]
+        raise InputError(
+            f"{path}: {'; '.join(wrong)}", remedy="write it as the other files of catalog/published do"
+        ) from None
+    if document.name != path.stem:
+        raise InputError(f"{path}: its name is `{document.name}`", remedy="give the file the name of its document")
+    return document
+
+
+def read_documents(folder: Path) -> list[PublishedDocument]:
+    """Every document of a folder, by name."""
+    return [read_document(path) for path in sorted(folder.glob("*.toml"))]
+
+
+def _key(place: tuple[str | int, ...]) -> str:
+    """``figure[3].unit``; entries of a list are counted from 1."""
+    return "".join(f"[{item + 1}]" if isinstance(item, int) else f".{item}" for item in place).lstrip(".")

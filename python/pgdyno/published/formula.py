@@ -26,7 +26,7 @@ class FormulaError(Exception):
 
 @dataclass(frozen=True)
 class Scope:
-    """What a formula's names mean."""
+    """Meanings of a formula's names."""
 
     figures: Mapping[str, Decimal]
     columns: Mapping[str, Mapping[tuple[Decimal | str, ...], Decimal]]

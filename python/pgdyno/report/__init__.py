@@ -1,4 +1,4 @@
-"""From a comparison to what people and programs read: a table, a JSON document, a page, a figure."""
+"""Reports of a comparison: a table for the terminal, a JSON document, a page, figures."""
 
 from __future__ import annotations
 

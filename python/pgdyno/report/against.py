@@ -1,4 +1,4 @@
-"""The page that holds one stored result against another: what they differ in, then what their common arms did."""
+"""The page that compares one stored result with another: their differences, then the results of their common arms."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from pgdyno.analysis.verdict import interval as extent_of
 from pgdyno.report import figures
-from pgdyno.report.effects import EffectRow
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 
 from ..analysis.compare import Against, Difference, Pair
 from ..analysis.run import Headline
 from ..base.text import UNKNOWN, number, times
+from .sweep import EffectRow
 
 TOLD_MAX = 4
 """More arms than this are counted in the verdict instead of told one by one."""
@@ -61,7 +61,7 @@ def html(against: Against) -> str:
         metric=against.one.metric,
         lines=lines(against),
         tables=[
-            ("What was asked for", differing(against.configuration)),
+            ("Configuration", differing(against.configuration)),
             ("Programs and host", differing(against.programs)),
             ("PostgreSQL's settings", differing(against.settings)),
         ],
@@ -71,7 +71,7 @@ def html(against: Against) -> str:
 
 
 def verdict(against: Against) -> str:
-    """What the two results say of each other, in a sentence or a few."""
+    """The verdict on both results, in one sentence or a few."""
     if not against.pairs:
         return "The two results have no arm in common."
     invalid = [pair.arm.label for pair in against.pairs if not (pair.arm.valid and pair.other.valid)]
@@ -95,9 +95,9 @@ def verdict(against: Against) -> str:
 
 
 def caveat(against: Against) -> str:
-    """What to keep in mind of ratios across experiments."""
+    """The caveat of ratios across experiments."""
     same = against.one.experiment.experiment_hash == against.other.experiment.experiment_hash
-    text = "The two were made at different times: what the machine did then is in the ratio. Intervals are Welch's, of unpaired runs."
+    text = "The two ran at different times, so the ratio includes whatever else the machine did then. Intervals are Welch's, for unpaired runs."
     return text + (
         " They are repetitions of one experiment; `pgdyno report` pools them when both are named." if same else ""
     )

@@ -10,11 +10,11 @@ from pgdyno.analysis.binding.remedy import Remedy
 from pgdyno.analysis.binding.verdict import BindingVerdict
 from pgdyno.analysis.compare import Comparison
 from pgdyno.report.section import Block, Note, Section, listed, many
-from pgdyno.report.words import COLUMNS_MAX
 
 from ..analysis.binding.rules import LIMITS, TITLES, Limit
 from ..analysis.run import Headline
 from ..base.text import UNKNOWN, money, percent, times
+from .section import COLUMNS_MAX
 
 NOT_EXPLAINED = "not explained"
 _SURE = {"high": "", "low": "probably ", "unknown": ""}
@@ -63,32 +63,35 @@ class BoundRow(NamedTuple):
 
 
 _NOTE = (
-    "The limit is derived from what a real host shows too (block devices, wait events, PostgreSQL's counters, CPU) and from what was"
-    " bought, never from what an emulated volume counts about itself. Confidence is high where independent sources agree in most"
-    " seconds. A second counts whole for the limit that was reached in it, so this share is larger than that of the time in which"
-    " requests waited."
+    "The limit is derived from what a real host shows too (block devices, wait events, PostgreSQL's counters,"
+    " CPU) and from what was bought, never from an emulated volume's own counters. Confidence is high where"
+    " independent sources agree in most seconds. A second counts in full for the limit reached in it, so this"
+    " share is larger than the share of time in which requests waited."
 )
 
 
-def section(comparison: Comparison) -> Section:
+def binding_section(comparison: Comparison) -> Section:
     """The limit of each arm, and its evidence."""
     bars = "" if many(comparison) else f"Bar: each second of the replicate with the median {comparison.metric.short}. "
-    block = Block("binding.html", {"rows": rows(comparison), "limits": key(comparison), "fold": not listed(comparison)})
+    block = Block(
+        "binding.html",
+        {"rows": binding_rows(comparison), "limits": limit_colours(comparison), "fold": not listed(comparison)},
+    )
     return Section("binding", "What limits it", (block, Note(bars + _NOTE)))
 
 
-def rows(comparison: Comparison) -> list[BoundRow]:
+def binding_rows(comparison: Comparison) -> list[BoundRow]:
     """Every arm, in the order of the table."""
     return [_row(arm, comparison.bindings[arm.index]) for arm in comparison.arms]
 
 
-def key(comparison: Comparison) -> list[tuple[str, str]]:
+def limit_colours(comparison: Comparison) -> list[tuple[str, str]]:
     """(class, name) of the limits that bound in any second that is drawn."""
     drawn = {limit for binding in comparison.bindings.values() for _, _, limit in binding.representative.spans}
     return [(COLOURS[place], TITLES[limit]) for place, limit in enumerate(LIMITS) if limit in drawn]
 
 
-def lines(comparison: Comparison) -> list[tuple[str, str]]:
+def binding_lines(comparison: Comparison) -> list[tuple[str, str]]:
     """(word before it, text) for the terminal: each arm, or a line for each limit where there are many arms."""
     if len(comparison.arms) > COLUMNS_MAX:
         return _counted(comparison)
@@ -114,7 +117,7 @@ def verdict_words(verdict: BindingVerdict) -> str:
 
 
 def remedy_words(remedy: Remedy, metric: Headline) -> str:
-    """What to do, its price and its effect, in one sentence's end."""
+    """The action, its price and its effect, as the end of a sentence."""
     parts = [part for part in (_price(remedy), _effect(remedy, metric)) if part]
     return "; ".join([remedy.action, *parts])
 

@@ -15,17 +15,26 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.factors import Factor
 from pgdyno.analysis.ratio import Ratio
 from pgdyno.report.document_arm import ArmDocument, arm_of
-from pgdyno.report.document_loads import LoadOf, load_of
-from pgdyno.report.document_recommendation import RecommendationOf, recommendation_of
-from pgdyno.report.document_spread import SpreadHostOf, UnpairedOf, hosts_of, unpaired_of
-from pgdyno.report.document_sweep import SweepOf, sweep_of
-from pgdyno.report.document_undilated import UndilatedOf, undilated_of
-from pgdyno.report.document_warming import WarmingOf, warmings_of
-from pgdyno.report.part import DocumentPart
 
 from ..analysis.factors import Effect
 from ..analysis.run import Better
 from ..analysis.statistics import Estimate
+from .document_comparison import (
+    RecommendationOf,
+    SpreadHostOf,
+    SweepOf,
+    UndilatedOf,
+    UnpairedOf,
+    WarmingOf,
+    hosts_of,
+    recommendation_of,
+    sweep_of,
+    undilated_of,
+    unpaired_of,
+    warmings_of,
+)
+from .document_workload import LoadOf, load_document
+from .schema import DocumentPart
 
 
 class ArmRatio(DocumentPart):
@@ -159,7 +168,7 @@ def document(comparison: Comparison, report: Path | None = None) -> CompareDocum
         undilated=undilated_of(comparison),
         hosts=hosts_of(comparison),
         unpaired=unpaired_of(comparison),
-        loads=[load_of(load) for load in comparison.loads],
+        loads=[load_document(load) for load in comparison.loads],
         noise_floor=None if comparison.noise_floor is None else comparison.noise_floor.difference,
         report=None if report is None else str(report),
     )

@@ -1,26 +1,118 @@
-"""An arm in the JSON document: what was measured of it, a part of :mod:`pgdyno.report.document`."""
+"""Parts of the JSON document for one arm: figures, volumes, and the limit that binds."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from pgdyno.analysis.arm import ArmSummary, Replicate, VolumeSummary
+from pgdyno.analysis.binding.arm import ArmBinding
+from pgdyno.analysis.binding.verdict import RunBinding
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.cost import ArmCost
 from pgdyno.analysis.credit import Regime
 from pgdyno.analysis.distribution import PERCENTILES, ValueCounts
-from pgdyno.report.document_binding import BindingDocument, binding_of
-from pgdyno.report.document_bulk_load import BulkLoadOf, bulk_load_of
-from pgdyno.report.document_events import EventOf, events_document
-from pgdyno.report.document_power_cuts import PowerCutsOf, power_cuts_document
-from pgdyno.report.document_queries import QueriesOf, queries_document
-from pgdyno.report.document_replay import ReplayOf, replay_document
-from pgdyno.report.document_tpcc import TpccOf, tpcc_document
-from pgdyno.report.part import DocumentPart, Share
 
+from ..analysis.binding.rules import TITLES, Confidence, Limit
 from ..analysis.figures import DATA
 from ..analysis.run import TPS
 from ..analysis.statistics import Estimate, SeriesMean
+from .document_workload import (
+    BulkLoadOf,
+    EventOf,
+    PowerCutsOf,
+    QueriesOf,
+    ReplayOf,
+    TpccOf,
+    bulk_load_of,
+    events_document,
+    power_cuts_document,
+    queries_document,
+    replay_document,
+    tpcc_document,
+)
+from .schema import DocumentPart, Share
+
+
+class BoundFor(DocumentPart):
+    """Neighbouring seconds with the same limit."""
+
+    begin_s: int
+    """Since measuring began."""
+    end_s: int
+    """One after the last second."""
+    limit: Limit | None
+    """Null where nothing that was seen explains them."""
+
+
+class RunBindingDocument(DocumentPart):
+    """The limit that bound in one run."""
+
+    replicate: int
+    limit: Limit | None
+    confidence: Confidence
+    seconds: list[BoundFor]
+
+
+class BindingRemedyDocument(DocumentPart):
+    """The cheapest thing that helps."""
+
+    action: str
+    spec: str | None
+    """The volume, or the type of the instance, to buy instead; null where nothing is bought."""
+    usd_per_month: float | None
+    usd_more_per_month: float | None
+    """Than what there is; negative where it costs less, 0 where nothing is bought."""
+    tps_ratio_max: float | None
+    """Times the transactions at most, by every other limit that the run came near to."""
+    then: Limit | None
+    """The limit that is met there."""
+
+
+class BindingDocument(DocumentPart):
+    """The limit that binds, by what a user of a real host sees too."""
+
+    limit: Limit | None
+    """Null where none stands out."""
+    title: str | None
+    """Its name for people."""
+    volume: str | None
+    """Role of the volume that it is a limit of."""
+    confidence: Confidence
+    """`high`: independent sources agree in most seconds. `low`: one speaks for it. `unknown`: nothing is said."""
+    shares: dict[Limit, Share]
+    """Limit -> share of all measured seconds in which it bound; what is left to 1 is not explained."""
+    evidence: list[str]
+    """The figures that speak for it, from the replicate with the median TPS; where no limit stands out, what was seen instead."""
+    not_seen: list[str]
+    """What was not observed, so that nothing could follow from it; of an invalid arm, that nothing is concluded."""
+    remedy: BindingRemedyDocument | None
+    """What would help this arm by itself; for the whole set `recommendation.steps` has one ladder."""
+    runs: list[RunBindingDocument]
+
+
+def binding_of(binding: ArmBinding) -> BindingDocument:
+    """The part of an arm."""
+    verdict = binding.verdict
+    return BindingDocument(
+        limit=verdict.limit,
+        title=None if verdict.limit is None else TITLES[verdict.limit],
+        volume=verdict.role,
+        confidence=verdict.confidence,
+        shares=dict(verdict.shares),
+        evidence=list(binding.evidence),
+        not_seen=list(binding.missing),
+        remedy=None if binding.remedy is None else BindingRemedyDocument.model_validate(binding.remedy),
+        runs=[_run(replicate, run) for replicate, run in binding.runs],
+    )
+
+
+def _run(replicate: int, binding: RunBinding) -> RunBindingDocument:
+    return RunBindingDocument(
+        replicate=replicate,
+        limit=binding.verdict.limit,
+        confidence=binding.verdict.confidence,
+        seconds=[BoundFor(begin_s=begin, end_s=end, limit=limit) for begin, end, limit in binding.spans],
+    )
 
 
 class LatencyMs(DocumentPart):
@@ -48,7 +140,7 @@ class LatencyOfRuns(DocumentPart):
 
 
 class SteadyState(DocumentPart):
-    """Whether one run came to a steady state, by its seconds; where its credits went, by those of its longest regime."""
+    """Steady state of one run, by its seconds; where its credits ran out, by those of its longest regime."""
 
     replicate: int
     state: Literal["steady", "not steady", "too short"]
@@ -74,7 +166,7 @@ class StatementMs(LatencyMs):
 
 
 class Driver(DocumentPart):
-    """What drove the workload, and what it needed itself, from the first replicate that tells it."""
+    """The driver of the workload and its own needs, from the first replicate that records them."""
 
     engine: Literal["native", "pgbench", "hammerdb", "sysbench", "loader", "streams", "replay"]
     connect_ms: float | None
@@ -88,7 +180,7 @@ class Driver(DocumentPart):
 
 
 class Disk(DocumentPart):
-    """What the data's volume did during the measure phase, means of the replicates."""
+    """Work of the data's volume during the measure phase, means of the replicates."""
 
     iops: float | None
     mib_per_s: float | None
@@ -137,7 +229,7 @@ class InstanceDocument(DocumentPart):
 
 
 class WaitEventDocument(DocumentPart):
-    """What sessions were seen waiting for, or that they were on a CPU."""
+    """A wait in which sessions were seen, or the CPU."""
 
     type: str
     event: str

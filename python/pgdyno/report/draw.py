@@ -127,7 +127,7 @@ class _Process:
         return self._process
 
     def _why_it_died(self) -> str:
-        """How the process ended, and the last that it said."""
+        """The end of the process, and its last words."""
         from ..base.text import printable
 
         assert self._process is not None

@@ -16,11 +16,11 @@ from pgdyno.report.render import write_whole
 from pgdyno.report.section import Grid, Heading, Matrix, Part, Sentences
 from pgdyno.report.sections import drawings, sections
 from pgdyno.report.theme import LIGHT, PAPER, png_of, svg_of
-from pgdyno.report.words import FigureRow
 
 from ..base import owner
 from ..base.errors import HostError, PgdynoError
 from ..base.text import printable
+from .section import FigureRow
 
 PICTURE_WIDTH_PX = 760
 """Width of a picture: a column of a document; a PNG has twice as many pixels."""

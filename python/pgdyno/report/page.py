@@ -11,22 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.report import asked, figures, trust
 from pgdyno.report.document import command_line
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 from pgdyno.report.section import Drawing, listed, many
 from pgdyno.report.sections import sections
 from pgdyno.report.theme import LIGHT, PAPER, png_of
-from pgdyno.report.words import colour_index
 
 from ..base.errors import InputError, PgdynoError
+from . import configuration, figures, trust
+from .configuration import page_title
+from .section import colour_index
 
 PNG_WIDTH_PX = 760
 
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """What was written."""
+    """Files that were written."""
 
     page: Path
     """The HTML page."""
@@ -82,8 +83,8 @@ def html(comparison: Comparison) -> str:
         recommendation=comparison.recommendation,
         experiment=comparison.experiment,
         moment=moment(comparison.experiment.created_unix_ns),
-        title=asked.title(comparison),
-        context=asked.context_line(comparison),
+        title=page_title(comparison),
+        context=configuration.context_line(comparison),
         sections=result,
         drawn=drawn,
         arms=arms,

@@ -8,12 +8,12 @@ from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.queries import PRINTED, SPILL_WAITS, WORKERS, ArmQueries, asked_by_hammerdb, queries_of, workers_of
 from pgdyno.report import volumes
-from pgdyno.report.figures import queries as figure
 from pgdyno.report.section import Drawing, Grid, Heading, Matrix, Note, Section, of_arms
-from pgdyno.report.words import FigureRow, interval
 
 from ..analysis.run import RunFigures
 from ..base.text import UNKNOWN, number
+from .figures.arms import query_seconds
+from .section import FigureRow, interval
 
 _MIB = 2**20
 _NOTE = (
@@ -21,31 +21,33 @@ _NOTE = (
     " sending it until its last row; intervals are over replicates. Queries per hour counts all streams over the whole run."
 )
 _BY_HAMMERDB = (
-    "HammerDB asked the queries, from its own draws. It prints their seconds in milliseconds, and neither parameters nor rows, plans nor"
-    " temporary files: these are unknown, and its answers were not compared. Its geometric mean is of the queries that returned rows."
+    "HammerDB ran the queries, with parameters of its own draws. It prints their times in milliseconds, but no"
+    " parameters, rows, plans or temporary files: these are unknown, and its answers were not compared. Its"
+    " geometric mean covers only the queries that returned rows."
 )
 _SPILL_NOTE = (
-    "Temporary files hold what does not fit into work_mem. Bytes are those of all executions of a run, as the server tells of each"
-    " file when it removes it, those of parallel workers too. Waits are the mean number of sessions seen in them."
+    "Temporary files hold what does not fit into work_mem. Bytes are those of all executions of a run, parallel"
+    " workers included, as the server reports each file when it removes it. Waits are the mean number of sessions"
+    " seen in them."
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def queries_section(comparison: Comparison) -> Section | None:
     """The queries of each arm."""
-    if not measured(comparison):
+    if not is_query_streams(comparison):
         return None
     drawing = Drawing(
         name="queries",
         alternative="Bars: mean seconds of each query by arm, with 95 % intervals.",
         caption="Seconds of each query, mean of the replicates; lines are 95 % intervals.",
-        make=lambda width_px, theme: figure.seconds(comparison.arms, width_px, theme),
+        make=lambda width_px, theme: query_seconds(comparison.arms, width_px, theme),
         key=of_arms(comparison) or "arms",
     )
     return Section(
         "queries",
         "Queries",
         (
-            Matrix(tuple(rows(comparison))),
+            Matrix(tuple(query_rows(comparison))),
             Note(_NOTE),
             *([Note(_BY_HAMMERDB)] if any(map(asked_by_hammerdb, _runs(comparison))) else []),
             drawing,
@@ -59,12 +61,12 @@ def section(comparison: Comparison) -> Section | None:
     )
 
 
-def measured(comparison: Comparison) -> bool:
-    """Whether streams of queries are what was measured."""
+def is_query_streams(comparison: Comparison) -> bool:
+    """True if the workload is streams of queries."""
     return any(queries_of(arm) is not None for arm in comparison.arms)
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def query_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm's runs."""
     return [
         FigureRow(
@@ -117,7 +119,7 @@ def _refresh(comparison: Comparison) -> list[FigureRow]:
 
 
 def spill(comparison: Comparison) -> list[FigureRow]:
-    """What went into temporary files, and who waited for it."""
+    """Bytes of temporary files, and sessions that waited for them."""
     temp = _of(
         comparison, lambda _, item: UNKNOWN if item.temp_bytes is None else number(sum(item.temp_bytes.values()) / _MIB)
     )
@@ -145,7 +147,7 @@ def unseen(comparison: Comparison) -> list[str]:
     return [f"Temporary files were not counted: {reason}." for reason in sorted(reasons)]
 
 
-def lines(comparison: Comparison) -> list[str]:
+def query_lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     lines = []
     for arm in comparison.arms:

@@ -1,4 +1,4 @@
-"""What every page is made with: a template, drawings at three widths, one file that needs nothing else."""
+"""Rendering of a page: a template, drawings at three widths, one file that needs nothing else."""
 
 from __future__ import annotations
 

@@ -8,32 +8,33 @@ from functools import partial
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.reading import WORDS, remarks
 from pgdyno.analysis.replay import MOST_SHARE, NO_ROWS, ArmReplay, replay_of, trust_of
-from pgdyno.report.asked import HOSTS, clock
 from pgdyno.report.section import Grid, Heading, Matrix, Note, Section, Sentences
-from pgdyno.report.words import FigureRow, interval
 
 from ..analysis.replay import unlike
 from ..base.text import UNKNOWN, number
 from ..results.work_record import ReplayedKeys, ReplayRecord
+from .configuration import HOSTS, server_clock
+from .section import FigureRow, interval
 
 STATEMENTS_SHOWN = 20
 """Shapes in the table of the page; the JSON document has all that were recorded."""
 _LETTERS = 90
 _NOTE = (
-    "A statement is due at its captured time; what it waits for the one before it in its session counts as lateness and as response"
-    " time. Ends are counts of the first replicate. A statement that failed as in production ended well."
+    "A statement is due at its captured time; time spent waiting for the statement before it in its session"
+    " counts as lateness and as response time. Outcomes are counts of the first replicate. A statement that failed"
+    " in production too is not an error."
 )
 _STATEMENTS_NOTE = (
-    "Times are means in milliseconds: of production the logged duration, of each arm from when a statement was due until its answer,"
-    " with the 95 % interval over replicates. Literals are shown as ?."
+    "Times are means in milliseconds: for production the logged duration, for each arm from when a statement was"
+    " due until its answer, with the 95 % interval over replicates. Literals are shown as ?."
 )
 _LIKENESS_NOTE = (
-    "By pg_stat_statements here and in production, of the first replicate. Calls, and rows and WAL records of a call, are compared to 5 %, blocks"
-    " to 20 %: a dump loses bloat, a base backup keeps it."
+    "From pg_stat_statements here and in production, for the first replicate. Calls, and rows and WAL records per"
+    " call, are compared to 5 %, blocks to 20 %: a dump loses bloat, a base backup keeps it."
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def replay_section(comparison: Comparison) -> Section | None:
     """The replays of each arm."""
     if all(replay_of(arm) is None for arm in comparison.arms):
         return None
@@ -53,7 +54,7 @@ def section(comparison: Comparison) -> Section | None:
                 )
                 else []
             ),
-            Matrix(tuple(rows(comparison))),
+            Matrix(tuple(replay_rows(comparison))),
             Note(_NOTE),
             Heading("Statements beside production"),
             _each(comparison),
@@ -65,39 +66,42 @@ def section(comparison: Comparison) -> Section | None:
 
 
 def reading_words(comparison: Comparison) -> list[str]:
-    """What the capture lacks of its source; empty of one that is whole."""
+    """Parts of its source that the capture lacks; empty for a complete capture."""
     runs = [replay.runs[0] for arm in comparison.arms if (replay := replay_of(arm)) is not None]
     results = (remark for run in runs if run.reading is not None for remark in remarks(run.reading))
     return [f"{remark[0].upper()}{remark[1:]}." for remark in dict.fromkeys(results)]
 
 
 def copied_words(comparison: Comparison) -> list[str]:
-    """What became of COPYs whose rows the capture does not have; empty where there are none."""
+    """Fate of COPYs whose rows the capture does not have; empty where there are none."""
     runs = [replay.runs[0] for arm in comparison.arms if (replay := replay_of(arm)) is not None]
     made = max(run.copies_made for run in runs)
     left = max(run.left_out.get(NO_ROWS, 0) for run in runs)
     copied_words = []
     if made:
-        copied_words.append(f"Rows of {made:,} COPYs were made by the statistics of their columns, as a log has none.")
+        copied_words.append(
+            f"Rows of {made:,} COPYs were generated from the statistics of their columns, because a log has none."
+        )
     if left:
-        copied_words.append(f"{left:,} COPYs were left out, as a log has none of their rows.")
+        copied_words.append(f"{left:,} COPYs were left out, because a log has none of their rows.")
     return copied_words
 
 
 def trust_words(comparison: Comparison) -> list[str]:
-    """How the arm with production's own volume did beside production: a reader's measure of how far to trust the rest."""
+    """The arm with production's own volume beside production: a measure of how far to trust the rest."""
     trust = trust_of(comparison.arms)
     if trust is None:
         return []
     if trust.arm is None:
         return [
-            f"Production has {trust.spec}, and no arm emulates it: how far these figures are from production's is not known."
+            f"Production uses {trust.spec}, which no arm emulates: it is not known how close these figures are to production's."
         ]
     if trust.median is None or trust.p99 is None or trust.statements is None:
-        return [f"{trust.arm.label} emulates what production has; no statement was timed on both."]
+        return [f"{trust.arm.label} emulates your production volume, but no statement was timed on both."]
     least, most = trust.statements
     text = (
-        f"{trust.arm.label} emulates what production has, so the other arms can be trusted as far as it is near: the median statement"
+        f"{trust.arm.label} emulates your production volume: the closer it comes to production, the more you can trust the rest."
+        " Its median statement"
         f" took {interval(trust.median)} times as long as in production, the 99th percentile {interval(trust.p99)} times;"
         f" the means of the {trust.counted:,} statements with {MOST_SHARE:.0%} of production's time are {number(least)} to"
         f" {number(most)} times production's"
@@ -108,7 +112,9 @@ def trust_words(comparison: Comparison) -> list[str]:
 def clock_words(comparison: Comparison) -> list[str]:
     """What the servers took for the time."""
     clocks = {
-        arm.label: clock(arm.replicates[0].figures.record) for arm in comparison.arms if replay_of(arm) is not None
+        arm.label: server_clock(arm.replicates[0].figures.record)
+        for arm in comparison.arms
+        if replay_of(arm) is not None
     }
     results = list(dict.fromkeys(clocks.values()))
     if results == [""] or not results:
@@ -118,8 +124,8 @@ def clock_words(comparison: Comparison) -> list[str]:
     return [f"The clock of {label} was {words or HOSTS}." for label, words in clocks.items()]
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
-    """Whether each arm kept up, and what became of its statements."""
+def replay_rows(comparison: Comparison) -> list[FigureRow]:
+    """Rows on whether each arm kept up, and on the outcomes of its statements."""
     rows = [
         FigureRow("kept up", _of(comparison, lambda item: "yes" if item.kept_up else "NO"), strong=True),
         FigureRow("took, seconds", _of(comparison, lambda item: number(_mean(item, lambda run: run.took_s)))),
@@ -157,7 +163,7 @@ def rows(comparison: Comparison) -> list[FigureRow]:
     }
     rows += [FigureRow(title, _of(comparison, partial(_count_of_keys, of))) for title, of in of_keys.items()]
     if any(replay.runs[0].likeness is not None for arm in comparison.arms if (replay := replay_of(arm)) is not None):
-        rows.append(FigureRow("statements with other work than in production", _of(comparison, _unlike_count)))
+        rows.append(FigureRow("statements whose work differs from production", _of(comparison, _unlike_count)))
     reasons = dict.fromkeys(
         reason
         for arm in comparison.arms
@@ -196,7 +202,7 @@ def _left_out(reason: str, replay: ArmReplay) -> str:
     return f"{replay.runs[0].left_out.get(reason, 0):,}"
 
 
-def lines(comparison: Comparison) -> list[str]:
+def replay_lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     if all(replay_of(arm) is None for arm in comparison.arms):
         return []
@@ -209,7 +215,7 @@ def lines(comparison: Comparison) -> list[str]:
         kept = (
             "kept up"
             if replay.kept_up
-            else f"was behind: {number(replay.late_s.mean)} s longer than the {number(first.due_s)} s"
+            else f"fell behind: {number(replay.late_s.mean)} s longer than the {number(first.due_s)} s"
         )
         lines.append(
             f"{arm.label}: {kept}, statements at most {number(replay.behind_s_max)} s late; of {first.statements:,} statements"
@@ -253,7 +259,7 @@ def _other_work(comparison: Comparison) -> Iterator[Heading | Grid | Note]:
             multiples = ", ".join(f"{ratio:.2f} × {name}" for name, ratio in each.ratios.items())
             cells.append((_short(each.statement), f"{each.calls:,}", arm.label, multiples))
     if cells:
-        yield Heading("Other work than in production")
+        yield Heading("Work that differs from production")
         yield Grid(("statement", "calls in production", "arm", "here"), tuple(cells[:STATEMENTS_SHOWN]))
         yield Note(_LIKENESS_NOTE)
 

@@ -1,25 +1,21 @@
-"""Writes ``schema/compare.schema.json`` from the model, or says that the file is not what the model makes.
-
-::
-
-    python -m pgdyno.report.schema           write it
-    python -m pgdyno.report.schema --check   exit 1 when the file differs
-"""
+"""Parts of the JSON documents that commands print, and their schemas."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from pgdyno.report.document import CompareDocument
+from pydantic import BaseModel, ConfigDict, Field
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+Share = Annotated[float, Field(ge=0, le=1)]
 
-SCHEMA_FILE = Path(__file__).resolve().parents[3] / "schema" / "compare.schema.json"
-"""Where the schema lies in a clone; an installed package has none."""
+
+class DocumentPart(BaseModel):
+    """A part of the document. What has the same names in the analysis is read from there: ``DocumentPart.model_validate(found)``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
 
 def schema_text(model: type[BaseModel], title: str) -> str:
@@ -41,14 +37,3 @@ def write_or_check(file: Path, text: str, module: str, arguments: list[str]) -> 
         return 0
     print(f"{file} is not what the model makes: run `python -m {module}`", file=sys.stderr)
     return 1
-
-
-def main(arguments: list[str]) -> int:
-    """Write or check; returns the exit code."""
-    return write_or_check(
-        SCHEMA_FILE, schema_text(CompareDocument, "pgdyno compare --json"), "pgdyno.report.schema", arguments
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

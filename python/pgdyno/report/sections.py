@@ -1,63 +1,58 @@
-"""The sections of a report in their order: each is made by the module of its name."""
+"""The sections of a report, in their order."""
 
 from __future__ import annotations
 
 from pgdyno.analysis.compare import Comparison
-from pgdyno.report import (
-    asked,
-    binding,
-    bulk_load,
-    cost,
-    courses,
-    cpu,
-    effects,
-    events,
-    loading,
-    power_cuts,
-    queries,
-    recommendation,
-    replay,
-    responses,
-    server,
-    spread,
-    summary,
-    sweep,
-    tpcc,
-    transactions,
-    trust,
-    undilated,
-    volumes,
-    warming,
-)
+from pgdyno.report.binding import binding_section
+from pgdyno.report.cost import cost_section
+from pgdyno.report.events import events_section
+from pgdyno.report.queries import queries_section
+from pgdyno.report.replay import replay_section
 from pgdyno.report.section import Drawing, Section
+from pgdyno.report.server import server_section
+from pgdyno.report.summary import summary_section
+from pgdyno.report.sweep import sweep_section
+from pgdyno.report.tpcc import tpcc_section
+from pgdyno.report.trust import trust_section
+from pgdyno.report.volumes import volumes_section
+
+from .configuration import configuration_section
+from .cost import pairs_section, steps_section
+from .events import power_cuts_section
+from .filling import bulk_load_section, filling_section
+from .response import course_section, headline_section, response_section, transactions_section
+from .server import cpu_section
+from .sweep import effects_section, undilated_section
+from .trust import hosts_section
+from .volumes import warming_section
 
 _MAKERS = (
-    recommendation.section,
-    effects.section,
-    undilated.section,
-    sweep.section,
-    summary.section,
-    recommendation.pairs,
-    warming.section,
-    binding.section,
-    bulk_load.section,
-    queries.section,
-    replay.section,
-    tpcc.section,
-    events.section,
-    power_cuts.section,
-    responses.headline,
-    responses.section,
-    transactions.section,
-    courses.section,
-    volumes.section,
-    cost.section,
-    server.section,
-    cpu.section,
-    spread.section,
-    loading.section,
-    trust.section,
-    asked.section,
+    steps_section,
+    effects_section,
+    undilated_section,
+    sweep_section,
+    summary_section,
+    pairs_section,
+    warming_section,
+    binding_section,
+    bulk_load_section,
+    queries_section,
+    replay_section,
+    tpcc_section,
+    events_section,
+    power_cuts_section,
+    headline_section,
+    response_section,
+    transactions_section,
+    course_section,
+    volumes_section,
+    cost_section,
+    server_section,
+    cpu_section,
+    hosts_section,
+    filling_section,
+    trust_section,
+    configuration_section,
 )
 
 

@@ -1,36 +1,93 @@
-"""The summary: the figures of each arm."""
+"""The summary: the figures of each arm, and the columns by which many arms differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.metric import MetricLine
-from pgdyno.report.columns import columns, valid
 from pgdyno.report.section import Matrix, Note, Section, listed, many
 from pgdyno.report.volumes import instance_rows, limit_of
-from pgdyno.report.words import FigureRow, price, record_of
 
-from ..base.text import UNKNOWN, interval, number, ratio_interval, times
+from ..base.text import UNKNOWN, interval, number, percent, ratio_interval, times
+from .section import FigureRow, price, record_of
+
+SPARE_FIRST = 9
+"""A column that a terminal has only where all columns have two spaces between them."""
+_METRICS = (
+    ("qps", "QPS", "", 7),
+    ("latency_ms_mean", "mean", "ms", SPARE_FIRST),
+    ("latency_ms_p50", "p50", "ms", 5),
+    ("latency_ms_p95", "p95", "ms", 6),
+    ("latency_ms_p99", "p99", "ms", 1),
+    ("iops", "IOPS", "", 3),
+    ("mib_per_s", "MiB/s", "", 8),
+    ("queue_length", "queue", "", 7),
+)
+"""Metric, head, unit, and which columns a narrow terminal drops first: those with the largest number."""
+
+
+@dataclass(frozen=True)
+class ArmColumn:
+    """One figure of every arm."""
+
+    title: str
+    unit: str
+    spare: int
+    """A narrow terminal drops the column with the largest number first; 0 stays."""
+    cells: tuple[str, ...]
+
+    @property
+    def head(self) -> str:
+        """Title and unit on one line."""
+        return f"{self.title}, {self.unit}" if self.unit == "ms" else f"{self.title} {self.unit}".strip()
+
+
+def arm_columns(comparison: Comparison) -> list[ArmColumn]:
+    """Columns beside the headline; columns that no arm has are omitted."""
+    arms, figures = comparison.arms, comparison.figures
+    columns = [
+        *(
+            ArmColumn(
+                title,
+                unit,
+                spare,
+                tuple(number(None if of_arm is None else of_arm.value) for of_arm in figures[name].of_arms),
+            )
+            for name, title, unit, spare in _METRICS
+            if name in figures
+        ),
+        ArmColumn("above", "limit", 4, tuple(percent(arm.above_limit_share) for arm in arms)),
+        ArmColumn("price", "a month", 2, tuple(price(arm) for arm in arms)),
+    ]
+    return [column for column in columns if any(cell != UNKNOWN for cell in column.cells)]
+
+
+def valid_replicates(arm: ArmSummary) -> str:
+    """Number of its valid replicates: ``2 of 3``."""
+    return f"{sum(replicate.valid for replicate in arm.replicates)} of {len(arm.replicates)}"
+
 
 _NOTE = (
-    "± %: half the 95 % interval. Ratio: to the first arm; ≈: not distinguishable from it. Above limit: the share of the time in"
-    " which requests waited for the limit that bound most, of the volumes and of the instance. The limit that binds counts whole"
-    " seconds below: those in which it held the transactions up, though requests may have waited for a part of each only."
+    "± %: half the 95 % interval. Ratio: to the first arm; ≈: not distinguishable from it. Above limit: the share"
+    " of time in which requests waited for the limit that bound most, of the volumes and of the instance. The"
+    " limit that binds, below, counts whole seconds: those in which it held transactions up, even if requests"
+    " waited only part of each."
 )
 
 
-def section(comparison: Comparison) -> Section:
+def summary_section(comparison: Comparison) -> Section:
     """All figures of few arms; of many those by which they are told apart."""
-    short = tuple(brief(comparison))
+    short = tuple(brief_rows(comparison))
     if many(comparison):
         fold = "" if listed(comparison) else f"The {len(comparison.arms)} arms"
         return Section("summary", "Summary", (Matrix(short, fold), Note(_NOTE)), brief=True)
-    return Section("summary", "Summary", (Matrix(tuple(summary(comparison)), short=short),), brief=True)
+    return Section("summary", "Summary", (Matrix(tuple(summary_rows(comparison)), short=short),), brief=True)
 
 
-def summary(comparison: Comparison) -> list[FigureRow]:
+def summary_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm, for arms as columns."""
     arms = comparison.arms
     rows = [
@@ -45,7 +102,7 @@ def summary(comparison: Comparison) -> list[FigureRow]:
         FigureRow(f"{comparison.metric.short} per dollar a month", tuple(_per_dollar(arm) for arm in arms)),
         *(row for line in comparison.figures.values() for row in _metric_rows(comparison, line)),
         *instance_rows(arms),
-        FigureRow("valid replicates", tuple(valid(arm) for arm in arms)),
+        FigureRow("valid replicates", tuple(valid_replicates(arm) for arm in arms)),
     ]
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
@@ -69,17 +126,17 @@ def _metric_rows(comparison: Comparison, line: MetricLine) -> Iterator[FigureRow
         yield FigureRow(f"{name} of a run, 95 % interval, {metric.unit}", tuple(ends))
 
 
-def brief(comparison: Comparison) -> list[FigureRow]:
+def brief_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures by which many arms are told apart, for arms as rows."""
     arms = comparison.arms
     rows = [
         FigureRow(comparison.metric.short, tuple(number(arm.headline.mean) for arm in arms), strong=True),
         FigureRow("± %", tuple(_half_width(arm) for arm in arms)),
         FigureRow("ratio", tuple(_short_ratio(comparison, arm) for arm in arms), strong=True),
-        *(FigureRow(column.head, column.cells) for column in columns(comparison)),
+        *(FigureRow(column.head, column.cells) for column in arm_columns(comparison)),
     ]
     if not comparison.valid:
-        rows.append(FigureRow("valid", tuple(valid(arm).replace(" of ", "/") for arm in arms)))
+        rows.append(FigureRow("valid", tuple(valid_replicates(arm).replace(" of ", "/") for arm in arms)))
     return [row for row in rows if any(cell != UNKNOWN for cell in row.cells)]
 
 

@@ -1,4 +1,4 @@
-"""The table at the end of an experiment: at most 100 columns, fewer on a narrower terminal, plain text or with some weight."""
+"""The table at the end of an experiment, at most 100 columns wide; and the table of several experiments."""
 
 from __future__ import annotations
 
@@ -12,29 +12,27 @@ from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.factors import LABEL_MAX
 from pgdyno.analysis.verdict import PAIRED_SENTENCES_MAX
-from pgdyno.report import (
-    binding,
-    bulk_load,
-    cost,
-    events,
-    loading,
-    power_cuts,
-    queries,
-    recommendation,
-    replay,
-    spread,
-    tpcc,
-    trust,
-    undilated,
-    warming,
-)
-from pgdyno.report.columns import SPARE_FIRST, ArmColumn, columns
-from pgdyno.report.effects import effect_rows, hints
+from pgdyno.report.binding import binding_lines
+from pgdyno.report.cost import numbered_cost_rows
+from pgdyno.report.events import event_lines
+from pgdyno.report.queries import query_lines
+from pgdyno.report.replay import replay_lines
 from pgdyno.report.section import listed
 from pgdyno.report.sweep import pivots
-from pgdyno.report.words import record_of
+from pgdyno.report.tpcc import tpcc_lines
 
-from ..base.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable
+from ..analysis.compare import Several
+from ..analysis.statistics import Estimate
+from ..base.text import TOO_FEW, UNKNOWN, aligned, gib, number, printable, ratio_interval, times
+from . import cost, trust
+from .cost import pairs_grid, pairs_section, step_lines
+from .events import power_cut_lines
+from .filling import bulk_load_lines, filling_lines
+from .section import record_of
+from .summary import SPARE_FIRST, ArmColumn, arm_columns
+from .sweep import dependence_sentences, effect_rows, undilated_lines
+from .trust import host_lines
+from .volumes import warming_lines
 
 WIDTH = 100
 WIDTH_MIN = 40
@@ -80,8 +78,8 @@ def table(comparison: Comparison, report: Path | None = None, width: int = WIDTH
         *(_cost(comparison, names, width) if whole else ()),
         "",
         *_wrapped(comparison.verdict, width),
-        *(line for word, text in binding.lines(comparison) for line in _wrapped(text, width, word)),
-        *(line for word, text in recommendation.lines(comparison) for line in _wrapped(text, width, word)),
+        *(line for word, text in binding_lines(comparison) for line in _wrapped(text, width, word)),
+        *(line for word, text in step_lines(comparison) for line in _wrapped(text, width, word)),
         *_remarks(comparison, width),
     ]
     if report is not None:
@@ -174,7 +172,7 @@ def _columns(comparison: Comparison, names: Sequence[str], interval: bool) -> li
         ArmColumn(
             comparison.metric.short, "95 % interval" if interval else "", 0, tuple(_headline(a, interval) for a in arms)
         ),
-        *columns(comparison),
+        *arm_columns(comparison),
         ArmColumn("valid", "", 0, tuple("yes" if arm.valid else "NO" for arm in arms)),
     ]
 
@@ -233,23 +231,23 @@ def _effects(comparison: Comparison, width: int) -> list[str]:
         else:
             figure = " ".join(part for part in (ratio, extent, verdict) if part)
             lines += _wrapped(f"{pair.strip()}: {figure}", width, "  " if pair.startswith("  ") else "", "    ")
-    return lines + [line for hint in hints(comparison) for line in _wrapped(hint, width, "depends: ")]
+    return lines + [line for hint in dependence_sentences(comparison) for line in _wrapped(hint, width, "depends: ")]
 
 
 def _of_kind(comparison: Comparison, width: int) -> list[str]:
     """A line for each arm of what its kind of workload has beside the headline, for each event, and for its power cuts."""
     lines: list[str] = []
     for title, item in (
-        ("the tables were filled on volumes with their limits", loading.lines(comparison)),
-        ("the load", bulk_load.lines(comparison)),
-        ("the queries", queries.lines(comparison)),
-        ("the replay", replay.lines(comparison)),
-        ("derived from TPC-C", tpcc.lines(comparison)),
-        ("events", events.lines(comparison)),
-        ("power cuts", power_cuts.lines(comparison)),
-        ("at dilation 1, extrapolated", undilated.lines(comparison)),
-        ("hosts", spread.lines(comparison)),
-        ("restored", warming.lines(comparison)),
+        ("the tables were filled on volumes with their limits", filling_lines(comparison)),
+        ("the load", bulk_load_lines(comparison)),
+        ("the queries", query_lines(comparison)),
+        ("the replay", replay_lines(comparison)),
+        ("derived from TPC-C", tpcc_lines(comparison)),
+        ("events", event_lines(comparison)),
+        ("power cuts", power_cut_lines(comparison)),
+        ("at dilation 1, extrapolated", undilated_lines(comparison)),
+        ("hosts", host_lines(comparison)),
+        ("restored", warming_lines(comparison)),
     ):
         if item:
             lines += ["", title, *(line for text in item for line in _wrapped(text, width, "", "    "))]
@@ -258,10 +256,10 @@ def _of_kind(comparison: Comparison, width: int) -> list[str]:
 
 def _pairs(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
     """Every arm against every other, of more arms than the verdict has sentences for; omitted where it does not fit."""
-    section = recommendation.pairs(comparison)
+    section = pairs_section(comparison)
     if section is None or len(comparison.arms) <= PAIRED_SENTENCES_MAX:
         return []
-    grid = recommendation.pairs_grid(comparison)
+    grid = pairs_grid(comparison)
     texts = aligned([["", *names], *([name, *row[1:]] for name, row in zip(names, grid.rows, strict=True))])
     return (
         ["", f"times as fast: {_noun(comparison)} of the row against that of the column", *texts]
@@ -272,7 +270,7 @@ def _pairs(comparison: Comparison, names: Sequence[str], width: int) -> list[str
 
 def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]:
     """Cost and durability, a line for each arm: beside each other where that fits, else as words."""
-    numbered_rows = cost.numbered_rows(comparison)
+    numbered_rows = numbered_cost_rows(comparison)
     if not numbered_rows:
         return []
     titles = [_COST_TITLES[which] for which, _ in numbered_rows]
@@ -291,7 +289,7 @@ def _cost(comparison: Comparison, names: Sequence[str], width: int) -> list[str]
 
 
 def _equal_size(comparison: Comparison) -> str:
-    """What "equal" means, where arms differ in capacity."""
+    """Meaning of "equal", where arms differ in capacity."""
     cost = comparison.costs[comparison.arms[0].index]
     differ = any(each.size_bytes != each.equal_size_bytes for each in comparison.costs.values())
     return f" (equal: at {gib(cost.equal_size_bytes)})" if differ and cost.equal_size_bytes is not None else ""
@@ -307,3 +305,26 @@ def _wrapped(text: str, width: int, first: str = "", further: str | None = None)
 
 def _remarks(comparison: Comparison, width: int) -> list[str]:
     return [line for word, text in trust.remarks(comparison) for line in _wrapped(text, width, f"{word}: ")]
+
+
+MEANING = (
+    "Improvement over the first arm (more throughput, or less time); intervals are 95 %. The mean over"
+    " experiments is geometric and has no interval, because it describes these loads only."
+)
+
+
+def several_lines(several: Several) -> list[str]:
+    """The table, and what it means."""
+    heads = ("arm", "figure", *several.names, "mean")
+    rows = [
+        (row.arm, row.figure, *map(_gain, row.gains), UNKNOWN if row.mean is None else times(row.mean))
+        for row in several.rows
+    ]
+    texts = [f"compared with {several.first}:", *aligned([heads, *rows], left=(0, 1)), MEANING]
+    return [*texts, *(f"{text} has invalid runs and is left out" for text in several.invalid)]
+
+
+def _gain(gain: Estimate | None) -> str:
+    if gain is None:
+        return UNKNOWN
+    return times(gain.mean) + ("" if gain.low is None else f" ({ratio_interval(gain.low, gain.high)})")

@@ -21,7 +21,7 @@ WAITS_LIGHT = (
 WAITS_DARK = (
     "#6cc795", "#6ea6d0", "#f0955a", "#ef7a6d", "#bd8fd0", "#dfc04f", "#767d85", "#9fa8da", "#bcaaa4",
 )  # fmt: skip
-"""Of :data:`pgdyno.report.waits.TYPES`, in that order."""
+"""Of :data:`pgdyno.report.server.TYPES`, in that order."""
 
 LIGHT = {
     "ground": "#fbfbf9",
@@ -79,7 +79,7 @@ class Theme:
         return self.colours[name]
 
     def arm(self, index: int) -> str:
-        """Colour of an arm by its :func:`~pgdyno.report.words.colour_index`."""
+        """Colour of an arm by its :func:`~pgdyno.report.section.colour_index`."""
         return self.colours[f"arm{index}"]
 
     def config(self) -> dict[str, Any]:

@@ -9,19 +9,21 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.tpcc import PACED_MAX, ArmTpcc, tpcc_of
 from pgdyno.report import volumes
 from pgdyno.report.section import Matrix, Note, Section
-from pgdyno.report.transactions import percentiles
-from pgdyno.report.words import FigureRow
 
 from ..base.text import UNKNOWN, number, percent
+from .response import percentiles
+from .section import FigureRow
 
 _NOTE = (
-    "Counted at the client over the measured phase. HammerDB counts TPM on the server: commits and rollbacks of all its databases,"
-    f" by any session. Beyond {PACED_MAX:g} New-Orders a minute a warehouse is asked for more than users who key in and think"
-    " would ask, so few warehouses are hot and cached. The figures are not results of TPC-C and must not be compared with any."
+    "Counted at the client during the measured phase. HammerDB counts TPM on the server: commits and rollbacks of"
+    f" all its databases, by any session. Above {PACED_MAX:g} New-Orders a minute, each warehouse gets more load"
+    " than real users would generate, so a few hot warehouses stay cached. The figures are not results of TPC-C"
+    " and must not be compared with any."
 )
 _BY_HAMMERDB = (
-    "HammerDB drove. It counts only New-Orders in the measured minutes, so the other types are taken in proportion to all that it ran."
-    " Its percentiles are of its time profile: its ramp-up is in them, and between 25, 50, 75, 95 and 99 % nothing is known."
+    "HammerDB was the driver. It counts only New-Orders in the measured minutes, so the other types are estimated"
+    " from their share of everything it ran. Its percentiles come from its time profile, which includes the"
+    " ramp-up; between 25, 50, 75, 95 and 99 % nothing is known."
 )
 _NAMES = {
     "new_order": "New-Order",
@@ -32,21 +34,21 @@ _NAMES = {
 }
 
 
-def section(comparison: Comparison) -> Section | None:
+def tpcc_section(comparison: Comparison) -> Section | None:
     """Nothing of other workloads."""
-    results = rows(comparison)
+    results = tpcc_rows(comparison)
     if not results:
         return None
     notes = [Note(_NOTE), *([Note(_BY_HAMMERDB)] if _by_hammerdb(comparison) else [])]
     return Section("tpcc", "Derived from TPC-C", (Matrix(tuple(results)), *notes), brief=True)
 
 
-def measured(comparison: Comparison) -> bool:
-    """Whether the workload is derived from TPC-C."""
+def is_tpcc(comparison: Comparison) -> bool:
+    """True if the workload is derived from TPC-C."""
     return any(tpcc_of(arm) is not None for arm in comparison.arms)
 
 
-def rows(comparison: Comparison) -> list[FigureRow]:
+def tpcc_rows(comparison: Comparison) -> list[FigureRow]:
     """The figures of each arm."""
     every = [tpcc_of(arm) for arm in comparison.arms]
     if not any(every):
@@ -75,7 +77,7 @@ def rows(comparison: Comparison) -> list[FigureRow]:
     return [value for value in values if any(cell != UNKNOWN for cell in value.cells)]
 
 
-def lines(comparison: Comparison) -> list[str]:
+def tpcc_lines(comparison: Comparison) -> list[str]:
     """A line for each arm, for the terminal; empty of other workloads."""
     lines = []
     for arm in comparison.arms:

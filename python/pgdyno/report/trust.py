@@ -1,4 +1,4 @@
-"""What speaks for and against the numbers: checks, method, what was not seen and what was not verified."""
+"""Sections on trust: checks, method, what was not seen and not verified; and the hosts over which runs were spread."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.finding import CheckResult, worst
 from pgdyno.analysis.ratio import Ratio
+from pgdyno.analysis.statistics import DIFFERENCE_OF_INTEREST, detectable_difference
 from pgdyno.analysis.verdict import sides
-from pgdyno.report import effects
-from pgdyno.report.section import Block, Heading, Section, Sentences, listed, many
-from pgdyno.report.words import COLUMNS_MAX, FigureRow, clients_of, record_of
+from pgdyno.report.section import Block, Grid, Heading, Note, Section, Sentences, listed, many
 
 from ..analysis.figures import path_us
-from ..analysis.statistics import DIFFERENCE_OF_INTEREST, detectable_difference
-from ..base.text import UNKNOWN, number, percent
+from ..analysis.statistics import Estimate
+from ..base.text import UNKNOWN, gib, number, percent, ratio_interval, times
 from ..results.record import Visibility
+from .section import COLUMNS_MAX, FigureRow, clients_of, record_of
+from .sweep import held_factors
 
 REASONS_MAX = 8
 """More reasons than this are given once for each check, with how many runs have it."""
@@ -42,18 +43,18 @@ class CheckRow:
     block: int
 
 
-def section(comparison: Comparison) -> Section:
+def trust_section(comparison: Comparison) -> Section:
     """Checks, method, what was not seen and what was not verified."""
     values = {
         "checks": checks_table(comparison) if many(comparison) else findings_table(comparison),
         "findings": all_findings(comparison, serious=not listed(comparison)),
-        "fold": "Every check of every run" if listed(comparison) else "What was found in any run",
+        "fold": "Every check of every run" if listed(comparison) else "Findings in any run",
         "visibility": visibility(comparison),
     }
     parts = (
         Block("trust.html", values),
-        Heading("How the numbers came about"),
-        Sentences(tuple(trust(comparison))),
+        Heading("How this was measured"),
+        Sentences(tuple(method_sentences(comparison))),
         Heading("What was not verified"),
         Sentences(tuple(not_verified(comparison))),
     )
@@ -113,7 +114,7 @@ def why_invalid(comparison: Comparison) -> list[str]:
 
 
 def warnings(comparison: Comparison) -> list[str]:
-    """What to keep in mind, in the same form; what is missing is among it."""
+    """Caveats in the same form, missing runs among them."""
     lost = [f"{arm}: no finished run" for arm in comparison.absent]
     partly = [
         f"{arm.label}: {arm.missing} of the planned replicates have no finished run"
@@ -141,8 +142,8 @@ def _without_checkpoint(comparison: Comparison) -> list[str]:
         for arm in comparison.arms
     ):
         return []
-    best = "no checkpoint began while measuring: writes were at their best"
-    return [f"{best}; a workload.duration above checkpoint_timeout has some"]
+    best = "no checkpoint began while measuring, so writes were at their best"
+    return [f"{best}; a workload.duration above checkpoint_timeout includes one"]
 
 
 def _modified(comparison: Comparison) -> list[str]:
@@ -150,26 +151,26 @@ def _modified(comparison: Comparison) -> list[str]:
     document = {role: None for arm in comparison.arms for role in arm.modified}
     if not document:
         return []
-    text = "modified while measuring: figures are means over before and after, nothing is given per dollar, and limits are the first ones"
+    text = "modified while measuring: figures average before and after, none is given per dollar, and limits are the initial ones"
     return [f"{' and '.join(document)}: {text}"]
 
 
 def passed(comparison: Comparison) -> str:
-    """What a valid comparison is called."""
+    """The words for a valid comparison."""
     runs = sum(len(arm.replicates) for arm in comparison.arms)
     return "All checks of the run passed" if runs == 1 else f"All checks of the {runs:,} runs passed"
 
 
 def given_up(comparison: Comparison) -> str | None:
-    """What some arm's server gave up, for the first line of every report; None where none did."""
+    """Durability that some arm's server gave up, for the first line of every report; None where none did."""
     texts = {arm.label: arm.given_up for arm in comparison.arms if arm.given_up}
     if not texts:
         return None
     names = sorted({name for names in texts.values() for name in names})
     where = "" if len(texts) == len(comparison.arms) else f" in {', '.join(texts)}"
     return (
-        f"Durability was given up: {', '.join(names)} {'is' if len(names) == 1 else 'are'} off{where}. What a power cut leaves may be damaged beyond recovery, unless `pgdyno crashtest` shows"
-        " otherwise for this file system and volume."
+        f"Durability was given up: {', '.join(names)} {'is' if len(names) == 1 else 'are'} off{where}. A power cut may damage the database beyond recovery, unless `pgdyno crashtest` shows otherwise for"
+        " this file system and volume."
     )
 
 
@@ -184,13 +185,13 @@ def storage_only(comparison: Comparison) -> str | None:
     cores = record_of(comparison).world.host.cores
     which = "" if len(arms) == len(comparison.arms) else f" ({', '.join(arm.label for arm in arms)})"
     return (
-        f"{named} on {cores} cores{which}. The storage and the memory were the instance's, the CPU was not: what the"
-        " volume did counts, and where the CPU was the limit the transactions of the instance are not known."
+        f"{named} on {cores} cores{which}. The storage and the memory were the instance's, the CPU was not: what the volume did is valid, but"
+        " where the CPU was the limit, the instance's throughput is unknown."
     )
 
 
 def dilation(comparison: Comparison) -> str | None:
-    """What to know of an experiment in slowed time; None when there is none."""
+    """The label of an experiment in slowed time; None when there is none."""
     slowed = [arm for arm in comparison.arms if arm.dilation > 1]
     if not slowed:
         return None
@@ -199,15 +200,15 @@ def dilation(comparison: Comparison) -> str | None:
     cores = record_of(comparison).world.host.cores
     most = max(arm.dilation for arm in slowed)
     return (
-        f"Volumes, arrivals and PostgreSQL's timers were {times} times slower{which}, and every figure is given in that"
-        f" slowed time: beside it {cores} cores look like {cores * most}. Throughput under CPU load is that of all cores"
-        " together, without the contention of many; what this host does itself for a transaction (computing, the way of"
-        " its requests through the kernel) was not slowed."
+        f"Volumes, arrivals and PostgreSQL's timers ran {times} times slower{which}, and all figures are in that slowed time, in which {cores}"
+        f" cores act like {cores * most}. CPU-bound throughput is that of all cores together, without the"
+        " contention of many; the host's own work for a transaction (computing, requests through the kernel)"
+        " was not slowed."
     )
 
 
 def unseen(comparison: Comparison) -> list[Visibility]:
-    """What a report would tell of and these runs could not see."""
+    """Facts that a report would have and these runs could not see."""
     return [row for row in visibility(comparison) if not row.seen]
 
 
@@ -221,8 +222,8 @@ def visibility(comparison: Comparison) -> list[Visibility]:
     return sorted(rows.values(), key=lambda row: row.seen)
 
 
-def trust(comparison: Comparison) -> list[str]:
-    """How the numbers came about, in sentences: what the intervals mean, what the instrument cost, what was closed."""
+def method_sentences(comparison: Comparison) -> list[str]:
+    """The method in sentences: meaning of the intervals, cost of the instrument, closed loops."""
     record = record_of(comparison)
     fresh = (
         "Each run is"
@@ -237,37 +238,38 @@ def trust(comparison: Comparison) -> list[str]:
     sentences = [method]
     if comparison.effects:
         sentences.append(
-            f"A factor's effect is the mean log ratio {effects.held(comparison)}, each combination with its own spread"
-            " (Welch and Satterthwaite's degrees of freedom). That it depends on another factor is said when the ratio of"
-            " ratios differs from 1 at a level that makes one false hint in twenty experiments."
+            f"A factor's effect is the mean log ratio {held_factors(comparison)}, each combination with its own spread"
+            " (Welch and Satterthwaite's degrees of freedom). A dependence on another factor is reported when the ratio of ratios differs from 1, at a level that"
+            " gives one false alarm in twenty experiments."
         )
     if len(comparison.ratios) > 1:
-        sentences.append("Each interval holds on its own: of twenty comparisons like these, one is expected to miss.")
+        sentences.append("Each interval holds on its own: expect one in twenty to miss the true value.")
     sentences += _resolution(comparison)
     floor = comparison.noise_floor
     if floor is not None:
         sentences.append(
-            f"What variation is normal here: of 20 pairs of runs of one arm 19 differ by less than {percent(floor.difference)}"
-            f" (from {floor.degrees} degrees of freedom). A difference of two single runs below that says nothing."
+            "Normal variation here: 19 of 20 pairs of runs of the same arm differ by less than"
+            f" {percent(floor.difference)} ({floor.degrees} degrees of freedom). A smaller difference between two"
+            " single runs means nothing."
         )
     sentences.append(
-        "A run's figure is the mean of its whole measure phase. Whether it was steady is judged from its seconds, and where"
-        " checkpoints began from whole cycles of them. Where credits went or came back, the longest part between is"
-        " judged."
+        "A run's result is the mean of its whole measure phase. Steadiness is judged from its seconds, or"
+        " from whole checkpoint cycles where checkpoints began. Where credits ran out or came back, the"
+        " longest part in between is judged."
         if not record.ends_with_its_work
-        else "A run is streams of queries from the first query to the end of the last; its figure is the geometric mean of their"
-        " seconds. There is no warm-up."
+        else "A run lasts from the first query to the end of the last; its result is the geometric mean of the"
+        " queries' seconds. There is no warm-up."
         if record.streams is not None
-        else "A run is one replay of the capture, from its first statement until the answer to its last; its figure is the mean time"
-        " from when a statement was due until its answer. There is no warm-up."
+        else "A run is one replay of the capture, from its first statement to the answer to its last; its result"
+        " is the mean time from when a statement was due until its answer. There is no warm-up."
         if record.replay is not None
-        else "A run is one load of all files into empty tables, from the word go until a checkpoint has everything on the volume:"
-        " that time is its figure."
+        else "A run is one load of all files into empty tables, from the first COPY to the end of the final"
+        " checkpoint; that duration is the result."
     )
     if record.workload.get("closed"):
         sentences.append(
-            f"Closed loop: {clients_of(comparison) or 'the'} clients each wait for a reply before they send again. A"
-            " slower volume therefore lowers the load, and the response times hold under that load; they are not what"
+            f"Closed loop: {clients_of(comparison) or 'the'} clients each wait for a reply before sending again. A"
+            " slower volume therefore lowers the load, and the response times are those under that load, not what"
             " arrivals at a fixed rate would see."
         )
     elif "closed" in record.workload:
@@ -276,19 +278,17 @@ def trust(comparison: Comparison) -> list[str]:
 
 
 def not_verified(comparison: Comparison) -> list[str]:
-    """What nothing here has shown."""
+    """Sentences on what was not verified."""
     record = record_of(comparison)
     world = record.world
     sentences = []
     if world.emulated:
         sentences.append(
-            "The volumes were emulated from published figures. A real volume may do better than its limits at times, and"
-            " its latency differs from one to the next."
+            "The volumes were emulated from published figures. A real volume may exceed its limits at times, and latency varies from one volume to the next."
         )
     if not world.existed:
         sentences.append(
-            f"The CPU is this machine's ({world.host.cores} cores), not a cloud instance's: where PostgreSQL was bound by"
-            " CPU, another machine gives another result."
+            f"The CPU is this machine's ({world.host.cores} cores), not a cloud instance's: where the CPU was the limit, another machine gives another result."
         )
     else:
         sentences.append(
@@ -296,8 +296,8 @@ def not_verified(comparison: Comparison) -> list[str]:
             " maintenance are part of what was measured."
         )
     sentences.append(
-        f"{_measured(comparison)}. What takes hours (vacuum of a grown table, credit that runs out,"
-        " a cache that is still filling) is not in it."
+        f"{_measured(comparison)}. It does not include what takes hours (vacuum of a grown table, credits that run out, a cache that is"
+        " still filling)."
     )
     if any(arm.usd_per_month is not None for arm in comparison.arms):
         region = comparison.arms[0].data.resolved.get("price_region")
@@ -307,7 +307,7 @@ def not_verified(comparison: Comparison) -> list[str]:
 
 
 def _measured(comparison: Comparison) -> str:
-    """How long the runs were."""
+    """Duration of the runs, in words."""
     seconds = [r.figures.record.measure.seconds for arm in comparison.arms for r in arm.replicates]
     if record_of(comparison).bulk_load is None:
         # Runs of a number of transactions end when these are done, and a duration can be a factor.
@@ -345,7 +345,7 @@ def _reasons(comparison: Comparison, level: str) -> list[str]:
 
 
 def _resolution(comparison: Comparison) -> list[str]:
-    """Which difference the replicates would have found; the range of it where there are many arms."""
+    """The difference that the replicates would have detected; its range where there are many arms."""
     if comparison.effects:
         return _resolution_of_effects(comparison)
     base = comparison.arms[0].label
@@ -356,17 +356,17 @@ def _resolution(comparison: Comparison) -> list[str]:
     ]
     if len(texts) < COLUMNS_MAX:
         return [
-            f"{label} against {base}: replicates like these find a difference of {percent(least)} in four experiments of"
+            f"{label} against {base}: replicates like these detect a difference of {percent(least)} in four experiments of"
             f" five{_more_replicates(ratio)}."
             for label, ratio, least in texts
         ]
     low, high = min(least for _, _, least in texts), max(least for _, _, least in texts)
     extent = f"{percent(low)} to {percent(high)}"
-    return [f"Against {base} replicates like these find a difference of {extent} in four experiments of five."]
+    return [f"Against {base} replicates like these detect a difference of {extent} in four experiments of five."]
 
 
 def _more_replicates(ratio: Ratio) -> str:
-    """What a smaller difference would take; nothing where these replicates find it."""
+    """Replicates that a smaller difference needs; empty where these replicates detect it."""
     needed = ratio.replicates_needed
     if ratio.estimate is None or needed is None or needed <= ratio.estimate.n:
         return ""
@@ -374,23 +374,23 @@ def _more_replicates(ratio: Ratio) -> str:
 
 
 def _resolution_of_effects(comparison: Comparison) -> list[str]:
-    """The same of each effect that was not told from none."""
+    """The same for each effect that is not distinguishable."""
     sentences = []
     for effect in comparison.effects:
         least = None if effect.estimate is None or effect.distinguishable else detectable_difference(effect.estimate)
         if least is not None:
             over, under = sides(comparison.factors, effect)
             sentences.append(
-                f"{over} against {under}: runs like these find a difference of {percent(least)} in four experiments of five."
+                f"{over} against {under}: runs like these detect a difference of {percent(least)} in four experiments of five."
             )
     return sentences
 
 
 def _overheads(comparison: Comparison) -> list[str]:
-    """What the emulator's own path costs, of each arm or as a range."""
+    """Cost of the emulator's own path, for each arm or as a range."""
     costs = {arm.label: path_us(arm.data.attach) for arm in comparison.arms}
     known = {label: cost for label, cost in costs.items() if cost}
-    after = "of 8 KiB (calibrated at attach); that is taken off the modelled time."
+    after = "of 8 KiB (calibrated at attach), which is subtracted from the modelled time."
     if len(known) <= COLUMNS_MAX:
         return [
             f"{label}: the emulator's own path costs"
@@ -399,3 +399,58 @@ def _overheads(comparison: Comparison) -> list[str]:
         ]
     every = [us for cost in known.values() for us in cost.values()]
     return [f"The emulator's own path costs {min(every):,.0f} to {max(every):,.0f} µs a request {after}"]
+
+
+TITLE = "Hosts"
+MEANING = (
+    "All runs of a replicate were made by one host, so ratios of arms do not include differences between hosts;"
+    " the spread of an arm's own figure does. Hosts are compared arm by arm, and the interval is over the arms."
+    " Hosts made their replicates at the same time or one after the other: anything that happened on a host"
+    " meanwhile counts as its own."
+)
+
+
+def hosts_section(comparison: Comparison) -> Section | None:
+    """Each host, what it is, and how far it is from the first; None where the runs were not spread."""
+    if not comparison.hosts and not comparison.unpaired:
+        return None
+    metric = comparison.metric
+    first = comparison.hosts[0].name if comparison.hosts else ""
+    rows = tuple(
+        (
+            host.name,
+            str(host.blocks),
+            str(host.runs),
+            str(host.record.cores),
+            gib(host.record.memory_bytes),
+            host.record.cpu or UNKNOWN,
+            host.record.kernel,
+            "1"
+            if host.name == first
+            else UNKNOWN
+            if host.ratio is None
+            else times(host.ratio.mean) + _interval(host.ratio),
+        )
+        for host in comparison.hosts
+    )
+    heads = ("", "replicates", "runs", "cores", "memory", "CPU", "kernel", f"{metric.short} over that of {first}")
+    return Section("hosts", TITLE, (Grid(heads, rows), Sentences(tuple(host_lines(comparison))), Note(MEANING)))
+
+
+def host_lines(comparison: Comparison) -> list[str]:
+    """Distance of each host from the first, and replicates left out, in sentences."""
+    metric, hosts = comparison.metric, comparison.hosts
+    texts = [
+        f"{host.name} {metric.does} {times(host.ratio.mean)} times{_interval(host.ratio)} the {metric.counts} of {hosts[0].name}, over all arms."
+        for host in hosts[1:]
+        if host.ratio is not None
+    ]
+    left = [
+        f"replicate {unpaired.block} of {unpaired.host} is not whole ({unpaired.runs} of {unpaired.of} runs), so its runs are not compared."
+        for unpaired in comparison.unpaired
+    ]
+    return [*texts, *left]
+
+
+def _interval(estimate: Estimate) -> str:
+    return "" if estimate.low is None else f" (95 % interval {ratio_interval(estimate.low, estimate.high)})"

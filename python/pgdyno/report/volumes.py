@@ -1,4 +1,4 @@
-"""The volumes of each arm, and the instance above them: their figures beside their limits."""
+"""Sections on the volumes and the instance above them: figures beside their limits, and how long cold volumes took to warm up."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from pgdyno.analysis.arm import ArmSummary, InstanceSummary, VolumeSummary
 from pgdyno.analysis.compare import Comparison
 from pgdyno.analysis.distribution import ValueCounts
 from pgdyno.analysis.loads import LoadedVolume
+from pgdyno.analysis.warming import WarmingEffect
 from pgdyno.report import figures
-from pgdyno.report.section import Block, Drawing, Note, Section, listed, many
-from pgdyno.report.words import LIMITS, FigureRow, most_waited
+from pgdyno.report.section import Block, Drawing, Grid, Note, Section, listed, many
 
-from ..base.text import UNKNOWN, number, percent
+from ..base.text import UNKNOWN, duration, number, percent
+from .section import LIMITS, FigureRow, most_waited
 
 
 @dataclass(frozen=True)
 class Meter:
-    """How long requests waited for one limit."""
+    """Share of time in which requests waited for one limit."""
 
     limit: str
     share: float
@@ -38,19 +39,19 @@ class VolumeRow:
 
 
 _SAVED_UP = (
-    "A volume saves up its limit for a second while less is asked of it, and gives that at once: so it can do its limit in every second,"
-    " in a short run a little more, although requests wait for it in a part of the time only."
+    "A volume saves up unused limit for up to a second and then delivers it at once: so it can reach its limit in"
+    " every second, or slightly more in a short run, although requests wait for it only part of the time."
 )
 _WAITING = (
-    "Time in which a request waited for the volume's limit is in its latency: of two volumes with one limit the faster one reaches it"
-    " sooner, and its requests then wait longer, in a random order."
+    "Time spent waiting for the volume's limit is part of the latency: of two volumes with the same limit the"
+    " faster one reaches it sooner, and its requests then wait longer, in a random order."
 )
 MEMBER_COLUMNS = ("IOPS", "above limit", "reads, mean", "writes, mean")
 _MEANS = (("reads", "read_ms_mean"), ("writes", "write_ms_mean"))
 VOLUME_COLUMNS = ("IOPS (limit)", "MiB/s (limit)", "queue", "above limit", "reads p50", "p99", "writes p50", "p99")
 
 
-def section(comparison: Comparison) -> Section | None:
+def volumes_section(comparison: Comparison) -> Section | None:
     """A table where there are several volumes, else how long requests waited for the limits of the one; then latencies."""
     rows = volume_rows(comparison)
     if not rows:
@@ -109,8 +110,8 @@ def _members(comparison: Comparison) -> Iterator[Block | Note]:
         fold = f"The {len(rows)} members of arrays"
         yield Block("volumes.html", {"volumes": rows, "columns": MEMBER_COLUMNS, "fold": fold})
         yield Note(
-            "A member's requests are the pieces that it was given of the array's, and their time in milliseconds is the model's,"
-            " without waiting for the instance."
+            "A member's requests are its pieces of the array's requests; their time in milliseconds is the"
+            " model's, without waiting for the instance."
         )
 
 
@@ -215,7 +216,7 @@ def _of_instance(instance: InstanceSummary, unit: str) -> str:
 
 
 def has_meters(comparison: Comparison) -> bool:
-    """Whether any volume tells how long requests waited for its limits."""
+    """True if any volume counts the time for which requests waited for its limits."""
     return any(row.meters for row in volume_rows(comparison))
 
 
@@ -240,3 +241,44 @@ def instance_rows(arms: Sequence[ArmSummary]) -> list[FigureRow]:
             for name, title in (("iops", "IOPS"), ("throughput", "throughput"))
         ),
     ]
+
+
+_NOTE = (
+    "The first instant from which transactions per second are at least 90 % of the warm volume's in the same"
+    " block, both over the next 5 seconds and over the rest of the run. This comes from individual runs and is not"
+    " used for verdicts."
+)
+
+
+def warming_section(comparison: Comparison) -> Section | None:
+    """Nothing without a cold arm and its warm one."""
+    effects = comparison.warmings
+    if not effects:
+        return None
+    heads = ("", "beside", "within 10 % of warm after", "in each replicate")
+    rows = tuple(
+        (effect.cold.label, effect.warm.label, _middle(effect), ", ".join(map(_words, effect.seconds)))
+        for effect in effects
+    )
+    return Section("warming", "Until it is warm", (Grid(heads, rows), Note(_NOTE)), brief=True)
+
+
+def warming_lines(comparison: Comparison) -> list[str]:
+    """A line for each cold arm, for the terminal."""
+    return [
+        f"{warming.cold.label}: within 10 % of {warming.warm.label} after {_middle(warming)}"
+        for warming in comparison.warmings
+    ]
+
+
+def _middle(effect: WarmingEffect) -> str:
+    """The median of the replicates with the extent; those that did not come to it are later than all others."""
+    ordered = sorted(effect.seconds, key=lambda seconds: (seconds is None, seconds or 0.0))
+    if ordered[0] is None:
+        return f"more than {duration(effect.measured_s)}"
+    middle = _words(ordered[(len(ordered) - 1) // 2])
+    return middle if len(ordered) < 2 else f"{middle} ({_words(ordered[0])} to {_words(ordered[-1])})"
+
+
+def _words(seconds: float | None) -> str:
+    return "never" if seconds is None else duration(seconds)

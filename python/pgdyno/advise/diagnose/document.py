@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pgdyno.report.part import DocumentPart, Share
+from pgdyno.advise.diagnose.calendar import Calendar
 from pgdyno.report.schema import schema_text, write_or_check
 
 from ...analysis.binding.consumers import What
 from ...analysis.binding.rules import Confidence, Limit
-from .calendar import Calendar
+from ...report.schema import DocumentPart, Share
 from .diagnosis import Diagnosis
 
 if TYPE_CHECKING:

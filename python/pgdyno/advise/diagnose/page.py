@@ -10,17 +10,19 @@ from typing import Any
 
 from pgdyno import __version__
 from pgdyno.analysis.binding.consumers import TITLES, Consumer
-from pgdyno.report import courses, figures, server
+from pgdyno.analysis.binding.consumers import TITLES as CONSUMERS
+from pgdyno.report import figures
 from pgdyno.report.binding import COLOURS, Stretch
 from pgdyno.report.figures.parts import NARROW_PX, RIGHT_PX, Sheet
 from pgdyno.report.render import drawing, moment, rendered, write_whole
 from pgdyno.report.section import Block, Drawing, Grid, Note, Part, Section, Sentences
+from pgdyno.report.server import server_section
 from pgdyno.report.theme import Theme
 
-from ...analysis.binding.consumers import TITLES as CONSUMERS
 from ...analysis.binding.evidence import is_watched
 from ...analysis.binding.rules import LIMITS, Limit
 from ...base.text import UNKNOWN, money, number, percent, size, times
+from ...report.response import course_section
 from ...results.names import EXPERIMENT_FILE
 from . import words
 from .calendar import Calendar, Hour
@@ -285,7 +287,7 @@ def _courses(diagnosis: Diagnosis) -> list[Section]:
     from pgdyno.analysis.compare import summarise
 
     comparison = summarise(experiment)
-    sections = (courses.section(comparison), server.section(comparison))
+    sections = (course_section(comparison), server_section(comparison))
     return [
         replace(section, parts=tuple(_said_of_a_watch(part) for part in section.parts))
         for section in sections

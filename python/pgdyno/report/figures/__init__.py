@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pgdyno.report.figures.concurrency import bars
 from pgdyno.report.figures.course import courses, timeline
-from pgdyno.report.figures.effects import effects
 from pgdyno.report.figures.latency import percentile_dots, percentile_points, percentiles
-from pgdyno.report.figures.loading import loading
 from pgdyno.report.figures.parts import unchecked
-from pgdyno.report.figures.stacked import cpu, roles, waits
-from pgdyno.report.figures.throughput import headline
+
+from .arms import cpu, headline, roles, waits
+from .course import loading
+from .factors import bars, effects
 
 __all__ = [
     "bars", "courses", "cpu", "effects", "headline", "loading", "percentile_dots", "percentile_points", "percentiles", "roles", "timeline",

@@ -1,4 +1,4 @@
-"""What the figures share: room, colours of the arms, logarithmic axes."""
+"""Parts that figures share: room, colours of the arms, logarithmic axes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.report.theme import Theme
-from pgdyno.report.words import COLUMNS_MAX, colour_index
 
 from ...analysis.series import Event
+from ..section import COLUMNS_MAX, colour_index
 
 _Level = TypeVar("_Level")
 
@@ -110,7 +110,7 @@ class Sheet:
 
     @property
     def many(self) -> bool:
-        """Whether there are more arms than colours: then each arm has a row or a panel, and less of it."""
+        """True if there are more arms than colours: then each arm has a row or a panel, and less of it."""
         return len(self.arms) > COLUMNS_MAX
 
     def colour_of(self, arm: ArmSummary) -> str:
