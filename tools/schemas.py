@@ -11,12 +11,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from pgdyno.published.reproduce_document import ReproduceDocument
 from pgdyno.report.document import CompareDocument
 from pgdyno.report.schema import schema_text, write_or_check
 
 FOLDER = Path(__file__).resolve().parents[1] / "schema"
-DOCUMENTS = {"compare": CompareDocument, "reproduce": ReproduceDocument}
+DOCUMENTS: dict[str, type[BaseModel]] = {"compare": CompareDocument, "reproduce": ReproduceDocument}
 """Models by the command whose ``--json`` prints them."""
 
 

@@ -207,7 +207,7 @@ def test_what_a_clone_alone_has_is_named_in_one_place() -> None:
 
 RACE = """
 import sys, threading
-from pgdyno import installation
+from pgdyno.base import installation
 sys.setswitchinterval(1e-6)
 begin, found = threading.Barrier(8), []
 def look():

@@ -27,10 +27,10 @@ HOLD_AND_DIE = """
 import os, signal, subprocess, sys
 from pathlib import Path
 from pgdyno.machine import paths
-from pgdyno.machine.instance import Instance
+from pgdyno.machine.instance import InstanceGroup
 from pgdyno.machine.waiting import wait_until
 paths.MACHINE_DIR = Path(sys.argv[3])
-with Instance("killed-" + sys.argv[1], 128 << 20, sys.argv[2] or None) as instance:
+with InstanceGroup("killed-" + sys.argv[1], 128 << 20, sys.argv[2] or None) as instance:
     child = subprocess.Popen(instance.join_args(["sleep", "1000"]), start_new_session=True, stdout=subprocess.DEVNULL)
     wait_until(lambda: all(str(child.pid) in file.read_text().split() for file in instance.join_files), 60.0)
     print(child.pid, *instance.join_files, flush=True)

@@ -16,8 +16,8 @@ from .needs import needs_root
 RECORD_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from pgdyno.machine.journal import Journal
-journal = Journal(Path(sys.argv[1]))
+from pgdyno.machine.journal import HostJournal
+journal = HostJournal(Path(sys.argv[1]))
 for path in sys.argv[2:]:
     journal.record("directory", path=path)
     Path(path).mkdir()

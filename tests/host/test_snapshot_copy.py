@@ -35,8 +35,8 @@ TAKE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from pgdyno.machine import snapshot, snapshot_delete, volume
-from pgdyno.machine.journal import Journal
-with snapshot_delete.temporary(Journal(Path(sys.argv[1])), "run"):
+from pgdyno.machine.journal import HostJournal
+with snapshot_delete.temporary(HostJournal(Path(sys.argv[1])), "run"):
     snapshot.take([volume.find("run")], rate_mib_per_s=1e6)
     snapshot.take([volume.find("run-tail")], rate_mib_per_s=1e6)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -38,12 +38,12 @@ from pathlib import Path
 from pgdyno.server.binaries import find_binaries
 from pgdyno.server.cluster import Cluster
 from pgdyno.machine import volume
-from pgdyno.machine.instance import Instance
+from pgdyno.machine.instance import InstanceGroup
 
 mount, name = Path(sys.argv[1]), sys.argv[2]
 print("begin", flush=True)
 with volume.attached("gp3", mount=mount) as attached:
-    with Instance(name, 256 << 20, dirty_limits=False) as instance:
+    with InstanceGroup(name, 256 << 20, dirty_limits=False) as instance:
         cluster = Cluster(find_binaries(), mount / "data")
         cluster.initdb()
         with cluster.running(instance=instance):

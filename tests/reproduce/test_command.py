@@ -134,7 +134,7 @@ def test_an_interrupted_one_is_resumed_by_the_same_command(shelf: Shelf, monkeyp
 KILLED = """
 import sys, time
 from pathlib import Path
-from pgdyno import installation
+from pgdyno.base import installation
 from pgdyno.cli import main
 from pgdyno.flow import run
 root, results, position = sys.argv[1:]

@@ -29,7 +29,7 @@ WHOLE_S = 900.0
 COMMAND = """
 import sys
 from pathlib import Path
-from pgdyno import installation
+from pgdyno.base import installation
 from pgdyno.cli import main
 root, results = sys.argv[1:]
 installation.data_folder = lambda name: Path(root) / name

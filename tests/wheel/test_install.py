@@ -76,7 +76,11 @@ def install(way: str, wheel: Path, folder: Path) -> Installed:
 def test_an_installation_finds_its_engine_and_its_files(way: str, packed: Packed, tmp_path: Path) -> None:
     installed = install(way, packed.wheel, tmp_path / "place")
     text = "print(_engine.checked(), _build.source_root(), _build.PACKAGE, installation.data_folder('experiments'))"
-    done = installed.run(installed.python, "-c", f"from pgdyno import _build, _engine, installation; {text}")
+    done = installed.run(
+        installed.python,
+        "-c",
+        f"from pgdyno import _build; from pgdyno.base import engine as _engine, installation; {text}",
+    )
     if "built from other sources" in done.stderr and "PGDYNO_ENGINE" in os.environ:
         pytest.skip("$PGDYNO_ENGINE names an engine of other sources")
     package = installed.site / "pgdyno"

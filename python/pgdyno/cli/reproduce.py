@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from pgdyno.flow.cell import Listener
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pgdyno.flow.cell import Listener
     from pgdyno.flow.plan import ExperimentPlan
     from pgdyno.published import PublishedDocument
 

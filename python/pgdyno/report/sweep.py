@@ -19,12 +19,12 @@ from pgdyno.report.section import Drawing, Grid, Heading, Legend, Make, Note, Pa
 from ..analysis.distribution import latency_map
 from ..analysis.extrapolation import Undilated
 from ..analysis.factors import Effect, Within
-from ..analysis.run import Headline
 from ..analysis.series import events_of
 from ..analysis.statistics import Estimate
 from ..analysis.sweep import Scaling
 from ..base.text import UNKNOWN, money, number, percent, ratio_interval, times
 from .figures.factors import (
+    EffectRow,
     FrontPoint,
     bars,
     concurrency_multiples,
@@ -325,41 +325,6 @@ def _front(comparison: Comparison, sweep: Sweep) -> Iterator[Drawing]:
         " cross: another one costs less and is not slower.",
         lambda width, theme: cost_front(offers, comparison.arms, width, theme),
     )
-
-
-@dataclass(frozen=True)
-class EffectRow:
-    """One level against the first of its factor."""
-
-    factor: str
-    over: str
-    under: str
-    estimate: Estimate | None
-    metric: Headline
-    distinguishable: bool
-    depends: bool
-    """Whether it was seen to depend on another factor."""
-    at: str = ""
-    """For a row below another: the level of the other factor that it holds at."""
-
-    @property
-    def ratio(self) -> str:
-        """The ratio alone."""
-        return UNKNOWN if self.estimate is None else times(self.estimate.mean)
-
-    @property
-    def extent(self) -> str:
-        """Its interval."""
-        return UNKNOWN if self.estimate is None else ratio_interval(self.estimate.low, self.estimate.high)
-
-    @property
-    def verdict(self) -> str:
-        """The verdict in words."""
-        if self.estimate is None:
-            return "no pair of runs"
-        if self.estimate.low is None:
-            return "a single run has no interval"
-        return self.metric.apart(self.estimate.mean) if self.distinguishable else "not distinguishable"
 
 
 def effects_section(comparison: Comparison) -> Section | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno.analysis.arm import ArmSummary
 from pgdyno.analysis.sweep import Sweep, SweepGroup
@@ -24,19 +24,51 @@ from pgdyno.report.figures.parts import (
 from pgdyno.report.theme import Theme
 
 from ...analysis.distribution import MapCell
+from ...analysis.run import Headline
 from ...analysis.series import Event
-from ...analysis.statistics import box_of
+from ...analysis.statistics import Estimate, box_of
 from ...analysis.sweep import Scaling
-from ...base.text import money, number
-
-if TYPE_CHECKING:
-    from ..sweep import EffectRow
-
+from ...base.text import UNKNOWN, money, number, ratio_interval, times
 
 PANELS_MAX = 24
 """Small panels at most; of more levels as many are chosen evenly."""
 _LABEL_PX = 34
 """Room that a label of a group needs."""
+
+
+@dataclass(frozen=True)
+class EffectRow:
+    """One level against the first of its factor."""
+
+    factor: str
+    over: str
+    under: str
+    estimate: Estimate | None
+    metric: Headline
+    distinguishable: bool
+    depends: bool
+    """Whether it was seen to depend on another factor."""
+    at: str = ""
+    """For a row below another: the level of the other factor that it holds at."""
+
+    @property
+    def ratio(self) -> str:
+        """The ratio alone."""
+        return UNKNOWN if self.estimate is None else times(self.estimate.mean)
+
+    @property
+    def extent(self) -> str:
+        """Its interval."""
+        return UNKNOWN if self.estimate is None else ratio_interval(self.estimate.low, self.estimate.high)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words."""
+        if self.estimate is None:
+            return "no pair of runs"
+        if self.estimate.low is None:
+            return "a single run has no interval"
+        return self.metric.apart(self.estimate.mean) if self.distinguishable else "not distinguishable"
 
 
 def bars(sweep: Sweep, arms: Sequence[ArmSummary], width_px: int, theme: Theme) -> dict[str, Any]:
