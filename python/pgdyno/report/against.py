@@ -13,7 +13,7 @@ from pgdyno.report.render import drawing, moment, rendered, write_whole
 from ..analysis.compare import Against, Difference, Pair
 from ..analysis.run import Headline
 from ..base.text import UNKNOWN, number, times
-from .sweep import EffectRow
+from .figures.factors import EffectRow
 
 TOLD_MAX = 4
 """More arms than this are counted in the verdict instead of told one by one."""
