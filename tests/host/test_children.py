@@ -35,13 +35,13 @@ STATUS = (
     BLOCKED
     + """
 import subprocess
-from pgdyno import engine
+from pgdyno.base import engine
 subprocess.run(engine.child(["cat", "/proc/self/status"]))
 """
 )
 ORPHAN = """
 import subprocess, sys, time
-from pgdyno import engine
+from pgdyno.base import engine
 print(subprocess.Popen(engine.child(["sleep", "600"])).pid, flush=True)
 sys.stdin.read()
 """

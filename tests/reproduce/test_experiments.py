@@ -162,6 +162,6 @@ def test_another_json_file_is_refused(shelf: Shelf, tmp_path: Path) -> None:
 
 
 def test_results_that_are_not_there_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main([]) == 2
+    assert main(["--add"]) == 2
     assert main([str(tmp_path / "none")]) == 1
     assert "is not a folder of results" in capsys.readouterr().err
