@@ -152,7 +152,7 @@ def test_public_is_for_an_existing_server_and_for_hammerdb(
     )
     path.write_text(REAL.format(hammerdb.dsn) + 'profile = "spec"\n')
     assert pgdyno(["run", str(path), "--dry-run"]) == 2
-    assert "is driven by the profile hammerdb" in capsys.readouterr().err
+    assert "need the profile hammerdb" in capsys.readouterr().err
     path.write_text(REAL.format(hammerdb.dsn))
     assert pgdyno(["run", str(path), "--dry-run", "--yes-create"]) == 2
     assert "has no table warehouse and no table district" in capsys.readouterr().err
