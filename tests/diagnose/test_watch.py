@@ -121,7 +121,7 @@ def test_a_pooler_in_any_mode_is_looked_through_and_hides_clients(cluster: Clust
     assert not any(limit is not None and limit.limit == "client" and limit.sure for limit in diagnosis.binding.seconds)
     text = " ".join(" ".join(lines(diagnosis)).split())
     assert "no bottleneck" not in text
-    assert "nothing to buy" not in text
+    assert "no upgrade needed" not in text
     assert "SHOW POOLS" in text
 
 
@@ -151,7 +151,7 @@ def test_a_pool_that_is_full_is_noticed_by_the_watchs_own_waits(cluster: Cluster
                 thread.join()
     text = " ".join(" ".join(lines(diagnosis)).split())
     assert "no bottleneck" not in text
-    assert "nothing to buy" not in text
+    assert "no upgrade needed" not in text
     assert diagnosis.binding.verdict.confidence != "high"
     waits = [item.pool_wait_ms for item in diagnosis.binding.evidence.seconds if item.pool_wait_ms is not None]
     assert max(waits) >= 50

@@ -21,7 +21,7 @@ def blocks(count: int, native: float = 1.0, spread: float = 0.005) -> list[Block
     return [Block(first=run(1), again=run(1), native=run(native)) for _ in range(count)]
 
 
-def result(native: float = 1.0, spread: float = 0.005, result: Asked = ASKED) -> Result:
+def result(native: float = 1.0, spread: float = 0.005, sent: Asked = ASKED) -> Result:
     """A workload in eight blocks."""
     return Result(
         workload="tpcb-like",
@@ -29,7 +29,7 @@ def result(native: float = 1.0, spread: float = 0.005, result: Asked = ASKED) ->
         protocol="prepared",
         blocks=tuple(blocks(8, native, spread)),
         asked_original=ASKED,
-        asked_native=result,
+        asked_native=sent,
     )
 
 

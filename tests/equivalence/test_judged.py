@@ -66,13 +66,13 @@ def test_a_bench_that_cannot_tell_does_not_hold() -> None:
     ],
 )
 def test_another_question_to_the_server_is_told(changes: dict[str, object], said: str) -> None:
-    claim = judge(record(result(asked=ASKED.model_copy(update=changes))))[2]
+    claim = judge(record(result(sent=ASKED.model_copy(update=changes))))[2]
     assert not claim.holds
     assert said in claim.found
 
 
 def test_a_part_of_a_per_cent_of_wal_is_chance() -> None:
-    assert judge(record(result(asked=ASKED.model_copy(update={"wal_bytes": 543.0}))))[2].holds
+    assert judge(record(result(sent=ASKED.model_copy(update={"wal_bytes": 543.0}))))[2].holds
 
 
 def test_the_page_shows_every_claim_and_what_is_missing() -> None:

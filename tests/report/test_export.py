@@ -109,7 +109,7 @@ def test_one_result_against_another(
     text = output.read_text()
     outline(text)
     assert "measure_s" in text  # what the two differ in
-    assert "made at different times" in text
+    assert "ran at different times" in text
     assert not re.search(r"\b(?:nan|NaN|None|undefined)\b", re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL))
 
 
