@@ -20,7 +20,7 @@ from pgdyno.flow.plan import plan
 from pgdyno.flow.remote_runs import Blocks, Came, RemoteResults
 from pgdyno.flow.remote_worker import serve
 from pgdyno.flow.run import execute
-from pgdyno.hosts import dask, facts
+from pgdyno.hosts import dask, examine
 from pgdyno.hosts.connection import DriverHost
 from pgdyno.hosts.examine import SpreadOptions, require_alike
 from pgdyno.hosts.facts import HostFacts
@@ -217,7 +217,7 @@ def test_the_examination_of_hosts_finds_another_postgresql_and_a_clock_that_is_n
     seat = SimpleNamespace(
         name="beta", facts=lambda: replace(ONE, postgres="17.5"), clock=lambda: Offset(10**12, 6_000_000)
     )
-    checks = {check.name: check for check in facts.of_host(cast("RemoteSeat", seat), ONE)}
+    checks = {check.name: check for check in examine.of_host(cast("RemoteSeat", seat), ONE)}
     assert checks["beta PostgreSQL"].status == "fail" and checks["beta PostgreSQL"].found == "17.5; here 18"
     assert checks["beta clock"].status == "fail" and "known to 6.000 ms" in checks["beta clock"].found
     assert {name for name, check in checks.items() if check.status == "fail"} == {"beta PostgreSQL", "beta clock"}
