@@ -30,7 +30,7 @@ WRITTEN = {
     "crashtest --results",
     "diagnose --html",
     "diagnose --keep",
-    "examples --copy",
+    "show examples --copy",
     "data generate imdb --out",
     "data generate tpch --out",
     "hosts keys --out",
@@ -58,7 +58,7 @@ READ = {
     "crashtest --pg-bin",
     "crashtest --recording",
     "crashtest file",
-    "database add --pg-bin",
+    "data add --pg-bin",
     "doctor --hosts",
     "drive --pg-bin",
     "drive --setup",
@@ -87,8 +87,8 @@ DIFFERENT = {
     "capture read --json",
     "doctor",
     "doctor --json",
-    "generate imdb --json",
-    "generate tpch --json",
+    "data generate imdb --json",
+    "data generate tpch --json",
     "hosts keys",
     "hosts keys --json",
 }
@@ -169,7 +169,7 @@ def unheard(texts: dict[str, list[str]]) -> None:
 
 
 def test_messages_that_cannot_be_written_change_no_result(places: Places) -> None:
-    unheard({name: places.quick()[name] for name in ("query", "volume list", "generate imdb")})
+    unheard({name: places.quick()[name] for name in ("query", "volume list", "data generate imdb")})
 
 
 @pytest.mark.bench
@@ -209,11 +209,11 @@ def unwritable(places: Places, at_each: int) -> None:
         "size --html": "size --iostat {folder}/load.txt --size 100GiB --type gp3 --html {place}/made.html",
         "diagnose --html": "diagnose --iostat {folder}/load.txt --bought data=gp3 --html {place}/made.html",
         "capture read --output": "capture read {folder}/shop.csv --output {place}/made",
-        "data generate imdb --out": "generate imdb --scale 0.00001 --threads 1 --out {place}/made",
-        "data generate tpch --out": "generate tpch --scale 0.001 --threads 1 --out {place}/made",
+        "data generate imdb --out": "data generate imdb --scale 0.00001 --threads 1 --out {place}/made",
+        "data generate tpch --out": "data generate tpch --scale 0.001 --threads 1 --out {place}/made",
         "hosts keys --out": "hosts keys --out {place}/made",
         "volume fit --output": "volume fit {folder} --output {place}/made.toml",
-        "examples --copy": "examples wal-volume --copy {place}/made",
+        "show examples --copy": "show examples wal-volume --copy {place}/made",
     }
     bad = itertools.cycle(["/proc", "/sys/kernel", str(places.folder / "load.txt")])
     jobs = {
