@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from ..base import endpoint, session
 from ..base.endpoint import Endpoint
 from ..base.errors import HostError, InputError, PgdynoError
-from ..results.record import ServerRecord
 from . import settings as settings_module
 from .binaries import VERSION_MIN, PgBinaries, find_binaries
 
 if TYPE_CHECKING:
     import psycopg
+
+    from ..results.record import ServerRecord
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 NAMED_MAX = 4
@@ -69,7 +70,6 @@ class RemoteServer:
         :class:`InputError` for an invalid connection string, :class:`HostError` when no connection comes about or the
         server is too old.
         """
-        from ..results.record import ServerRecord
 
         with connect(dsn) as connection:
             row = connection.execute(_IDENTITY).fetchone()
