@@ -41,7 +41,7 @@ def test_names_of_sections_and_figures_are_unique(comparison: Comparison) -> Non
     for names in ([section.name for section in result], [drawing.name for drawing in drawings(comparison)]):
         assert len(set(names)) == len(names)
     assert [section.name for section in result][:3] == ["steps", "summary", "binding"]
-    assert result[-1].name == "asked"
+    assert result[-1].name == "configuration"
     assert all(section.parts for section in result)
 
 
