@@ -70,6 +70,8 @@ class RemoteServer:
         :class:`InputError` for an invalid connection string, :class:`HostError` when no connection comes about or the
         server is too old.
         """
+        from ..results.record import ServerRecord
+
         with connect(dsn) as connection:
             row = connection.execute(_IDENTITY).fetchone()
             assert row is not None
