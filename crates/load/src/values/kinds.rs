@@ -198,7 +198,9 @@ fn double_with_exponent(whole: &[u8], part: &[u8], exponent: &[u8]) -> bool {
         _ => return false,
     };
     let is_written_so = matches!(rest, [b'0'..=b'9', b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9', b'0'..=b'9']);
-    let size = rest.iter().fold(0_i32, |size, digit| size.saturating_mul(10) + i32::from(digit.wrapping_sub(b'0')));
+    let size = rest
+        .iter()
+        .fold(0_i32, |size, digit| size.saturating_mul(10).saturating_add(i32::from(digit.wrapping_sub(b'0'))));
     // Near the ends of the range there are fewer digits.
     let has_exponent = if negative { (5..=290).contains(&size) } else { (15..=290).contains(&size) };
     if !is_written_so || !has_exponent || whole.len() != 1 || whole == b"0" || part.last() == Some(&b'0') {
