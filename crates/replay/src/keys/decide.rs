@@ -57,6 +57,11 @@ impl Seen {
         Self { uncertain_us, ..Self::default() }
     }
 
+    /// Whether a number that was used at `due_us` may be a key that was made at `made_us`, as exact as times are.
+    fn may_follow(&self, due_us: i64, made_us: i64) -> bool {
+        made_us <= due_us.saturating_add(self.uncertain_us)
+    }
+
     /// A number at a place of an undecided group, at this time.
     pub(crate) fn note(&mut self, group: Group, number: u64, due_us: i64) {
         self.is_full |= self.count >= VALUES_MAX;
@@ -86,10 +91,10 @@ impl Seen {
 
     /// Of the numbers beyond `after` in a group how many are known keys that were made before, and how many are not.
     pub(crate) fn against(&self, group: Group, known: &Known, after: u64) -> (usize, usize) {
-        let is_after = |made_us: i64, due_us: i64| made_us <= due_us.saturating_add(self.uncertain_us);
         let beyond = self.first.get(&group).into_iter().flatten().filter(|(number, _)| **number > after);
-        let (keys, others): (Vec<_>, Vec<_>) = beyond
-            .partition(|(number, due_us)| known.made.get(number).is_some_and(|made_us| is_after(*made_us, **due_us)));
+        let (keys, others): (Vec<_>, Vec<_>) = beyond.partition(|(number, due_us)| {
+            known.made.get(number).is_some_and(|made_us| self.may_follow(**due_us, *made_us))
+        });
         (keys.len(), others.len())
     }
 
@@ -101,8 +106,9 @@ impl Seen {
             let those = numbers.iter().filter_map(|(number, due_us)| Some((known.made.get(number)?, due_us)));
             let (mut is_used, mut is_early) = (false, false);
             for (made_us, due_us) in those {
-                is_used |= made_us <= &(due_us.saturating_add(self.uncertain_us));
-                is_early |= due_us.saturating_add(self.uncertain_us) < *made_us;
+                let may_follow = self.may_follow(*due_us, *made_us);
+                is_used |= may_follow;
+                is_early |= !may_follow;
             }
             // A document has numbers of all kinds: one that is no key says nothing of the others.
             if is_used && (!is_early || self.within.contains(&group)) {
