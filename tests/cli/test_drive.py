@@ -314,6 +314,7 @@ def test_an_interruption_prints_the_figures_until_then(dsn: str) -> None:
 
 
 def test_a_driver_that_was_the_limit_is_said_and_ends_with_4(monkeypatch: pytest.MonkeyPatch, dsn: str) -> None:
+    from pgdyno.cli import drive as command
     from pgdyno.cli.main import run
     from pgdyno.workload import native_record
 
@@ -323,6 +324,7 @@ def test_a_driver_that_was_the_limit_is_said_and_ends_with_4(monkeypatch: pytest
 
     monkeypatch.setattr(native_record, "driver_record", busy)
     words = ["drive", "select-only", "--dsn", dsn, "--warmup", "0s", "--duration", "1s"]
+    assert command.command.name == "drive"
     assert run(words) == 4
     assert run([*words, "--keep-invalid"]) == 0
 

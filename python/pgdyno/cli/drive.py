@@ -56,7 +56,7 @@ _EMBEDDED_MEMORY_BYTES = 512 << 20
 """The embedded server's settings are those for this memory; the memory itself is not limited."""
 
 
-@click.command()
+@click.command(name="drive")
 @click.argument("scripts", metavar="SCRIPT...", nargs=-1, required=True)
 @click.option("--dsn", help="An existing server: its connection string, without a password [an embedded one].")
 @click.option(

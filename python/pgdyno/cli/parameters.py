@@ -107,15 +107,15 @@ class PathParameter(click.Path):
 
 def hosts_of(spread: str | None, keys: Path | None, *, mixed: bool = False) -> SpreadOptions | None:
     """The hosts of ``--spread`` and ``--keys``; None without ``--spread``."""
-    from ..hosts import dask
-    from ..hosts.examine import SpreadOptions
-
     if spread is None:
         if keys is not None or mixed:
             raise InputError("--keys and --mixed say more about --spread", remedy="add --spread tls://HOST:PORT")
         return None
     if keys is None:
         raise InputError("--spread needs --keys", remedy="name the directory that `pgdyno hosts keys` wrote")
+    from ..hosts import dask
+    from ..hosts.examine import SpreadOptions
+
     return SpreadOptions(dask.of_scheduler(spread, "--spread"), keys, mixed)
 
 

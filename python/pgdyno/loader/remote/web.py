@@ -11,9 +11,8 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit, urlunsplit
-
-from urllib3 import BaseHTTPResponse, PoolManager
 
 from pgdyno.loader.remote.store import (
     CONNECT_S,
@@ -30,6 +29,9 @@ from pgdyno.loader.remote.store import (
 )
 
 from ...base.errors import HostError, InputError
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse, PoolManager
 
 REDIRECTS = 5
 CONNECTIONS = 16
