@@ -13,15 +13,15 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from . import engine
 from .errors import InputError
+from .session import Connection
 
 if TYPE_CHECKING:
-    import psycopg
+    pass
 
-Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 CONNECT_TIMEOUT_S = 10
 """A server that is not reached within this time is not one to measure. libpq would wait as long as the kernel does."""

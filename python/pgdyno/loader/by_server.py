@@ -26,11 +26,12 @@ from pgdyno.loader import format as formats
 from pgdyno.loader.asked import CHUNK_BYTES, LoadOptions
 from pgdyno.loader.ready import PreparedLoad
 from pgdyno.loader.sample import SourceSample
-from pgdyno.loader.server import VCPUS_USUAL, Connection
+from pgdyno.loader.server import VCPUS_USUAL
 from pgdyno.loader.source import RowSource
 from pgdyno.loader.transfer import INTERVAL_MS, Tell, TransferRequest, TransferResult, follow
 
 from ..base.errors import InputError, PgdynoError
+from ..base.session import Connection
 
 SESSIONS = VCPUS_USUAL
 """Default number of parallel objects. A session that has no processor waits."""

@@ -20,10 +20,10 @@ from pgdyno.loader.format import Format
 from pgdyno.loader.note import LoadNote
 from pgdyno.loader.pipe import Pipe
 from pgdyno.loader.sample import SourceSample
-from pgdyno.loader.server import Connection
 from pgdyno.loader.transfer import Tell
 
 from ..base import engine
+from ..base.session import Connection
 
 TEXT = "text"
 NOTES_MAX = 5

@@ -36,7 +36,6 @@ from pgdyno.loader.presence import TablePresence
 from pgdyno.loader.put_back import builds_at_a_time, forget_gone, put_back
 from pgdyno.loader.ready import PreparedLoad, created, get_ready, typed
 from pgdyno.loader.result import LoadResult
-from pgdyno.loader.server import Connection
 from pgdyno.loader.table import TargetTable
 from pgdyno.loader.transfer import Tell, TransferRequest, TransferResult, connections, transfer
 from pgdyno.loader.undo import TargetChange, UndoJournal
@@ -45,6 +44,7 @@ from pgdyno.loader.waiting import WaitSampler, one_at_a_time
 
 from ..base.endpoint import pinned
 from ..base.errors import InputError, ObjectDamaged, PgdynoError
+from ..base.session import Connection
 
 T = TypeVar("T")
 STANDARD_INPUT_DESCRIPTOR = 0

@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from pgdyno.loader.server import Connection, maybe
+from pgdyno.loader.server import maybe
+
+from ..base.session import Connection
 
 _NAME = r'"(?:[^"]|"")+"|[^\W\d][\w$]*'
 _QUALIFIED = re.compile(rf"(?=(?<![\w$])({_NAME})\s*\.\s*({_NAME}|[-+*/<>=~!@#%^&|`?]+))")

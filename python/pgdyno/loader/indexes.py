@@ -7,9 +7,11 @@ from typing import Any
 
 from pgdyno.loader import facts, foreign_code
 from pgdyno.loader.index_cost import ASCENDING_CORRELATION, IndexCost
-from pgdyno.loader.server import Connection, many
+from pgdyno.loader.server import many
 from pgdyno.loader.table import TargetTable
 from pgdyno.loader.undo import TargetChange
+
+from ..base.session import Connection
 
 PATH_IS_PINNED_FROM = 170000
 """CREATE INDEX has a ``search_path`` of its own from this version on (release notes of PostgreSQL 17)."""

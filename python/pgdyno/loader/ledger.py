@@ -18,11 +18,12 @@ from typing import Any
 from pgdyno.loader import presence, undo
 from pgdyno.loader import table as tables
 from pgdyno.loader.presence import TablePresence
-from pgdyno.loader.server import Connection, many, maybe, one, run, session_name
+from pgdyno.loader.server import many, maybe, one, run, session_name
 from pgdyno.loader.source import RowSource
 from pgdyno.loader.table import TargetTable
 
 from ..base.errors import InputError, PgdynoError
+from ..base.session import Connection
 from ..machine.waiting import wait_until
 
 CHUNKS = '"pgdyno_load"."chunk"'

@@ -11,8 +11,9 @@ from pgdyno.loader import sample, server, table
 from pgdyno.loader.columns import with_name
 from pgdyno.loader.compression import compression_of, plain_head
 from pgdyno.loader.ready import PreparedLoad
-from pgdyno.loader.server import Connection
 from pgdyno.loader.sql import qualified, quoted
+
+from ..base.session import Connection
 
 _LSN = "SELECT pg_current_wal_insert_lsn()"
 _PRIMARY_KEY = "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass AND contype = 'p'"

@@ -17,10 +17,10 @@ from pgdyno.loader.flow import KEPT_FOR_MERGE
 from pgdyno.loader.measured import SampleSizes, measure
 from pgdyno.loader.put_back import builds_at_a_time
 from pgdyno.loader.ready import PreparedLoad, get_ready
-from pgdyno.loader.server import Connection
 from pgdyno.loader.transfer import connections
 
 from ..base.errors import HostError, InputError
+from ..base.session import Connection
 
 GIB = 1 << 30
 MIB = 1 << 20

@@ -20,10 +20,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pgdyno.loader import table as tables
-from pgdyno.loader.server import Connection, many, maybe, one, run
+from pgdyno.loader.server import many, maybe, one, run
 from pgdyno.loader.table import TargetTable
 
 from ..base.errors import PgdynoError
+from ..base.session import Connection
 
 LOCK_TIMEOUT_S = 10
 REPLACED = "another table has its name now"

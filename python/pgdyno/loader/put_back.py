@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from pgdyno.loader import ledger, undo
 from pgdyno.loader.facts import STAGES
-from pgdyno.loader.server import Connection, cancel, connect_another, many, one, run, said
+from pgdyno.loader.server import cancel, connect_another, many, one, run, said
 from pgdyno.loader.undo import UndoEntry, UndoJournal
 
 from ..base.errors import PgdynoError
+from ..base.session import Connection
 
 Note: TypeAlias = Callable[[float, str], None]
 

@@ -14,7 +14,7 @@ from pgdyno.loader.format import Format
 from pgdyno.loader.note import LoadNote
 from pgdyno.loader.remote import S3
 from pgdyno.loader.sample import SourceSample
-from pgdyno.loader.server import Connection, ServerFacts
+from pgdyno.loader.server import ServerFacts
 from pgdyno.loader.source import RowSource
 from pgdyno.loader.sql import qualified
 from pgdyno.loader.table import TableColumn, TargetTable
@@ -22,6 +22,7 @@ from pgdyno.loader.transfer import Tell
 
 from ..base.endpoint import Endpoint
 from ..base.errors import InputError, ObjectChanged, ObjectDamaged
+from ..base.session import Connection
 
 HEAP_PER_INPUT_BYTE = 1.28
 """Bytes of a table for each byte of CSV (measured: rows of 98 bytes, five columns)."""

@@ -7,12 +7,12 @@ import contextlib
 from pgdyno.loader import ledger, server, trust
 from pgdyno.loader.ending import server_errors
 from pgdyno.loader.put_back import forget_gone, put_back
-from pgdyno.loader.server import Connection
 from pgdyno.loader.transfer import Tell
 from pgdyno.loader.undo import UndoEntry, UndoJournal
 from pgdyno.loader.waiting import WaitSampler, one_at_a_time
 
 from ..base.errors import PgdynoError
+from ..base.session import Connection
 
 
 def restore(into: str, tell: Tell | None = None) -> list[str]:

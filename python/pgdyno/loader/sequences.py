@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgdyno.loader.server import Connection, many, one
+from pgdyno.loader.server import many, one
 from pgdyno.loader.sql import literal
 from pgdyno.loader.table import TargetTable
+
+from ..base.session import Connection
 
 SCAN_BYTES_MAX = 1 << 30
 """The largest number of a larger table is read only from an index."""

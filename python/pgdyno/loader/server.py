@@ -7,21 +7,21 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.loader.format import UNSPLITTABLE
 
 from ..base import endpoint, session
 from ..base.endpoint import Endpoint
 from ..base.errors import HostError, InputError, PgdynoError
+from ..base.session import Connection
 from ..base.text import cpus_of
 from ..server import remote
 from ..server.binaries import VERSION_MIN
 
 if TYPE_CHECKING:
-    import psycopg
+    pass
 
-Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 APPLICATION_NAME = "pgdyno load"
 """How the sessions of a load are known to the server; those that copy have the job's number behind it."""

@@ -7,9 +7,10 @@ import threading
 from collections import Counter
 from typing import Self
 
-from pgdyno.loader.server import Connection, connect_another, many, session_name
+from pgdyno.loader.server import connect_another, many, session_name
 
 from ..base.errors import PgdynoError
+from ..base.session import Connection
 
 INTERVAL_S = 0.2
 """A second then has five samples of each session; a question costs the server under a millisecond."""

@@ -19,10 +19,12 @@ from collections.abc import Sequence
 
 from pgdyno.loader import ledger, table
 from pgdyno.loader.facts import StagingTable
-from pgdyno.loader.server import Connection, many, one
+from pgdyno.loader.server import many, one
 from pgdyno.loader.table import TableColumn, TargetTable
 from pgdyno.loader.trust import SCHEMA
 from pgdyno.loader.undo import Kind, TargetChange, UndoJournal
+
+from ..base.session import Connection
 
 KIND: Kind = "staging"
 _XACT, _ROW = "pgdyno_xact", "pgdyno_row"

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.loader.format import bare
-from pgdyno.loader.server import Connection, many, maybe, one, said, usual_names
+from pgdyno.loader.server import many, maybe, one, said, usual_names
 from pgdyno.loader.sql import quoted
 
 from ..base.errors import InputError
+from ..base.session import Connection
 
 _KINDS = {"v": "a view", "m": "a materialized view", "S": "a sequence", "i": "an index", "c": "a type", "I": "an index"}
 _TABLE = """

@@ -18,10 +18,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgdyno.loader.server import Connection, many, maybe, one, run, said
+from pgdyno.loader.server import many, maybe, one, run, said
 from pgdyno.loader.sql import quoted
 
 from ..base.errors import InputError
+from ..base.session import Connection
 
 SCHEMA = "pgdyno_load"
 LOCK_TIMEOUT_S = 10

@@ -21,9 +21,10 @@ from typing import Any, Literal
 
 from pgdyno.loader import facts, foreign_code, trust
 from pgdyno.loader.facts import Fact, Stage
-from pgdyno.loader.server import Connection, alone, many, maybe, one, run, said
+from pgdyno.loader.server import alone, many, maybe, one, run, said
 
 from ..base.errors import HostError, PgdynoError
+from ..base.session import Connection
 from ..base.text import parsed_json
 
 Kind = Literal["index", "foreign key", "autovacuum", "staging"]

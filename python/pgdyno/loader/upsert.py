@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from pgdyno.loader import ledger, staging
 from pgdyno.loader.columns import named
 from pgdyno.loader.put_back import sort_memory_kib
-from pgdyno.loader.server import Connection, maybe, one, run, said, usual_names
+from pgdyno.loader.server import maybe, one, run, said, usual_names
 from pgdyno.loader.table import TableColumn, TargetTable
 
 from ..base.errors import InputError, Interrupted, PgdynoError
+from ..base.session import Connection
 
 _UNIQUE = """
 SELECT i.indexrelid

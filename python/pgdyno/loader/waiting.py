@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from pgdyno.loader.server import APPLICATION_NAME, Connection, connect_another, one
+from pgdyno.loader.server import APPLICATION_NAME, connect_another, one
 from pgdyno.loader.transfer import Tell
 
 from ..base.errors import PgdynoError
+from ..base.session import Connection
 
 PATIENCE_S = 3.0
 """A shorter wait is not reported. A load that ends before opens no session to look for one."""

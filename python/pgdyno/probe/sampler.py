@@ -12,12 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.probe.samples import Gap, GapLedger, ProbeTables
 
 from ..base import session
 from ..base.errors import HostError, PgdynoError
+from ..base.session import Connection
 from ..machine.mounts import kernel_lines
 
 if TYPE_CHECKING:
@@ -183,8 +184,6 @@ def _age_s(pid: int) -> float | None:
         return None
     return time.clock_gettime(time.CLOCK_BOOTTIME) - begun_s
 
-
-Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 APPLICATION_NAME = "pgdyno probe"
 """How the probes' sessions are known to the server, and how they leave themselves out of what they count."""

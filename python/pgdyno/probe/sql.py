@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Self
 
-from pgdyno.probe.sampler import PATIENCE_S, Connection, SqlSampler, now_ns, reason
+from pgdyno.probe.sampler import PATIENCE_S, SqlSampler, now_ns, reason
 from pgdyno.probe.samples import Gap, ProbeTables
+
+from ..base.session import Connection
 
 if TYPE_CHECKING:
     import pyarrow as pa

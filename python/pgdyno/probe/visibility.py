@@ -10,12 +10,13 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from pgdyno.probe.host import Role
 from pgdyno.probe.sampler import START_PATIENCE_S, no_session
 
 from ..base import session
+from ..base.session import Connection
 from ..machine.mounts import kernel_lines
 from ..results.record import Visibility
 from ..results.tables import DATA_VOLUME
@@ -81,8 +82,6 @@ def _unescaped(text: str) -> str:
     """The kernel writes a space as ``\\040``."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
-
-Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 WAL = "wal"
 """Role of the volume that ``pg_wal`` is on, when it is not the data's."""

@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...base import engine
 from ...base.errors import InputError
+from ...base.session import Connection
 
 if TYPE_CHECKING:
-    import psycopg
+    pass
 
 
 _EXTENSION = """
@@ -234,8 +235,6 @@ def _counts(document: Mapping[str, Any]) -> Counts:
         blocks=document["shared_blks_hit"] + document["shared_blks_read"],
     )
 
-
-Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 Copied = Literal["left_out", "made"]
 """Treatment of a COPY whose rows are not in the capture."""

@@ -13,19 +13,18 @@ import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload.server import Server
 
 from ...base.errors import InputError
+from ...base.session import Connection
 from .production import require_other
 from .selection import ReplaySelection, names_of
 
 if TYPE_CHECKING:
     import psycopg
 
-
-Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 KINDS = ("role", "definer", "function", "extension", "server", "wrapper", "subscription", "slot")
 """First parts of the names by which a user allows something, as in ``server:legacy``."""

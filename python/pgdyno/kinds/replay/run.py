@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pgdyno.workload import histogram
 from pgdyno.workload.clock import now_ns
@@ -20,6 +20,7 @@ from pgdyno.workload.server import Server
 
 from ...base import engine as _engine
 from ...base.errors import EngineError
+from ...base.session import Connection
 from ...results import record, tables
 from ...results.tables import SubjectClock
 from ...results.work_record import (
@@ -165,8 +166,6 @@ def likeness_of(
 def _sum(counts: Sequence[Counts]) -> Counts:
     return Counts(**{name: sum(getattr(count, name) for count in counts) for name in asdict(NOTHING)})
 
-
-Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 LONG_S = 5.0
 """Seconds that an application's own locks hardly ever last; those of other sessions may last for hours."""

@@ -23,6 +23,7 @@ from psycopg.pq import ExecStatus
 from pgdyno.workload.clock import now_ns
 
 from ...base import session
+from ...base.session import Connection
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
@@ -140,7 +141,6 @@ def _insert(table: str, names: Sequence[str]) -> str:
 
 
 Tell: TypeAlias = Callable[[Mapping[str, Any]], None]
-Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 _CHECK_EVERY_S = 0.1
 """How soon an end is noticed. A cancellation that comes between two statements is lost, so it is repeated as often."""
